@@ -1,0 +1,239 @@
+//! Bytes on their way out: a contiguous buffer with large pieces and file ranges woven in.
+
+use bytes::Bytes;
+
+use crate::FileRef;
+
+/// Part of a file that the kernel may send without us reading it.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    /// The open file.
+    pub file: FileRef,
+    /// First byte to send.
+    pub offset: u64,
+    /// Bytes to send.
+    pub len: u64,
+}
+
+/// One piece of a [`SendChain`].
+#[derive(Clone, Debug)]
+pub enum Segment {
+    /// `start..end` of the chain's own buffer.
+    Inline(usize, usize),
+    /// A shared piece that was not worth copying.
+    Bytes(Bytes),
+    /// A file range; only a chain that [`SendChain::keeps_files`] holds one.
+    File(FileRange),
+}
+
+/// How a chain treats what is pushed into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weave {
+    /// Everything is copied into one buffer: what is to be encrypted or framed densely.
+    Contiguous,
+    /// Shared pieces of at least this many bytes stay shared; smaller ones are copied.
+    Shared(usize),
+}
+
+/// A gather list that keeps its allocations between uses.
+#[derive(Debug)]
+pub struct SendChain {
+    weave: Weave,
+    keeps_files: bool,
+    buffer: Vec<u8>,
+    segments: Vec<Segment>,
+    len: u64,
+}
+
+impl SendChain {
+    /// An empty chain.
+    #[must_use]
+    pub const fn new(weave: Weave) -> Self {
+        Self { weave, keeps_files: false, buffer: Vec::new(), segments: Vec::new(), len: 0 }
+    }
+
+    /// Says how the next contents are to be treated. The chain must be empty.
+    pub fn configure(&mut self, weave: Weave, keeps_files: bool) {
+        debug_assert!(self.is_empty(), "a chain changes its weave only when empty");
+        self.weave = weave;
+        self.keeps_files = keeps_files;
+    }
+
+    /// Whether file ranges may be pushed instead of their bytes.
+    #[must_use]
+    pub const fn keeps_files(&self) -> bool {
+        self.keeps_files
+    }
+
+    /// Empties the chain and keeps its buffer.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.segments.clear();
+        self.len = 0;
+    }
+
+    /// Total bytes gathered.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing is gathered.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Appends a copy of `bytes`.
+    #[inline]
+    pub fn push_slice(&mut self, bytes: &[u8]) {
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(bytes);
+        self.extend_inline(start);
+    }
+
+    /// Appends `bytes`, shared or copied as the weave says.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &Bytes) {
+        match self.weave {
+            Weave::Shared(min) if bytes.len() >= min => {
+                self.len += bytes.len() as u64;
+                self.segments.push(Segment::Bytes(bytes.clone()));
+            }
+            Weave::Shared(_) | Weave::Contiguous => self.push_slice(bytes),
+        }
+    }
+
+    /// Appends an owned buffer without copying it, where the weave allows.
+    pub fn push_owned(&mut self, bytes: Bytes) {
+        match self.weave {
+            Weave::Shared(min) if bytes.len() >= min => {
+                self.len += bytes.len() as u64;
+                self.segments.push(Segment::Bytes(bytes));
+            }
+            Weave::Shared(_) | Weave::Contiguous => self.push_slice(&bytes),
+        }
+    }
+
+    /// Appends a file range.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, when the chain does not keep files.
+    pub fn push_file(&mut self, range: FileRange) {
+        debug_assert!(self.keeps_files, "this chain wants bytes");
+        self.len += range.len;
+        self.segments.push(Segment::File(range));
+    }
+
+    /// Lets `fill` write up to `max` bytes in place and appends what it says it wrote.
+    pub fn push_with(&mut self, max: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> usize {
+        let start = self.buffer.len();
+        self.buffer.resize(start + max, 0);
+        let written = fill(&mut self.buffer[start..]).min(max);
+        self.buffer.truncate(start + written);
+        self.extend_inline(start);
+        written
+    }
+
+    /// Runs `write` on the chain's own buffer; it may only append.
+    #[inline]
+    pub fn push_writing<R>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let start = self.buffer.len();
+        let result = write(&mut self.buffer);
+        debug_assert!(self.buffer.len() >= start, "push_writing only appends");
+        self.extend_inline(start);
+        result
+    }
+
+    /// Where the next inline byte will stand; for [`Self::patch`] and [`Self::rewind`].
+    #[must_use]
+    pub const fn mark(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Overwrites inline bytes at an earlier [`Self::mark`].
+    pub fn patch(&mut self, mark: usize, bytes: &[u8]) {
+        self.buffer[mark..mark + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Drops everything inline since `mark`. Only for contiguous chains.
+    pub fn rewind(&mut self, mark: usize) {
+        debug_assert!(self.weave == Weave::Contiguous, "only a contiguous chain rewinds");
+        self.buffer.truncate(mark);
+        self.segments.clear();
+        self.len = mark as u64;
+        if mark > 0 {
+            self.segments.push(Segment::Inline(0, mark));
+        }
+    }
+
+    /// All bytes of a contiguous chain in one piece.
+    #[must_use]
+    pub fn contiguous(&self) -> Option<&[u8]> {
+        (self.buffer.len() as u64 == self.len).then_some(&self.buffer[..])
+    }
+
+    /// The pieces in order.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The bytes of an inline segment.
+    #[must_use]
+    pub fn inline(&self, start: usize, end: usize) -> &[u8] {
+        &self.buffer[start..end]
+    }
+
+    /// Gives memory above `keep` bytes back; for idle moments.
+    pub fn shrink(&mut self, keep: usize) {
+        if self.is_empty() && self.buffer.capacity() > keep {
+            self.buffer.shrink_to(keep);
+        }
+    }
+
+    #[inline]
+    fn extend_inline(&mut self, start: usize) {
+        let end = self.buffer.len();
+        if end == start {
+            return;
+        }
+        self.len += (end - start) as u64;
+        match self.segments.last_mut() {
+            Some(Segment::Inline(_, last)) if *last == start => *last = end,
+            _ => self.segments.push(Segment::Inline(start, end)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SendChain, Weave};
+    use bytes::Bytes;
+
+    #[test]
+    fn a_contiguous_chain_is_one_slice_and_rewinds() {
+        let mut chain = SendChain::new(Weave::Contiguous);
+        chain.push_slice(b"ab");
+        let mark = chain.mark();
+        chain.push_slice(b"....");
+        chain.push_bytes(&Bytes::from_static(b"cd"));
+        assert_eq!(chain.contiguous(), Some(&b"ab....cd"[..]));
+        chain.patch(mark, b"1234");
+        assert_eq!(chain.contiguous(), Some(&b"ab1234cd"[..]));
+        chain.rewind(mark);
+        assert_eq!((chain.contiguous(), chain.len()), (Some(&b"ab"[..]), 2));
+        assert_eq!(chain.segments().len(), 1);
+    }
+
+    #[test]
+    fn a_sharing_chain_keeps_large_pieces_apart() {
+        let mut chain = SendChain::new(Weave::Shared(4));
+        chain.push_bytes(&Bytes::from_static(b"abc"));
+        chain.push_bytes(&Bytes::from_static(b"defg"));
+        chain.push_slice(b"h");
+        assert_eq!((chain.segments().len(), chain.len()), (3, 8));
+        assert_eq!(chain.contiguous(), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! What every layer speaks: time, generational keys, gather lists, the timer wheel, chance, limits.
+//!
+//! Nothing here does I/O or knows HTTP.
+
+pub mod chain;
+pub mod file;
+pub mod limits;
+pub mod prng;
+pub mod slab;
+pub mod time;
+pub mod wheel;
+
+pub use chain::{FileRange, Segment, SendChain};
+pub use file::FileRef;
+pub use slab::{Key, Slab};
+pub use time::{Instant, Now};

@@ -1,0 +1,30 @@
+//! Every bound that is not a directive, named, with its unit, in one place.
+
+/// Streams a peer may have open on one HTTP/2 or HTTP/3 connection.
+pub const STREAMS_PER_CONN_MAX: u32 = 128;
+/// Bytes of one decoded request head (names, values and 32 per field), as nginx's four 8k buffers.
+pub const HEAD_SIZE_MAX: usize = 32 * 1024;
+/// Fields in one request head.
+pub const FIELDS_MAX: usize = 200;
+/// Bytes of one HTTP/2 frame that we accept (RFC 9113 §4.2: the initial value).
+pub const H2_FRAME_SIZE_MAX: usize = 16 * 1024;
+/// Bytes a request body may run ahead of its reader, per stream.
+pub const BODY_WINDOW: u32 = 64 * 1024;
+/// Bytes of request bodies in flight on one HTTP/2 connection.
+pub const CONN_WINDOW: u32 = 1024 * 1024;
+/// Bytes of the HPACK and QPACK tables we keep for a peer, and the most we use of the peer's.
+pub const FIELD_TABLE_SIZE: usize = 4096;
+/// Bytes one receive call takes from a TCP socket.
+pub const RECEIVE_SIZE: usize = 64 * 1024;
+/// Bytes pulled from bodies for one connection in one turn.
+pub const SEND_PER_TURN: usize = 128 * 1024;
+/// Connections of one worker that are not bounded by `worker_connections`.
+pub const CONNS_MAX: u32 = 1 << 20;
+/// Exchanges in flight on one worker.
+pub const EXCHANGES_MAX: u32 = 1 << 18;
+/// Readiness reports handled in one turn.
+pub const READY_PER_TURN: usize = 512;
+/// Connections accepted from one listener in one turn.
+pub const ACCEPTS_PER_TURN: usize = 64;
+/// Redirects inside the server for one request, as nginx's ten rounds.
+pub const INTERNAL_REDIRECTS_MAX: u8 = 10;

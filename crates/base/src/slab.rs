@@ -1,0 +1,152 @@
+//! Fixed-capacity storage with keys that go stale instead of aliasing.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A slab index that knows which tenant it was handed out for.
+pub struct Key<T> {
+    index: u32,
+    generation: u32,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    /// Index and generation in one word, for tokens.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+
+    /// The inverse of [`Self::to_bits`]; a made-up word gives a key that finds nothing.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { index: bits as u32, generation: (bits >> 32) as u32, of: PhantomData }
+    }
+}
+
+impl<T> Clone for Key<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Key<T> {}
+
+impl<T> PartialEq for Key<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_bits() == other.to_bits()
+    }
+}
+
+impl<T> Eq for Key<T> {}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.index, self.generation)
+    }
+}
+
+/// Storage for at most `capacity` entries; a full slab refuses, it does not grow.
+#[derive(Debug)]
+pub struct Slab<T> {
+    entries: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+    capacity: u32,
+}
+
+impl<T> Slab<T> {
+    /// An empty slab that never holds more than `capacity` entries.
+    #[must_use]
+    pub const fn with_capacity(capacity: u32) -> Self {
+        Self { entries: Vec::new(), free: Vec::new(), capacity }
+    }
+
+    /// Stores `value`.
+    ///
+    /// # Errors
+    ///
+    /// Gives `value` back when `capacity` entries are live.
+    pub fn insert(&mut self, value: T) -> Result<Key<T>, T> {
+        if let Some(index) = self.free.pop() {
+            let (generation, slot) = &mut self.entries[index as usize];
+            *slot = Some(value);
+            return Ok(Key { index, generation: *generation, of: PhantomData });
+        }
+        let Ok(index) = u32::try_from(self.entries.len()) else { return Err(value) };
+        if index >= self.capacity {
+            return Err(value);
+        }
+        self.entries.push((0, Some(value)));
+        Ok(Key { index, generation: 0, of: PhantomData })
+    }
+
+    /// The entry, unless `key` has gone stale.
+    #[must_use]
+    pub fn get(&self, key: Key<T>) -> Option<&T> {
+        match self.entries.get(key.index as usize) {
+            Some((generation, slot)) if *generation == key.generation => slot.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The entry, unless `key` has gone stale.
+    pub fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
+        match self.entries.get_mut(key.index as usize) {
+            Some((generation, slot)) if *generation == key.generation => slot.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Takes the entry out and retires every copy of `key`.
+    pub fn remove(&mut self, key: Key<T>) -> Option<T> {
+        let (generation, slot) = self.entries.get_mut(key.index as usize)?;
+        if *generation != key.generation {
+            return None;
+        }
+        let value = slot.take()?;
+        *generation = generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(value)
+    }
+
+    /// How many entries are live.
+    #[must_use]
+    pub const fn live(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Whether an insert would be refused.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.free.is_empty() && self.entries.len() >= self.capacity as usize
+    }
+
+    /// Keys of all live entries, in index order.
+    pub fn keys(&self) -> impl Iterator<Item = Key<T>> + '_ {
+        self.entries.iter().enumerate().filter(|(_, (_, slot))| slot.is_some()).map(
+            |(index, (generation, _))| Key {
+                index: index as u32,
+                generation: *generation,
+                of: PhantomData,
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Slab;
+
+    #[test]
+    fn a_stale_key_finds_nothing_even_when_its_slot_is_let_again() {
+        let mut slab = Slab::with_capacity(1);
+        let old = slab.insert("a").unwrap();
+        assert_eq!(slab.insert("b"), Err("b"));
+        assert_eq!(slab.remove(old), Some("a"));
+        let new = slab.insert("c").unwrap();
+        assert_eq!(slab.get(old), None);
+        assert_eq!(slab.remove(old), None);
+        assert_eq!(slab.get(new), Some(&"c"));
+        assert_eq!(slab.keys().collect::<Vec<_>>(), [new]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Deadlines of many owners, earliest first.
+//!
+//! An owner keeps its own true deadline and at most re-arms when it moves *earlier*; an entry that
+//! fires early is re-armed by its owner. So a keep-alive deadline that moves later with every
+//! request costs nothing, which is why this is a heap and not a wheel of slots.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::Instant;
+
+/// A queue of `(deadline, token)` pairs.
+#[derive(Debug, Default)]
+pub struct Wheel {
+    heap: BinaryHeap<Reverse<(Instant, u64)>>,
+}
+
+/// The earliest entry that an owner has in the wheel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Armed(Option<Instant>);
+
+impl Armed {
+    /// Notes that the entry of `at` has fired.
+    pub fn fired(&mut self, at: Instant) {
+        if self.0 == Some(at) {
+            self.0 = None;
+        }
+    }
+}
+
+impl Wheel {
+    /// Makes sure that `token` fires at `deadline` or earlier.
+    pub fn arm(&mut self, armed: &mut Armed, deadline: Instant, token: u64) {
+        if armed.0.is_some_and(|at| at <= deadline) {
+            return;
+        }
+        armed.0 = Some(deadline);
+        self.heap.push(Reverse((deadline, token)));
+    }
+
+    /// When the next entry fires.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes out one entry that is due at `now`: when it was due, and its token.
+    pub fn expire(&mut self, now: Instant) -> Option<(Instant, u64)> {
+        let due = self.heap.peek().is_some_and(|Reverse((at, _))| *at <= now);
+        if due { self.heap.pop().map(|Reverse(entry)| entry) } else { None }
+    }
+
+    /// Entries held, stale ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether no entry is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Armed, Wheel};
+    use crate::Instant;
+
+    #[test]
+    fn a_later_deadline_costs_no_entry_and_an_earlier_one_fires_first() {
+        let (mut wheel, mut armed) = (Wheel::default(), Armed::default());
+        let at = Instant::from_nanos;
+        wheel.arm(&mut armed, at(10), 1);
+        wheel.arm(&mut armed, at(20), 1);
+        assert_eq!(wheel.len(), 1);
+        wheel.arm(&mut armed, at(5), 1);
+        assert_eq!(wheel.next(), Some(at(5)));
+        assert_eq!(wheel.expire(at(4)), None);
+        assert_eq!(wheel.expire(at(5)), Some((at(5), 1)));
+        armed.fired(at(5));
+        wheel.arm(&mut armed, at(20), 1);
+        assert_eq!(wheel.len(), 2);
+    }
+}

@@ -1,0 +1,203 @@
+//! A list of header fields in one arena, in the order they came, kept between messages.
+
+use crate::Name;
+
+/// One field, borrowed from its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Which name it is.
+    pub name: Name,
+    /// The name as it was spelled.
+    pub text: &'a [u8],
+    /// The value, without surrounding white space.
+    pub value: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name: Name,
+    removed: bool,
+    /// Zero for known names, whose text is static.
+    text_len: u16,
+    start: u32,
+    value_len: u32,
+}
+
+/// Header fields. Pushing copies into an arena; clearing keeps its memory.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl Fields {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { arena: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Empties the list and keeps its memory.
+    pub fn clear(&mut self) {
+        self.arena.clear();
+        self.entries.clear();
+    }
+
+    /// Appends a field by known name.
+    #[inline]
+    pub fn push(&mut self, name: Name, value: &[u8]) {
+        debug_assert!(name != Name::Other, "an unknown name needs its text");
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(value);
+        let value_len = value.len() as u32;
+        self.entries.push(Entry { name, removed: false, text_len: 0, start, value_len });
+    }
+
+    /// Appends a field whose name is text; a known name is recognised and takes its canonical spelling.
+    pub fn push_text(&mut self, text: &[u8], value: &[u8]) {
+        self.push_parsed(Name::parse(text), text, value);
+    }
+
+    /// Appends a field whose name is already parsed; `text` is ignored for known names.
+    #[inline]
+    pub fn push_parsed(&mut self, name: Name, text: &[u8], value: &[u8]) {
+        if name != Name::Other {
+            return self.push(name, value);
+        }
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(text);
+        self.arena.extend_from_slice(value);
+        let (text_len, value_len) = (text.len() as u16, value.len() as u32);
+        self.entries.push(Entry { name, removed: false, text_len, start, value_len });
+    }
+
+    /// Appends a field whose value is written in place; `write` may only append.
+    pub fn push_writing(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.arena.len() as u32;
+        write(&mut self.arena);
+        let value_len = self.arena.len() as u32 - start;
+        self.entries.push(Entry { name, removed: false, text_len: 0, start, value_len });
+    }
+
+    /// The first value of a known name.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, name: Name) -> Option<&[u8]> {
+        self.entries
+            .iter()
+            .find(|entry| entry.name == name && !entry.removed)
+            .map(|entry| self.value(entry))
+    }
+
+    /// The first value of a name given as text, in any case.
+    #[must_use]
+    pub fn get_text<'a>(&'a self, text: &[u8]) -> Option<&'a [u8]> {
+        self.all_text(text).next()
+    }
+
+    /// All values of a known name, in order.
+    pub fn all(&self, name: Name) -> impl Iterator<Item = &[u8]> {
+        self.iter().filter(move |field| field.name == name).map(|field| field.value)
+    }
+
+    /// All values of a name given as text, in order.
+    pub fn all_text<'a, 'b>(
+        &'a self,
+        text: &'b [u8],
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'b> {
+        let name = Name::parse(text);
+        self.iter()
+            .filter(move |field| {
+                field.name == name && (name != Name::Other || field.text.eq_ignore_ascii_case(text))
+            })
+            .map(|field| field.value)
+    }
+
+    /// Removes every field of a known name.
+    pub fn remove(&mut self, name: Name) {
+        for entry in &mut self.entries {
+            entry.removed |= entry.name == name;
+        }
+    }
+
+    /// Removes every field whose name is `text`, in any case.
+    pub fn remove_text(&mut self, text: &[u8]) {
+        let name = Name::parse(text);
+        if name != Name::Other {
+            return self.remove(name);
+        }
+        let Self { arena, entries } = self;
+        for entry in entries.iter_mut().filter(|entry| entry.name == Name::Other) {
+            let start = entry.start as usize;
+            let spelled = &arena[start..start + usize::from(entry.text_len)];
+            entry.removed |= spelled.eq_ignore_ascii_case(text);
+        }
+    }
+
+    /// Sets a known name to one value, in place of all earlier ones.
+    pub fn set(&mut self, name: Name, value: &[u8]) {
+        self.remove(name);
+        self.push(name, value);
+    }
+
+    /// The fields in order.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.entries.iter().filter(|entry| !entry.removed).map(|entry| self.field(entry))
+    }
+
+    /// How many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.removed).count()
+    }
+
+    /// Whether there is no field.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of names and values held.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.arena.len()
+    }
+
+    #[inline]
+    fn value(&self, entry: &Entry) -> &[u8] {
+        let start = entry.start as usize + usize::from(entry.text_len);
+        &self.arena[start..start + entry.value_len as usize]
+    }
+
+    #[inline]
+    fn field(&self, entry: &Entry) -> Field<'_> {
+        let start = entry.start as usize;
+        let text = match entry.name {
+            Name::Other => &self.arena[start..start + usize::from(entry.text_len)],
+            known => known.text().as_bytes(),
+        };
+        Field { name: entry.name, text, value: self.value(entry) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fields;
+    use crate::Name;
+
+    #[test]
+    fn fields_are_found_by_name_and_by_text_and_go_when_removed() {
+        let mut fields = Fields::new();
+        fields.push(Name::Host, b"a");
+        fields.push_text(b"x-one", b"1");
+        fields.push_text(b"X-One", b"2");
+        fields.push_text(b"content-type", b"text/html");
+        assert_eq!(fields.get(Name::ContentType), Some(&b"text/html"[..]));
+        assert_eq!(fields.all_text(b"X-ONE").collect::<Vec<_>>(), [b"1", b"2"]);
+        fields.remove_text(b"x-One");
+        fields.set(Name::Host, b"b");
+        let left: Vec<_> = fields.iter().map(|field| (field.text, field.value)).collect();
+        assert_eq!(left, [(&b"Content-Type"[..], &b"text/html"[..]), (b"Host", b"b")]);
+        assert_eq!(fields.len(), 2);
+    }
+}

@@ -1,0 +1,134 @@
+//! Request and response heads, free of any framing.
+
+use crate::{Fields, Method};
+
+/// The protocol version of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// `GET /path` without a version; answered without a head.
+    Http09,
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    #[default]
+    Http11,
+    /// HTTP/2
+    Http2,
+    /// HTTP/3
+    Http3,
+}
+
+impl Version {
+    /// As logged by `$server_protocol`.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Http09 => "HTTP/0.9",
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
+            Self::Http3 => "HTTP/3.0",
+        }
+    }
+}
+
+/// How a request reached us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// In the clear.
+    #[default]
+    Http,
+    /// Over TLS or QUIC.
+    Https,
+}
+
+/// What body follows a request head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestBody {
+    /// None.
+    #[default]
+    None,
+    /// This many bytes.
+    Length(u64),
+    /// As many as come until the framing ends it.
+    Unknown,
+}
+
+/// A request head as framing left it: checked against the grammar, not yet interpreted.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// The method as spelled.
+    pub method_text: Vec<u8>,
+    /// The protocol version.
+    pub version: Version,
+    /// Origin form of the target as sent: raw path, `?`, raw query; `*` for `OPTIONS *`.
+    pub target: Vec<u8>,
+    /// Host and port as sent in `:authority`, absolute form or `Host` (in this order); empty if none.
+    pub authority: Vec<u8>,
+    /// Header fields, pseudo-fields and framing fields excluded. `Host` is kept (HTTP/1) or made.
+    pub fields: Fields,
+    /// The request line as logged by `$request`; for HTTP/2 and 3, as nginx composes it.
+    pub line: Vec<u8>,
+    /// The body that follows.
+    pub body: RequestBody,
+    /// Whether the client waits for `100 Continue`.
+    pub expects_continue: bool,
+    /// Bytes of the head on the wire, for `$request_length`.
+    pub wire_size: u32,
+    /// Whether the head arrived in 0-RTT data and may be a replay.
+    pub early: bool,
+}
+
+impl RequestHead {
+    /// Empties the head and keeps its memory.
+    pub fn clear(&mut self) {
+        self.method = Method::Get;
+        self.method_text.clear();
+        self.version = Version::Http11;
+        self.target.clear();
+        self.authority.clear();
+        self.fields.clear();
+        self.line.clear();
+        self.body = RequestBody::None;
+        self.expects_continue = false;
+        self.wire_size = 0;
+        self.early = false;
+    }
+}
+
+/// How long a response body is; framing turns this into `Content-Length`, chunks or stream ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyLen {
+    /// No body and no `Content-Length` (204, 304, tunnels).
+    #[default]
+    None,
+    /// Exactly this many bytes; for a `HEAD` answer, what `GET` would send.
+    Exact(u64),
+    /// Known only at its end.
+    Unknown,
+}
+
+/// A response head. Framing adds length, coding and connection fields itself.
+#[derive(Clone, Debug, Default)]
+pub struct ResponseHead {
+    /// Status code.
+    pub status: u16,
+    /// Fields in the order they leave, without `Content-Length`, `Transfer-Encoding`, `Connection`.
+    pub fields: Fields,
+    /// The body.
+    pub body: BodyLen,
+    /// Whether the connection must close after this answer (HTTP/1 only).
+    pub close: bool,
+}
+
+impl ResponseHead {
+    /// Empties the head and keeps its memory.
+    pub fn clear(&mut self) {
+        self.status = 0;
+        self.fields.clear();
+        self.body = BodyLen::None;
+        self.close = false;
+    }
+}

@@ -1,0 +1,134 @@
+//! What all three framings have in common: events, the pulled body, errors.
+//!
+//! Method families: `receive` and `handle_*` take, `poll_*` give, plain verbs are ours.
+
+use base::SendChain;
+use http::RequestHead;
+
+/// Names one request on one connection. Opaque: only the machine that made it looks inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamId(pub u64);
+
+/// The owner's own name for a stream, given with `bind` and handed back with events and pulls.
+pub type User = u64;
+
+/// A user that nobody has bound yet.
+pub const UNBOUND: User = u64::MAX;
+
+/// Request heads that are used again, so that a warm connection allocates nothing.
+#[derive(Debug, Default)]
+pub struct HeadPool {
+    free: Vec<Box<RequestHead>>,
+}
+
+/// Heads kept for reuse, and the arena size above which a head is not worth keeping.
+const POOLED_MAX: usize = 256;
+const POOLED_SIZE_MAX: usize = 16 * 1024;
+
+impl HeadPool {
+    /// An empty head.
+    pub fn take(&mut self) -> Box<RequestHead> {
+        self.free.pop().unwrap_or_default()
+    }
+
+    /// Gives a head back.
+    pub fn put(&mut self, mut head: Box<RequestHead>) {
+        if self.free.len() < POOLED_MAX && head.fields.size() <= POOLED_SIZE_MAX {
+            head.clear();
+            self.free.push(head);
+        }
+    }
+}
+
+/// Why a request is answered with an error before anything else looked at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status nginx gives: 400, 405, 408, 413, 414, 494 (too large a header: shown as 400), 501, 505.
+    pub status: u16,
+    /// For the error log, in nginx's words: `client sent invalid method`.
+    pub reason: &'static str,
+}
+
+/// What the peer did.
+#[derive(Debug)]
+pub enum Event {
+    /// A complete request head arrived. Answer with `bind`, then `respond`.
+    Request {
+        /// The stream to answer on.
+        stream: StreamId,
+        /// What is asked.
+        head: Box<RequestHead>,
+    },
+    /// A request that must be refused; `head` holds what could be read of it.
+    Refused {
+        /// The stream to answer on.
+        stream: StreamId,
+        /// What could be read.
+        head: Box<RequestHead>,
+        /// What to answer and log.
+        refusal: Refusal,
+    },
+    /// Part of a request body; give the room back with `body_consumed`.
+    Body {
+        /// Whose body.
+        user: User,
+        /// The bytes.
+        bytes: bytes::Bytes,
+    },
+    /// The request body is complete.
+    BodyEnd {
+        /// Whose body.
+        user: User,
+    },
+    /// The request body broke the rules; the exchange should answer with this status if it still can.
+    BodyRefused {
+        /// Whose body.
+        user: User,
+        /// What to answer and log.
+        refusal: Refusal,
+    },
+    /// The peer gave up on a stream, or it died with its connection's rules; nothing more leaves on it.
+    Reset {
+        /// Whose stream.
+        user: User,
+    },
+    /// The last byte of a response was handed over (not: received by the peer).
+    Sent {
+        /// Whose response.
+        user: User,
+        /// Body bytes that left.
+        body_bytes: u64,
+    },
+}
+
+/// The peer broke the protocol; after what is queued has left, the connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnError {
+    /// One of the protocol's own error codes.
+    pub code: u64,
+    /// For the error log, never for the peer.
+    pub reason: &'static str,
+}
+
+/// The stream of a response is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RespondError;
+
+/// How a pull from a body went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// Appended something; ask again.
+    More,
+    /// Nothing now; `body_ready` will be called when there is.
+    Pending,
+    /// That was the last byte; something may have been appended.
+    End,
+    /// The body cannot be completed; cut the stream.
+    Broken,
+}
+
+/// Where response bodies come from, asked only when a byte can really leave.
+pub trait BodySource {
+    /// Appends at most `max` bytes of `user`'s body to `out`.
+    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull;
+}

@@ -1,0 +1,15 @@
+//! HTTP/1, HTTP/2 and HTTP/3 framing as machines without sockets and clocks.
+//!
+//! A machine is fed bytes, tells events, takes response heads, and pulls bodies when it may write.
+//! It never sees a location, a file or a configuration beyond its own `Settings`.
+
+pub mod conn;
+pub mod h1;
+pub mod h2;
+pub mod h3;
+pub mod hpack;
+pub mod qpack;
+
+pub use conn::{
+    BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,
+};

@@ -1,0 +1,3 @@
+//! The project's own tools: tidy, docs.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The process: command line, signals, control. Nothing here answers a request.
+
+fn main() {}
