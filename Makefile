@@ -1,0 +1,33 @@
+# Owns: the commands a person types. Each is one line onto scripts/ or cargo.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench setup clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build and start the demo site
+	@scripts/setup.sh build
+	cargo run --release --locked --bin bolide -- demo
+
+test: ## install what is needed, then run every check and test
+	@scripts/setup.sh build test
+	scripts/test.sh
+
+check: ## formatting and lints only
+	@scripts/setup.sh build
+	scripts/test.sh check
+
+bench: ## measure beside nginx, h2o and caddy
+	@scripts/setup.sh build test peers
+	bench/run.sh
+
+setup: ## install every tool the project uses
+	scripts/setup.sh build test peers
+
+clean: ## remove build output
+	cargo clean
+
+distclean: clean ## also remove the tools that setup put into its cache
+	rm -rf "$${BOLIDE_TOOLS:-$$HOME/.cache/bolide-tools}"

@@ -1,0 +1,239 @@
+#!/usr/bin/env bash
+# Owns: every tool this project needs outside its own tree.
+#
+#   scripts/setup.sh [build|test|peers]...      (no argument: build)
+#     build  what `cargo build` needs: C compiler, make, cmake, pkg-config, Rust
+#     test   what the tests need: curl, wrk, nghttp2-client, openssl, valgrind,
+#            chromium, h2spec, a Python venv with aioquic and pytest, and
+#            h2load and curl that speak HTTP/3
+#     peers  the servers `make bench` compares with: nginx, caddy, h2o
+#
+# Host packages come from apt. Everything else lives in BOLIDE_TOOLS (default
+# ~/.cache/bolide-tools): bin/ (put it first in PATH), venv/, and sid/, a Debian
+# sid root for programs too new for the host. Wrappers in bin/ start those with
+# sid's own loader, so nothing stays mounted and no chroot is needed to use them.
+# Safe to run again: what is there is left alone, and then no network is used.
+set -euo pipefail
+
+TOOLS=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
+BIN=$TOOLS/bin SID=$TOOLS/sid VENV=$TOOLS/venv
+SELF=$0 WHAT=${*:-build}
+PY_DEPS=(aioquic pytest)
+export DEBIAN_FRONTEND=noninteractive
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: %s\n' "$@" >&2; exit 1; }
+
+# as_root MISSING HOW COMMAND...: run COMMAND as root, or say what is missing and how to get it
+as_root() {
+    local missing=$1 how=$2; shift 2
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif command -v sudo >/dev/null; then sudo --preserve-env=DEBIAN_FRONTEND "$@"
+    else die "missing: $missing" "this user is not root and there is no sudo; run as root: $how"
+    fi
+}
+sid_as_root() { as_root "the Debian sid root $SID" "BOLIDE_TOOLS=$TOOLS $SELF $WHAT" "$@"; }
+
+# ---- host packages -------------------------------------------------------
+
+installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+apt_need() {
+    command -v apt-get >/dev/null || die "missing: apt-get (this script knows Debian and Ubuntu); install by hand: $*"
+    local p missing=()
+    for p; do installed "$p" || missing+=("$p"); done
+    [ ${#missing[@]} = 0 ] && return
+    say "installing ${missing[*]}"
+    local how="apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+    # A server package must not start its service on this host.
+    as_root "${missing[*]}" "$how" sh -c '
+        rc=/usr/sbin/policy-rc.d
+        if [ ! -e $rc ]; then
+            trap "rm -f $rc" EXIT
+            printf "#!/bin/sh\nexit 101\n" >$rc && chmod 755 $rc
+        fi
+        apt="apt-get -y -q -o DPkg::Lock::Timeout=600"
+        install="$apt install --no-install-recommends"
+        $install "$@" </dev/null || { $apt update && $install "$@" </dev/null; }' sh "${missing[@]}" ||
+        die "missing: ${missing[*]}" "apt could not install them (offline?); run as root: $how"
+}
+
+# ---- build ---------------------------------------------------------------
+
+setup_build() {
+    apt_need gcc g++ libc6-dev make cmake pkg-config curl ca-certificates git
+    PATH=$PATH:$HOME/.cargo/bin
+    if ! command -v cargo >/dev/null; then
+        say "installing Rust by rustup"
+        if apt-cache show rustup >/dev/null 2>&1; then apt_need rustup
+        else
+            curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+                sh -s -- -q -y --no-modify-path --default-toolchain none &&
+                say "add ~/.cargo/bin to PATH"
+        fi || die "missing: cargo" "rustup could not be fetched (offline?); install it by hand, then run $SELF $WHAT again"
+    fi
+    # In the tree, rust-toolchain.toml says which toolchain and components.
+    (
+        cd "$(dirname "$SELF")/.."
+        ready() { cargo --version && cargo fmt --version && cargo clippy --version; }
+        ready >/dev/null 2>&1 || { say "installing the Rust toolchain" && rustup toolchain install && ready >/dev/null; }
+    ) || die "missing: the Rust toolchain that rust-toolchain.toml names" "rustup could not fetch it (offline?); run in the project's root: rustup toolchain install"
+}
+
+# ---- the sid root --------------------------------------------------------
+
+# The Debian archive that this host's own apt uses.
+mirror() {
+    local m=${BOLIDE_DEBIAN_MIRROR:-}
+    [ -n "$m" ] || m=$(apt_mirror)
+    [ -n "$m" ] || { as_root "apt's package lists" "apt-get update" apt-get -q update >&2 && m=$(apt_mirror); }
+    [ -n "$m" ] || die "missing: a Debian archive in apt's sources" "run: BOLIDE_DEBIAN_MIRROR=<address of a Debian archive> $SELF $WHAT"
+    printf '%s\n' "$m"
+}
+
+apt_mirror() {
+    apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 'Created-By: Packages' |
+        awk '$1 == "Debian" && $2 == "Debian" && !n++ { print $3 }'
+}
+
+# in_sid COMMAND...: run in the sid root. The mounts are made in a mount
+# namespace of their own and are gone when the command ends, however it ends.
+in_sid() {
+    sid_as_root unshare --mount --propagation private sh -ec '
+        root=$1; shift
+        for m in proc sys dev; do mount --rbind /$m "$root/$m"; done
+        cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+        exec chroot "$root" "$@"' sh "$SID" env -u LD_LIBRARY_PATH LC_ALL=C DEBIAN_FRONTEND=noninteractive \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+
+sid_root() {
+    [ -e "$SID/.ready" ] && return
+    apt_need debootstrap debian-archive-keyring
+    local m; m=$(mirror)
+    say "making the Debian sid root"
+    sid_as_root rm -rf "$SID"
+    mkdir -p "$TOOLS"
+    sid_as_root unshare --mount --propagation private \
+        debootstrap --variant=minbase --include=ca-certificates sid "$SID" "$m" >"$TOOLS/debootstrap.log" ||
+        die "missing: the Debian sid root $SID" "debootstrap failed (offline?), see $TOOLS/debootstrap.log; then run $SELF $WHAT again"
+    # No services; a mirror's sid may be past its date; it may be lost at any time, so no fsync.
+    in_sid sh -ec '
+        printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d
+        printf "deb %s sid main\ndeb-src %s sid main\n" "$1" "$1" >/etc/apt/sources.list
+        printf "%s\n" "APT::Install-Recommends \"false\";" "APT::Sandbox::User \"root\";" \
+            "Acquire::Check-Valid-Until \"false\";" "Acquire::Languages \"none\";" >/etc/apt/apt.conf.d/99bolide
+        echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/bolide
+        printf "%s\n" "path-exclude=/usr/share/doc/*" "path-exclude=/usr/share/man/*" \
+            "path-exclude=/usr/share/locale/*" >>/etc/dpkg/dpkg.cfg.d/bolide
+        apt-get -q update
+        touch /.ready' sh "$m" || die "missing: package lists in the sid root" "apt-get update failed there (offline?); run $SELF $WHAT again"
+}
+
+sid_need() {
+    sid_root
+    local p missing=()
+    for p; do
+        grep -qs "^Package: $p\$" "$SID/var/lib/dpkg/status" || missing+=("$p")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    say "installing in the sid root: ${missing[*]}"
+    in_sid sh -c 'i="apt-get install -y -q"; $i "$@" </dev/null || { apt-get -q update && $i "$@" </dev/null; }' sh "${missing[@]}" ||
+        die "missing in the sid root: ${missing[*]}" "apt failed there (offline?); run $SELF $WHAT again"
+}
+
+# wrap NAME PROGRAM: bin/NAME starts the sid root's PROGRAM with sid's libraries
+wrap() {
+    local ld; ld=$(echo "$SID"/usr/lib/*/ld-linux-*.so.[0-9])
+    mkdir -p "$BIN"
+    cat >"$BIN/$1.new" <<EOF
+#!/bin/sh
+exec '$ld' --library-path '${ld%/*}' --argv0 '$1' '$SID$2' "\$@"
+EOF
+    chmod 755 "$BIN/$1.new" && mv "$BIN/$1.new" "$BIN/$1"
+}
+
+# Debian builds h2load without HTTP/3: build it from Debian's source.
+# --tar-only: the upstream tarball is all that is needed; apt checks its hash.
+h2load_h3() {
+    [ -x "$BIN/h2load-h3" ] && [ -x "$SID/usr/local/bin/h2load-h3" ] && return
+    sid_need build-essential dpkg-dev pkgconf libngtcp2-dev libngtcp2-crypto-ossl-dev libnghttp3-dev \
+        libssl-dev libev-dev libc-ares-dev zlib1g-dev
+    say "building h2load with HTTP/3"
+    in_sid bash -ec '
+        rm -rf /usr/local/src/h2load && mkdir -p /usr/local/src/h2load && cd /usr/local/src/h2load
+        apt-get -q source --tar-only nghttp2
+        tar xf nghttp2_*.orig.tar.*z && cd nghttp2-*/
+        export CFLAGS=-O2 CXXFLAGS=-O2
+        ./configure -q --enable-app --enable-http3 --disable-shared --enable-static --disable-hpack-tools \
+            --without-libxml2 --without-systemd --without-jansson --without-jemalloc
+        for d in lib third-party; do make -s -j"$(nproc)" -C $d; done
+        make -s -j"$(nproc)" -C src h2load
+        install -m755 src/h2load /usr/local/bin/h2load-h3
+        rm -rf /usr/local/src/h2load' >"$TOOLS/h2load-h3.log" 2>&1 ||
+        die "missing: h2load with HTTP/3" "its build failed, see $TOOLS/h2load-h3.log"
+    wrap h2load-h3 /usr/local/bin/h2load-h3
+}
+
+# ---- test ----------------------------------------------------------------
+
+# h2spec 2.2.1 is the newest release that the Go module proxy has. It has no
+# go.mod, so its dependencies are pinned here, to versions that Go 1.19 takes.
+h2spec() {
+    [ -x "$BIN/h2spec" ] && return
+    command -v go >/dev/null || apt_need golang-go
+    say "building h2spec"
+    local d; d=$(mktemp -d)
+    cat >"$d/go.mod" <<EOF
+module tools
+go 1.19
+require (
+    github.com/summerwind/h2spec v2.2.1+incompatible
+    github.com/fatih/color v1.16.0
+    github.com/spf13/cobra v1.8.0
+    golang.org/x/net v0.23.0
+)
+EOF
+    mkdir -p "$BIN"
+    (cd "$d" && go build -mod=mod -buildvcs=false -o "$BIN/h2spec" github.com/summerwind/h2spec/cmd/h2spec) 2>"$d/log" ||
+        die "missing: h2spec" "the Go module proxy did not deliver it (offline?): $(tail -n 1 "$d/log")" "then run $SELF $WHAT again"
+    rm -rf "$d"
+}
+
+venv() {
+    "$VENV/bin/python" -c 'import aioquic, pytest' 2>/dev/null && return
+    say "making the Python venv: ${PY_DEPS[*]}"
+    rm -rf "$VENV"
+    /usr/bin/python3 -m venv "$VENV" && "$VENV/bin/pip" install -q --disable-pip-version-check --retries 1 "${PY_DEPS[@]}" ||
+        die "missing: ${PY_DEPS[*]} in $VENV" "pip failed (offline?); run: $VENV/bin/pip install ${PY_DEPS[*]}"
+}
+
+setup_test() {
+    apt_need curl wrk nghttp2-client openssl valgrind chromium python3 python3-venv
+    venv
+    h2spec
+    h2load_h3
+    sid_need curl
+    wrap curl-h3 /usr/bin/curl
+}
+
+# ---- peers ---------------------------------------------------------------
+
+setup_peers() {
+    apt_need h2o
+    sid_need nginx libnginx-mod-http-brotli-filter libnginx-mod-http-brotli-static caddy
+    wrap nginx-sid /usr/sbin/nginx
+    wrap caddy-sid /usr/bin/caddy
+}
+
+for w in $WHAT; do
+    case $w in
+    build | test | peers) ;;
+    *) die "unknown: $w" "usage: $SELF [build|test|peers]..." ;;
+    esac
+done
+for w in $WHAT; do
+    SECONDS=0
+    "setup_$w"
+    say "$w: ready (${SECONDS} s)"
+done
