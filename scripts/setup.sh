@@ -65,7 +65,7 @@ setup_build() {
     PATH=$PATH:$HOME/.cargo/bin
     if ! command -v cargo >/dev/null; then
         say "installing Rust by rustup"
-        if apt-cache show rustup >/dev/null 2>&1; then apt_need rustup
+        if apt-cache policy rustup | grep 'Candidate: [^(]' >/dev/null; then apt_need rustup
         else
             curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
                 sh -s -- -q -y --no-modify-path --default-toolchain none &&
