@@ -1,1 +1,152 @@
-//! To be filled.
+//! The only door to the kernel: readiness comes out, bounded non-blocking calls go in.
+//!
+//! Everything above is generic over [`Io`], so that a simulator can stand in for the kernel.
+//! All `unsafe` of the project lives in `sys`, one thin safe wrapper per system call.
+
+pub mod epoll;
+pub mod file;
+pub mod listen;
+pub mod process;
+pub mod signal;
+#[expect(unsafe_code, reason = "the wrappers around system calls")]
+mod sys;
+pub mod udp;
+pub mod wake;
+
+use std::net::SocketAddr;
+
+use base::{FileRef, Instant, Now, Segment, SendChain};
+
+pub use file::{FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
+pub use udp::{DatagramIn, DatagramOut, UdpBatch};
+
+/// A descriptor that a backend watches or works on. Whoever holds it closes it through the door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fd(pub i32);
+
+/// Something that became possible since it was last impossible (edge-triggered, except listeners).
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// As given to [`Io::watch`].
+    pub token: u64,
+    /// There are bytes, datagrams or clients to take.
+    pub readable: bool,
+    /// A blocked send may be tried again.
+    pub writable: bool,
+    /// The peer closed its side, or the connection died; a receive will say which.
+    pub hangup: bool,
+}
+
+/// What came of a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// This many bytes; fewer than asked for means that no more are waiting.
+    Bytes(usize),
+    /// The peer will send no more.
+    End,
+    /// Nothing now; a readiness report follows.
+    Blocked,
+    /// The connection is dead.
+    Dead,
+}
+
+/// What came of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// This many bytes were taken; fewer than offered means that a readiness report follows.
+    Bytes(u64),
+    /// The connection is dead.
+    Dead,
+    /// A file that was to be sent ended early or could not be read.
+    FileFailed,
+}
+
+/// An address as sockets have them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// An Internet address.
+    Inet(SocketAddr),
+    /// A unix socket.
+    Unix,
+}
+
+/// A new client.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Its socket, non-blocking, with Nagle's algorithm off.
+    pub fd: Fd,
+    /// The far end.
+    pub remote: Peer,
+    /// The near end.
+    pub local: Peer,
+}
+
+/// Whether a watched descriptor reports each change once, or as long as it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Level-triggered, reading only: listeners, wake-ups, datagram sockets.
+    Level,
+    /// Edge-triggered, both ways: connections.
+    Edge,
+}
+
+/// The kernel, or what plays its part.
+pub trait Io {
+    /// Appends what became possible to `out`, sleeping until `until` at the latest, and tells the time.
+    fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Ready>) -> Now;
+    /// Starts to report readiness of `fd` under `token`; false when the kernel refuses.
+    fn watch(&mut self, fd: Fd, token: u64, how: Watch) -> bool;
+    /// Takes one waiting client; `None` when there is none (or no descriptor left for it).
+    fn accept(&mut self, listener: Fd) -> Option<Client>;
+    /// Takes bytes of a connection.
+    fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received;
+    /// Sends the chain from its first byte on.
+    fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent;
+    /// Sends one owned piece: what an earlier send left over.
+    fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent;
+    /// Tells the peer that no more bytes follow.
+    fn shut_write(&mut self, fd: Fd);
+    /// Closes for good. `reset` makes the peer see an error instead of an orderly end.
+    fn close(&mut self, fd: Fd, reset: Reset);
+    /// Takes waiting datagrams.
+    fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize;
+    /// Sends datagrams in order; returns how many entries were taken before the socket blocked.
+    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize;
+    /// Opens and examines a path.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel said, for the log and for the choice of an answer.
+    fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure>;
+    /// Names and attributes of a directory's entries, hidden ones left out.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read.
+    fn list(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, Stat)>, FileFailure>;
+    /// Reads at `offset`; 0 at the end.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure>;
+    /// Attributes of an open file as they are now.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure>;
+    /// Writes to a log; short writes are retried, errors are swallowed as the log cannot be told.
+    fn append(&mut self, log: &FileRef, bytes: &[u8]);
+    /// Empties a wake-up descriptor.
+    fn drain(&mut self, fd: Fd);
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reset {
+    /// In order: what was sent arrives.
+    No,
+    /// At once, with an error for the peer.
+    Yes,
+}

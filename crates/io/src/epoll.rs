@@ -1,0 +1,179 @@
+//! The door over epoll: one instance per worker, connections edge-triggered and registered once.
+
+use base::{FileRef, Instant, Now, Segment, SendChain};
+
+use crate::udp::{DatagramOut, UdpBatch};
+use crate::{
+    Client, Fd, FileFailure, Io, OpenRequest, Opened, Ready, Received, Reset, Sent, Stat, Watch,
+    sys,
+};
+
+/// Pieces of one gathered write; Linux takes 1024, ours are few and large.
+const PIECES_MAX: usize = 64;
+
+/// One worker's epoll instance.
+#[derive(Debug)]
+pub struct Epoll {
+    epoll: sys::EpollFd,
+    events: sys::EpollEvents,
+}
+
+impl Epoll {
+    /// A new instance.
+    ///
+    /// # Errors
+    ///
+    /// The kernel gives no descriptor.
+    pub fn new() -> std::io::Result<Self> {
+        let events = sys::EpollEvents::with_capacity(base::limits::READY_PER_TURN);
+        Ok(Self { epoll: sys::EpollFd::new()?, events })
+    }
+}
+
+impl Io for Epoll {
+    fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Ready>) -> Now {
+        let timeout_ms = match until {
+            None => -1,
+            Some(until) => {
+                let nanos = until.as_nanos().saturating_sub(sys::monotonic_nanos());
+                // Rounded up, or the worker would spin through the last millisecond.
+                i32::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i32::MAX)
+            }
+        };
+        self.epoll.wait(&mut self.events, timeout_ms);
+        out.extend(self.events.iter());
+        sys::now()
+    }
+
+    fn watch(&mut self, fd: Fd, token: u64, how: Watch) -> bool {
+        self.epoll.add(fd.0, token, how).is_ok()
+    }
+
+    fn accept(&mut self, listener: Fd) -> Option<Client> {
+        sys::accept(listener.0)
+    }
+
+    fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received {
+        match sys::receive(fd.0, into) {
+            Ok(0) => Received::End,
+            Ok(n) => Received::Bytes(n),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Received::Blocked,
+            Err(_) => Received::Dead,
+        }
+    }
+
+    fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent {
+        if let Some(bytes) = chain.contiguous() {
+            return sent(sys::send(fd.0, bytes, sys::More::No));
+        }
+        let mut total = 0;
+        let mut segments = chain.segments();
+        while let Some(first) = segments.first() {
+            if let Segment::File(range) = first {
+                match send_file(fd, range) {
+                    Sent::Bytes(n) if n == range.len => total += n,
+                    Sent::Bytes(n) => return Sent::Bytes(total + n),
+                    failed => return failed,
+                }
+                segments = &segments[1..];
+                continue;
+            }
+            let run = segments.iter().take_while(|s| !matches!(s, Segment::File(_))).count();
+            let (now, later) = segments.split_at(run.min(PIECES_MAX));
+            let more = if later.is_empty() { sys::More::No } else { sys::More::Yes };
+            let mut pieces: [&[u8]; PIECES_MAX] = [&[]; PIECES_MAX];
+            let mut offered = 0;
+            for (piece, segment) in pieces.iter_mut().zip(now) {
+                *piece = match segment {
+                    Segment::Inline(start, end) => chain.inline(*start, *end),
+                    Segment::Bytes(bytes) => bytes,
+                    Segment::File(_) => &[],
+                };
+                offered += piece.len() as u64;
+            }
+            match sent(sys::send_pieces(fd.0, &pieces[..now.len()], more)) {
+                Sent::Bytes(n) if n == offered => total += n,
+                Sent::Bytes(n) => return Sent::Bytes(total + n),
+                failed => return failed,
+            }
+            segments = later;
+        }
+        Sent::Bytes(total)
+    }
+
+    fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent {
+        match segment {
+            Segment::Bytes(bytes) => sent(sys::send(fd.0, bytes, sys::More::No)),
+            Segment::File(range) => send_file(fd, range),
+            Segment::Inline(..) => {
+                debug_assert!(false, "an inline piece belongs to its chain");
+                Sent::Dead
+            }
+        }
+    }
+
+    fn shut_write(&mut self, fd: Fd) {
+        sys::shut_write(fd.0);
+    }
+
+    fn close(&mut self, fd: Fd, reset: Reset) {
+        if reset == Reset::Yes {
+            sys::set_linger_zero(fd.0);
+        }
+        sys::close(fd.0);
+    }
+
+    fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize {
+        batch.receive(fd.0)
+    }
+
+    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize {
+        sys::send_datagrams(fd.0, out)
+    }
+
+    fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure> {
+        sys::open(request)
+    }
+
+    fn list(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, Stat)>, FileFailure> {
+        sys::list(path)
+    }
+
+    fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure> {
+        sys::read_at(file.raw(), offset, into)
+    }
+
+    fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure> {
+        sys::stat_fd(file.raw())
+    }
+
+    fn append(&mut self, log: &FileRef, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match sys::write(log.raw(), bytes) {
+                Ok(n) if n > 0 => bytes = &bytes[n..],
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    }
+
+    fn drain(&mut self, fd: Fd) {
+        let mut counter = [0; 8];
+        let _ = sys::read(fd.0, &mut counter);
+    }
+}
+
+fn sent(result: std::io::Result<usize>) -> Sent {
+    match result {
+        Ok(n) => Sent::Bytes(n as u64),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Sent::Bytes(0),
+        Err(_) => Sent::Dead,
+    }
+}
+
+fn send_file(fd: Fd, range: &base::FileRange) -> Sent {
+    match sys::send_file(fd.0, range) {
+        Ok(0) if range.len > 0 => Sent::FileFailed,
+        other => sent(other),
+    }
+}

@@ -1,0 +1,79 @@
+//! What the door says about files.
+
+use base::FileRef;
+
+/// How symbolic links on the way to a file are treated (`disable_symlinks`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SymlinkRule {
+    /// Followed.
+    #[default]
+    Follow,
+    /// Any link behind the first `from` bytes of the path is refused.
+    Refuse {
+        /// Length of the part that is trusted.
+        from: usize,
+    },
+    /// A link is refused when its owner differs from its target's.
+    SameOwner {
+        /// Length of the part that is trusted.
+        from: usize,
+    },
+}
+
+/// What to open.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenRequest<'a> {
+    /// Absolute path without NUL.
+    pub path: &'a [u8],
+    /// Treatment of symbolic links.
+    pub symlinks: SymlinkRule,
+    /// Read the whole of a regular file up to this size; 0 reads nothing.
+    pub content_max: u64,
+    /// Only attributes are wanted.
+    pub stat_only: bool,
+}
+
+/// Attributes of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time, seconds since 1970.
+    pub mtime_seconds: i64,
+    /// Its nanoseconds.
+    pub mtime_nanos: u32,
+    /// Change time, seconds since 1970.
+    pub ctime_seconds: i64,
+    /// Its nanoseconds.
+    pub ctime_nanos: u32,
+    /// Inode number.
+    pub inode: u64,
+    /// Device number.
+    pub device: u64,
+    /// Owner.
+    pub uid: u32,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Whether it is a regular file.
+    pub is_regular: bool,
+}
+
+/// What an open found.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The open file; directories and stat-only requests have none.
+    pub file: Option<FileRef>,
+    /// Its attributes.
+    pub stat: Stat,
+    /// Its whole content, when it was asked for, small enough, and did not change while it was read.
+    pub content: Option<Vec<u8>>,
+}
+
+/// The kernel's error number, with the words that belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFailure {
+    /// `errno`
+    pub errno: i32,
+    /// Which call failed, as the log names it: `open`, `stat`, `read`.
+    pub call: &'static str,
+}

@@ -1,0 +1,160 @@
+//! Listening sockets: one per address and worker, all in one SO_REUSEPORT group.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::{Fd, sys};
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// UDP, for QUIC.
+    Udp(SocketAddr),
+    /// A stream socket in the file system.
+    Unix(Vec<u8>),
+}
+
+/// Socket options of a `listen` directive; `None` leaves the kernel's default.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Length of the queue of waiting clients.
+    pub backlog: Option<u32>,
+    /// Receive buffer in bytes.
+    pub receive_buffer: Option<usize>,
+    /// Send buffer in bytes.
+    pub send_buffer: Option<usize>,
+    /// Whether an IPv6 wildcard takes IPv6 only; nginx's default is yes.
+    pub ipv6_only: Option<bool>,
+    /// TCP_DEFER_ACCEPT.
+    pub deferred: bool,
+    /// TCP_FASTOPEN queue length.
+    pub fast_open: Option<u32>,
+    /// TCP keep-alive probes.
+    pub keep_alive: bool,
+}
+
+/// nginx's backlog on Linux.
+const BACKLOG: u32 = 511;
+/// What a QUIC socket asks for where the configuration does not: the kernel's 208 KiB drops
+/// thousands of datagrams under load.
+const UDP_BUFFER: usize = 4 << 20;
+
+/// An open listening socket. It closes when dropped.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+}
+
+impl Listener {
+    /// Takes over a socket that another process opened.
+    #[must_use]
+    pub const fn adopt(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+
+    /// Opens `address`.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel said; `AddrInUse` above all.
+    pub fn open(address: &Address, options: &Options) -> std::io::Result<Self> {
+        let fd = match address {
+            Address::Tcp(at) => open_tcp(at, options)?,
+            Address::Udp(at) => open_udp(at, options)?,
+            Address::Unix(path) => open_unix(path, options)?,
+        };
+        Ok(Self { fd })
+    }
+
+    /// The descriptor to watch.
+    #[must_use]
+    pub fn fd(&self) -> Fd {
+        Fd(self.fd.as_raw_fd())
+    }
+
+    /// The local address; tells the port that port 0 became.
+    ///
+    /// # Errors
+    ///
+    /// It is not an Internet socket.
+    pub fn local(&self) -> std::io::Result<SocketAddr> {
+        sys::local_address(self.fd.as_raw_fd())
+    }
+
+    /// Makes the kernel choose among the sockets of this port by this classic BPF program,
+    /// given as `(code, jt, jf, k)`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses; datagrams are then spread by address.
+    pub fn steer(&self, program: &[(u16, u8, u8, u32)]) -> std::io::Result<()> {
+        sys::attach_reuseport_filter(self.fd.as_raw_fd(), program)
+    }
+
+    /// Lets a successor inherit the socket over exec.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn inherit(&self) -> std::io::Result<()> {
+        sys::set_inheritable(self.fd.as_raw_fd())
+    }
+}
+
+fn open_tcp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {
+    let fd = sys::stream_socket(at.is_ipv6())?;
+    let raw = fd.as_raw_fd();
+    sys::set_reuse(raw)?;
+    common(raw, at, options)?;
+    if options.deferred {
+        sys::set_option(raw, sys::SockOpt::DeferAccept, 1)?;
+    }
+    if let Some(queue) = options.fast_open {
+        sys::set_option(raw, sys::SockOpt::FastOpen, queue as i32)?;
+    }
+    if options.keep_alive {
+        sys::set_option(raw, sys::SockOpt::KeepAlive, 1)?;
+    }
+    // Inherited by accepted sockets, which saves a call per connection.
+    sys::set_option(raw, sys::SockOpt::NoDelay, 1)?;
+    sys::bind(raw, at)?;
+    sys::listen(raw, options.backlog.unwrap_or(BACKLOG))?;
+    Ok(fd)
+}
+
+fn open_udp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {
+    let fd = sys::datagram_socket(at.is_ipv6())?;
+    let raw = fd.as_raw_fd();
+    sys::set_reuse(raw)?;
+    let buffered = Options {
+        receive_buffer: options.receive_buffer.or(Some(UDP_BUFFER)),
+        send_buffer: options.send_buffer.or(Some(UDP_BUFFER)),
+        ..options.clone()
+    };
+    common(raw, at, &buffered)?;
+    sys::prepare_quic(raw, at.is_ipv6())?;
+    sys::bind(raw, at)?;
+    Ok(fd)
+}
+
+fn open_unix(path: &[u8], options: &Options) -> std::io::Result<OwnedFd> {
+    let fd = sys::unix_socket()?;
+    sys::bind_unix(fd.as_raw_fd(), path)?;
+    sys::listen(fd.as_raw_fd(), options.backlog.unwrap_or(BACKLOG))?;
+    Ok(fd)
+}
+
+fn common(raw: i32, at: &SocketAddr, options: &Options) -> std::io::Result<()> {
+    if let Some(bytes) = options.receive_buffer {
+        sys::set_buffer(raw, sys::SockOpt::ReceiveBuffer, bytes)?;
+    }
+    if let Some(bytes) = options.send_buffer {
+        sys::set_buffer(raw, sys::SockOpt::SendBuffer, bytes)?;
+    }
+    if at.is_ipv6() {
+        sys::set_option(raw, sys::SockOpt::V6Only, i32::from(options.ipv6_only != Some(false)))?;
+    }
+    Ok(())
+}

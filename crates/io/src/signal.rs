@@ -1,0 +1,82 @@
+//! Signals as values: blocked everywhere, taken one at a time by the control thread.
+
+use crate::sys;
+
+/// What a signal asks of the server; nginx's meanings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// TERM, INT: stop now.
+    Stop,
+    /// QUIT: finish requests, then stop.
+    Quit,
+    /// HUP: read the configuration again.
+    Reload,
+    /// USR1: open the logs again.
+    Reopen,
+    /// USR2: start a successor.
+    Upgrade,
+    /// WINCH: take no new connections.
+    Drain,
+    /// CHLD: a child ended.
+    Child,
+}
+
+impl Signal {
+    /// The kernel's number.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Stop => libc::SIGTERM,
+            Self::Quit => libc::SIGQUIT,
+            Self::Reload => libc::SIGHUP,
+            Self::Reopen => libc::SIGUSR1,
+            Self::Upgrade => libc::SIGUSR2,
+            Self::Drain => libc::SIGWINCH,
+            Self::Child => libc::SIGCHLD,
+        }
+    }
+
+    const fn from_number(number: i32) -> Option<Self> {
+        Some(match number {
+            libc::SIGTERM | libc::SIGINT => Self::Stop,
+            libc::SIGQUIT => Self::Quit,
+            libc::SIGHUP => Self::Reload,
+            libc::SIGUSR1 => Self::Reopen,
+            libc::SIGUSR2 => Self::Upgrade,
+            libc::SIGWINCH => Self::Drain,
+            libc::SIGCHLD => Self::Child,
+            _ => return None,
+        })
+    }
+}
+
+const ALL: [i32; 8] = [
+    libc::SIGTERM,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGCHLD,
+];
+
+/// Blocks the signals above in this thread and all threads it starts, and ignores SIGPIPE.
+pub fn block() {
+    sys::block_signals(&ALL);
+}
+
+/// Waits for one of the signals above, at most `timeout_ms`.
+#[must_use]
+pub fn wait(timeout_ms: u64) -> Option<Signal> {
+    sys::wait_signal(&ALL, timeout_ms).and_then(Signal::from_number)
+}
+
+/// Sends a signal to a process.
+///
+/// # Errors
+///
+/// No such process, or no permission.
+pub fn send(pid: u32, signal: Signal) -> std::io::Result<()> {
+    sys::kill(pid, signal.number())
+}

@@ -1,0 +1,32 @@
+//! Thin safe wrappers: each one system call or one libc function, arguments checked by type.
+
+mod epoll;
+mod file;
+mod process;
+mod socket;
+mod udp;
+
+pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
+pub(crate) use file::{list, open, read, read_at, send_file, stat_fd, write};
+pub(crate) use process::{
+    become_user, block_signals, daemonize, dup_to, effective_uid, find_user, kill, monotonic_nanos,
+    now, pin_to_core, raise_nofile, set_nofile, utc_offset_seconds, wait_signal,
+};
+pub(crate) use socket::{
+    More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, datagram_socket,
+    listen, local_address, receive, send, send_pieces, set_buffer, set_inheritable,
+    set_linger_zero, set_option, set_reuse, shut_write, stream_socket, unix_socket,
+};
+pub(crate) use udp::{prepare_quic, receive_datagrams, send_datagrams};
+
+use std::io::{Error, Result};
+
+/// The result of a call that answers -1 on failure.
+fn check(result: libc::c_int) -> Result<libc::c_int> {
+    if result < 0 { Err(Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The same for calls that answer a size.
+fn check_size(result: isize) -> Result<usize> {
+    usize::try_from(result).map_err(|_| Error::last_os_error())
+}

@@ -1,0 +1,77 @@
+//! epoll and eventfd.
+
+use std::io::Result;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::check;
+use crate::{Ready, Watch};
+
+#[derive(Debug)]
+pub(crate) struct EpollFd(OwnedFd);
+
+pub(crate) struct EpollEvents {
+    events: Vec<libc::epoll_event>,
+    filled: usize,
+}
+
+impl std::fmt::Debug for EpollEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EpollEvents").field("filled", &self.filled).finish_non_exhaustive()
+    }
+}
+
+impl EpollEvents {
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { events: vec![libc::epoll_event { events: 0, u64: 0 }; capacity], filled: 0 }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Ready> + '_ {
+        self.events[..self.filled].iter().map(|event| {
+            let bits = event.events as libc::c_int;
+            Ready {
+                token: event.u64,
+                readable: bits & libc::EPOLLIN != 0,
+                writable: bits & libc::EPOLLOUT != 0,
+                hangup: bits & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) != 0,
+            }
+        })
+    }
+}
+
+impl EpollFd {
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: no pointers are involved.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor is new and nobody else's.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub(crate) fn add(&self, fd: i32, token: u64, how: Watch) -> Result<()> {
+        let bits = match how {
+            Watch::Level => libc::EPOLLIN,
+            Watch::Edge => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
+        };
+        let mut event = libc::epoll_event { events: bits as u32, u64: token };
+        // SAFETY: the event outlives the call, which copies it.
+        let done =
+            unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+        check(done).map(drop)
+    }
+
+    pub(crate) fn wait(&self, into: &mut EpollEvents, timeout_ms: i32) {
+        let max = into.events.len() as i32;
+        // SAFETY: the buffer holds `max` events and outlives the call.
+        let n = unsafe {
+            libc::epoll_wait(self.0.as_raw_fd(), into.events.as_mut_ptr(), max, timeout_ms)
+        };
+        // The only failure left is an interrupted wait, which is an empty one.
+        into.filled = usize::try_from(n).unwrap_or(0);
+    }
+}
+
+pub(crate) fn event_fd() -> Result<OwnedFd> {
+    // SAFETY: no pointers are involved.
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,206 @@
+//! Files: open with a symlink rule, attributes, positioned reads, sendfile.
+
+use std::ffi::CString;
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use base::{FileRange, FileRef};
+
+use super::{check, check_size};
+use crate::{FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
+
+fn failure(call: &'static str) -> FileFailure {
+    FileFailure { errno: Error::last_os_error().raw_os_error().unwrap_or(libc::EIO), call }
+}
+
+fn c_path(path: &[u8]) -> std::result::Result<CString, FileFailure> {
+    CString::new(path).map_err(|_| FileFailure { errno: libc::ENOENT, call: "open" })
+}
+
+fn convert(raw: &libc::stat) -> Stat {
+    let kind = raw.st_mode & libc::S_IFMT;
+    Stat {
+        size: u64::try_from(raw.st_size).unwrap_or(0),
+        mtime_seconds: raw.st_mtime,
+        mtime_nanos: raw.st_mtime_nsec as u32,
+        ctime_seconds: raw.st_ctime,
+        ctime_nanos: raw.st_ctime_nsec as u32,
+        inode: raw.st_ino,
+        device: raw.st_dev,
+        uid: raw.st_uid,
+        is_dir: kind == libc::S_IFDIR,
+        is_regular: kind == libc::S_IFREG,
+    }
+}
+
+fn stat_path(path: &[u8]) -> std::result::Result<Stat, FileFailure> {
+    let name = c_path(path)?;
+    // SAFETY: all zeroes is a valid stat.
+    let mut raw: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the name is NUL-terminated and the buffer outlives the call.
+    let done = unsafe { libc::stat(name.as_ptr(), &raw mut raw) };
+    if done < 0 { Err(failure("stat")) } else { Ok(convert(&raw)) }
+}
+
+pub(crate) fn stat_fd(fd: i32) -> std::result::Result<Stat, FileFailure> {
+    // SAFETY: all zeroes is a valid stat.
+    let mut raw: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the buffer outlives the call.
+    let done = unsafe { libc::fstat(fd, &raw mut raw) };
+    if done < 0 { Err(failure("fstat")) } else { Ok(convert(&raw)) }
+}
+
+/// Attributes of an entry of an open directory, a link itself or its target.
+fn stat_at(dir: i32, name: &CString, flags: i32) -> std::result::Result<(Stat, bool), FileFailure> {
+    // SAFETY: all zeroes is a valid stat.
+    let mut raw: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the name is NUL-terminated and the buffer outlives the call.
+    let done = unsafe { libc::fstatat(dir, name.as_ptr(), &raw mut raw, flags) };
+    if done < 0 {
+        return Err(failure("stat"));
+    }
+    Ok((convert(&raw), raw.st_mode & libc::S_IFMT == libc::S_IFLNK))
+}
+
+fn open_at(dir: i32, name: &CString, flags: i32) -> std::result::Result<OwnedFd, FileFailure> {
+    // O_NONBLOCK: a FIFO among the files must not hold the worker.
+    let flags = flags | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    let fd = unsafe { libc::openat(dir, name.as_ptr(), flags) };
+    if fd < 0 {
+        return Err(failure("open"));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn open(request: &OpenRequest<'_>) -> std::result::Result<Opened, FileFailure> {
+    let plain = request.symlinks == SymlinkRule::Follow;
+    if request.stat_only && plain {
+        let stat = stat_path(request.path)?;
+        return Ok(Opened { file: None, stat, content: None });
+    }
+    let fd = match request.symlinks {
+        SymlinkRule::Follow => open_at(libc::AT_FDCWD, &c_path(request.path)?, libc::O_RDONLY)?,
+        SymlinkRule::Refuse { from } => walk(request.path, from, LinkRule::Refuse)?,
+        SymlinkRule::SameOwner { from } => walk(request.path, from, LinkRule::SameOwner)?,
+    };
+    let stat = stat_fd(fd.as_raw_fd())?;
+    if !stat.is_regular || request.stat_only {
+        return Ok(Opened { file: None, stat, content: None });
+    }
+    let content = if request.content_max > 0 && stat.size <= request.content_max {
+        read_whole(fd.as_raw_fd(), &stat)
+    } else {
+        None
+    };
+    Ok(Opened { file: Some(FileRef::new(fd)), stat, content })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinkRule {
+    Refuse,
+    SameOwner,
+}
+
+/// Opens component by component, so that no link is followed unseen.
+fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd, FileFailure> {
+    let trusted = from.min(path.len());
+    let start = if trusted == 0 { &b"/"[..] } else { &path[..trusted] };
+    let mut dir = open_at(libc::AT_FDCWD, &c_path(start)?, libc::O_PATH | libc::O_DIRECTORY)?;
+    let mut parts = path[trusted..].split(|&b| b == b'/').filter(|p| !p.is_empty()).peekable();
+    while let Some(part) = parts.next() {
+        let name = c_path(part)?;
+        let last = parts.peek().is_none();
+        let flags = if last { libc::O_RDONLY } else { libc::O_PATH | libc::O_DIRECTORY };
+        let (own, is_link) = stat_at(dir.as_raw_fd(), &name, libc::AT_SYMLINK_NOFOLLOW)?;
+        let follow = is_link && rule == LinkRule::SameOwner;
+        if is_link && !follow {
+            return Err(FileFailure { errno: libc::ELOOP, call: "open" });
+        }
+        let extra = if follow { 0 } else { libc::O_NOFOLLOW };
+        let next = open_at(dir.as_raw_fd(), &name, flags | extra)?;
+        if follow && stat_fd(next.as_raw_fd())?.uid != own.uid {
+            return Err(FileFailure { errno: libc::ELOOP, call: "open" });
+        }
+        if last {
+            return Ok(next);
+        }
+        dir = next;
+    }
+    open_at(libc::AT_FDCWD, &c_path(path)?, libc::O_RDONLY)
+}
+
+/// Reads a small file in one piece; `None` when it changed meanwhile, so that no mixture is kept.
+fn read_whole(fd: i32, stat: &Stat) -> Option<Vec<u8>> {
+    let size = usize::try_from(stat.size).ok()?;
+    let mut content = vec![0; size];
+    let mut filled = 0;
+    while filled < size {
+        match read_at(fd, filled as u64, &mut content[filled..]) {
+            Ok(n) if n > 0 => filled += n,
+            _ => return None,
+        }
+    }
+    (stat_fd(fd).ok()? == *stat).then_some(content)
+}
+
+pub(crate) fn read_at(
+    fd: i32,
+    offset: u64,
+    into: &mut [u8],
+) -> std::result::Result<usize, FileFailure> {
+    let at = i64::try_from(offset).unwrap_or(i64::MAX);
+    // SAFETY: the buffer is valid for its length.
+    let n = unsafe { libc::pread(fd, into.as_mut_ptr().cast(), into.len(), at) };
+    usize::try_from(n).map_err(|_| failure("read"))
+}
+
+/// Bytes one call moves at most, so that one fast reader does not own the worker.
+const SEND_FILE_MAX: u64 = 2 << 20;
+
+pub(crate) fn send_file(socket: i32, range: &FileRange) -> Result<usize> {
+    let mut offset = i64::try_from(range.offset).unwrap_or(i64::MAX);
+    let count = range.len.min(SEND_FILE_MAX) as usize;
+    // SAFETY: the offset outlives the call.
+    check_size(unsafe { libc::sendfile(socket, range.file.raw(), &raw mut offset, count) })
+}
+
+pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, FileFailure> {
+    let broken = |error: &Error| FileFailure {
+        errno: error.raw_os_error().unwrap_or(libc::EIO),
+        call: "opendir",
+    };
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+    let entries = std::fs::read_dir(path).map_err(|error| broken(&error))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| broken(&error))?;
+        let name = entry.file_name().as_bytes().to_vec();
+        if name.first() == Some(&b'.') {
+            continue;
+        }
+        // An entry that vanished, or a dangling link, is left out as if it were gone already.
+        if let Ok(stat) = stat_path(entry.path().as_os_str().as_bytes()) {
+            found.push((name, stat));
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize> {
+    // SAFETY: the buffer is valid for its length.
+    check_size(unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) })
+}
+
+pub(crate) fn read(fd: i32, into: &mut [u8]) -> Result<usize> {
+    // SAFETY: the buffer is valid for its length.
+    check_size(unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) })
+}
+
+/// Kept beside the others so that every descriptor operation on files is in this module.
+pub(super) fn duplicate_to(from: i32, to: i32) -> Result<()> {
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::dup2(from, to) }).map(drop)
+}

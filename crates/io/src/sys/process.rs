@@ -1,0 +1,157 @@
+//! The process itself: clocks, signals, users, limits.
+
+use std::ffi::CString;
+use std::io::{Error, Result};
+use std::mem;
+
+use base::{Instant, Now};
+
+use super::check;
+
+fn clock(id: libc::clockid_t) -> libc::timespec {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the buffer outlives the call; these clocks exist on every Linux.
+    let _ = unsafe { libc::clock_gettime(id, &raw mut time) };
+    time
+}
+
+pub(crate) fn monotonic_nanos() -> u64 {
+    let time = clock(libc::CLOCK_MONOTONIC);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+pub(crate) fn now() -> Now {
+    let civil = clock(libc::CLOCK_REALTIME);
+    Now {
+        mono: Instant::from_nanos(monotonic_nanos()),
+        unix_millis: civil.tv_sec as u64 * 1000 + civil.tv_nsec as u64 / 1_000_000,
+    }
+}
+
+pub(crate) fn utc_offset_seconds(unix_seconds: u64) -> i32 {
+    let time = i64::try_from(unix_seconds).unwrap_or(0);
+    // SAFETY: all zeroes is a valid tm.
+    let mut local: libc::tm = unsafe { mem::zeroed() };
+    // SAFETY: both buffers outlive the call.
+    let found = unsafe { libc::localtime_r(&raw const time, &raw mut local) };
+    if found.is_null() { 0 } else { local.tm_gmtoff as i32 }
+}
+
+fn signal_set(numbers: &[i32]) -> libc::sigset_t {
+    // SAFETY: all zeroes is overwritten by sigemptyset.
+    let mut set: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: the set outlives the call.
+    unsafe { libc::sigemptyset(&raw mut set) };
+    for &number in numbers {
+        // SAFETY: the set outlives the call.
+        unsafe { libc::sigaddset(&raw mut set, number) };
+    }
+    set
+}
+
+pub(crate) fn block_signals(numbers: &[i32]) {
+    let set = signal_set(numbers);
+    // SAFETY: the set outlives the call; no old set is asked for.
+    let _ = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    // SAFETY: ignoring a signal installs no handler.
+    let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+pub(crate) fn wait_signal(numbers: &[i32], timeout_ms: u64) -> Option<i32> {
+    let set = signal_set(numbers);
+    let timeout = libc::timespec {
+        tv_sec: i64::try_from(timeout_ms / 1000).unwrap_or(i64::MAX),
+        tv_nsec: (timeout_ms % 1000) as i64 * 1_000_000,
+    };
+    // SAFETY: set and timeout outlive the call; no information is asked for.
+    let number =
+        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) };
+    (number > 0).then_some(number)
+}
+
+pub(crate) fn kill(pid: u32, number: i32) -> Result<()> {
+    let pid = i32::try_from(pid).map_err(|_| Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::kill(pid, number) }).map(drop)
+}
+
+pub(crate) fn set_nofile(files: u64) -> Result<()> {
+    let limit = libc::rlimit { rlim_cur: files, rlim_max: files };
+    // SAFETY: the limit outlives the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).map(drop)
+}
+
+pub(crate) fn raise_nofile() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit outlives the call.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    if known < 0 {
+        return 1024;
+    }
+    let soft = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the limit outlives the call.
+    let raised = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    if raised < 0 { soft } else { limit.rlim_max }
+}
+
+pub(crate) fn effective_uid() -> u32 {
+    // SAFETY: no pointers are involved.
+    unsafe { libc::geteuid() }
+}
+
+pub(crate) fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {
+    let name = CString::new(user).ok()?;
+    // SAFETY: the name is NUL-terminated; only the control thread calls this, before the workers run.
+    let entry = unsafe { libc::getpwnam(name.as_ptr()) };
+    // SAFETY: a non-null answer points to static storage valid until the next call.
+    let entry = unsafe { entry.as_ref() }?;
+    let (uid, own_group) = (entry.pw_uid, entry.pw_gid);
+    let Some(group) = group else { return Some((uid, own_group)) };
+    let name = CString::new(group).ok()?;
+    // SAFETY: as for the user.
+    let entry = unsafe { libc::getgrnam(name.as_ptr()) };
+    // SAFETY: a non-null answer points to static storage valid until the next call.
+    let entry = unsafe { entry.as_ref() }?;
+    Some((uid, entry.gr_gid))
+}
+
+pub(crate) fn become_user(user: &str, uid: u32, gid: u32) -> Result<()> {
+    let name = CString::new(user).map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::setgid(gid) })?;
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    check(unsafe { libc::initgroups(name.as_ptr(), gid) })?;
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::setuid(uid) }).map(drop)
+}
+
+pub(crate) fn pin_to_core(core: usize) -> Result<()> {
+    // SAFETY: all zeroes is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: the index is inside the set.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    let size = size_of_val(&set);
+    // SAFETY: the set outlives the call.
+    check(unsafe { libc::sched_setaffinity(0, size, &raw const set) }).map(drop)
+}
+
+pub(crate) fn dup_to(from: i32, to: i32) -> Result<()> {
+    super::file::duplicate_to(from, to)
+}
+
+pub(crate) fn daemonize() -> Result<()> {
+    // SAFETY: called before any thread is started, so the child's memory is whole.
+    if check(unsafe { libc::fork() })? > 0 {
+        std::process::exit(0);
+    }
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::setsid() })?;
+    // SAFETY: the path is a NUL-terminated literal.
+    let null = check(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) })?;
+    dup_to(null, 0)?;
+    dup_to(null, 1)
+}

@@ -1,0 +1,297 @@
+//! Stream sockets and what all sockets have in common.
+
+use std::io::{Error, Result};
+use std::mem;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use super::{check, check_size};
+use crate::{Client, Fd, Peer};
+
+/// Whether more pieces follow at once, so that the kernel waits to fill a segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum More {
+    No,
+    Yes,
+}
+
+/// Socket options that take an integer.
+#[derive(Clone, Copy)]
+pub(crate) enum SockOpt {
+    NoDelay,
+    DeferAccept,
+    FastOpen,
+    KeepAlive,
+    V6Only,
+    ReceiveBuffer,
+    SendBuffer,
+    ReceiveBufferForce,
+    SendBufferForce,
+    ReuseAddr,
+    ReusePort,
+    UdpGro,
+    PacketInfoV4,
+    PacketInfoV6,
+    TosV4,
+    TrafficClassV6,
+    DontFragmentV4,
+    DontFragmentV6,
+}
+
+impl SockOpt {
+    const fn pair(self) -> (i32, i32) {
+        match self {
+            Self::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+            Self::DeferAccept => (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
+            Self::FastOpen => (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
+            Self::KeepAlive => (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+            Self::V6Only => (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
+            Self::ReceiveBuffer => (libc::SOL_SOCKET, libc::SO_RCVBUF),
+            Self::SendBuffer => (libc::SOL_SOCKET, libc::SO_SNDBUF),
+            Self::ReceiveBufferForce => (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE),
+            Self::SendBufferForce => (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE),
+            Self::ReuseAddr => (libc::SOL_SOCKET, libc::SO_REUSEADDR),
+            Self::ReusePort => (libc::SOL_SOCKET, libc::SO_REUSEPORT),
+            Self::UdpGro => (libc::SOL_UDP, libc::UDP_GRO),
+            Self::PacketInfoV4 => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+            Self::PacketInfoV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+            Self::TosV4 => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+            Self::TrafficClassV6 => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+            Self::DontFragmentV4 => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+            Self::DontFragmentV6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+        }
+    }
+}
+
+pub(crate) fn set_option(fd: i32, option: SockOpt, value: i32) -> Result<()> {
+    let (level, name) = option.pair();
+    let size = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the value is read during the call, with its right size.
+    let done = unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), size) };
+    check(done).map(drop)
+}
+
+pub(crate) fn set_reuse(fd: i32) -> Result<()> {
+    set_option(fd, SockOpt::ReuseAddr, 1)?;
+    set_option(fd, SockOpt::ReusePort, 1)
+}
+
+/// Sets a buffer size past the system's limit where we may, up to the limit where we may not.
+pub(crate) fn set_buffer(fd: i32, option: SockOpt, bytes: usize) -> Result<()> {
+    let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+    let force = match option {
+        SockOpt::SendBuffer => SockOpt::SendBufferForce,
+        _ => SockOpt::ReceiveBufferForce,
+    };
+    set_option(fd, force, value).or_else(|_| set_option(fd, option, value))
+}
+
+pub(crate) fn stream_socket(v6: bool) -> Result<OwnedFd> {
+    socket(if v6 { libc::AF_INET6 } else { libc::AF_INET }, libc::SOCK_STREAM)
+}
+
+pub(crate) fn datagram_socket(v6: bool) -> Result<OwnedFd> {
+    socket(if v6 { libc::AF_INET6 } else { libc::AF_INET }, libc::SOCK_DGRAM)
+}
+
+pub(crate) fn unix_socket() -> Result<OwnedFd> {
+    socket(libc::AF_UNIX, libc::SOCK_STREAM)
+}
+
+fn socket(family: i32, kind: i32) -> Result<OwnedFd> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers are involved.
+    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn bind(fd: i32, at: &SocketAddr) -> Result<()> {
+    let (storage, len) = to_storage(at);
+    // SAFETY: the storage is initialised for `len` bytes and outlives the call.
+    check(unsafe { libc::bind(fd, (&raw const storage).cast(), len) }).map(drop)
+}
+
+pub(crate) fn bind_unix(fd: i32, path: &[u8]) -> Result<()> {
+    // SAFETY: all zeroes is a valid address.
+    let mut at: libc::sockaddr_un = unsafe { mem::zeroed() };
+    at.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    if path.len() >= at.sun_path.len() {
+        return Err(Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    for (to, from) in at.sun_path.iter_mut().zip(path) {
+        *to = *from as libc::c_char;
+    }
+    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
+    check(unsafe { libc::bind(fd, (&raw const at).cast(), len) })?;
+    // Clients of other users connect too, as they do to nginx's sockets.
+    let mut name = path.to_vec();
+    name.push(0);
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    check(unsafe { libc::chmod(name.as_ptr().cast(), 0o666) }).map(drop)
+}
+
+pub(crate) fn listen(fd: i32, backlog: u32) -> Result<()> {
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::listen(fd, i32::try_from(backlog).unwrap_or(i32::MAX)) }).map(drop)
+}
+
+pub(crate) fn local_address(fd: i32) -> Result<SocketAddr> {
+    // SAFETY: all zeroes is a valid storage.
+    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let mut len = size_of_val(&storage) as libc::socklen_t;
+    // SAFETY: storage and length outlive the call and belong together.
+    let done = unsafe { libc::getsockname(fd, (&raw mut storage).cast(), &raw mut len) };
+    check(done)?;
+    from_storage(&storage).ok_or_else(|| Error::from_raw_os_error(libc::EAFNOSUPPORT))
+}
+
+pub(crate) fn accept(listener: i32) -> Option<Client> {
+    // SAFETY: all zeroes is a valid storage.
+    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let mut len = size_of_val(&storage) as libc::socklen_t;
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: storage and length outlive the call and belong together.
+    let fd = unsafe { libc::accept4(listener, (&raw mut storage).cast(), &raw mut len, flags) };
+    if fd < 0 {
+        return None;
+    }
+    let remote = from_storage(&storage).map_or(Peer::Unix, Peer::Inet);
+    let local = local_address(fd).map_or(Peer::Unix, Peer::Inet);
+    Some(Client { fd: Fd(fd), remote, local })
+}
+
+pub(crate) fn receive(fd: i32, into: &mut [u8]) -> Result<usize> {
+    // SAFETY: the buffer is valid for its length.
+    check_size(unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })
+}
+
+const fn flags(more: More) -> i32 {
+    match more {
+        More::No => libc::MSG_NOSIGNAL,
+        More::Yes => libc::MSG_NOSIGNAL | libc::MSG_MORE,
+    }
+}
+
+pub(crate) fn send(fd: i32, bytes: &[u8], more: More) -> Result<usize> {
+    // SAFETY: the buffer is valid for its length.
+    check_size(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags(more)) })
+}
+
+pub(crate) fn send_pieces(fd: i32, pieces: &[&[u8]], more: More) -> Result<usize> {
+    // SAFETY: a slice reference and an iovec have the same layout on Linux (pointer, length), as
+    // `std::io::IoSlice` relies on; the slices outlive the call.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; 64];
+    let count = pieces.len().min(vectors.len());
+    for (vector, piece) in vectors.iter_mut().zip(pieces) {
+        *vector = libc::iovec { iov_base: piece.as_ptr().cast_mut().cast(), iov_len: piece.len() };
+    }
+    message.msg_iov = vectors.as_mut_ptr();
+    message.msg_iovlen = count;
+    // SAFETY: the message points to `count` vectors over slices that outlive the call.
+    check_size(unsafe { libc::sendmsg(fd, &raw const message, flags(more)) })
+}
+
+pub(crate) fn shut_write(fd: i32) {
+    // SAFETY: no pointers are involved.
+    let _ = unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+}
+
+pub(crate) fn set_linger_zero(fd: i32) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = size_of_val(&linger) as libc::socklen_t;
+    // SAFETY: the value is read during the call, with its right size.
+    let _ = unsafe {
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), size)
+    };
+}
+
+pub(crate) fn close(fd: i32) {
+    // SAFETY: the caller owns the descriptor and forgets it now.
+    let _ = unsafe { libc::close(fd) };
+}
+
+pub(crate) fn set_inheritable(fd: i32) -> Result<()> {
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }).map(drop)
+}
+
+pub(crate) fn attach_reuseport_filter(fd: i32, program: &[(u16, u8, u8, u32)]) -> Result<()> {
+    let mut code: Vec<libc::sock_filter> =
+        program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
+    let len = u16::try_from(code.len()).map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
+    let filter = libc::sock_fprog { len, filter: code.as_mut_ptr() };
+    let size = size_of_val(&filter) as libc::socklen_t;
+    let option = libc::SO_ATTACH_REUSEPORT_CBPF;
+    // SAFETY: the program is copied during the call.
+    let done =
+        unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, (&raw const filter).cast(), size) };
+    check(done).map(drop)
+}
+
+pub(super) fn to_storage(at: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: all zeroes is a valid storage.
+    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let pointer = &raw mut storage;
+    let len = match at {
+        SocketAddr::V4(v4) => {
+            let address = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: a storage is large enough and aligned for every address type.
+            unsafe { pointer.cast::<libc::sockaddr_in>().write(address) };
+            size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            let address = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                sin6_scope_id: v6.scope_id(),
+            };
+            // SAFETY: a storage is large enough and aligned for every address type.
+            unsafe { pointer.cast::<libc::sockaddr_in6>().write(address) };
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (storage, len as libc::socklen_t)
+}
+
+pub(super) fn from_storage(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    let pointer = &raw const *storage;
+    match i32::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says which type the storage holds.
+            let at = unsafe { pointer.cast::<libc::sockaddr_in>().read() };
+            let ip = Ipv4Addr::from(at.sin_addr.s_addr.to_ne_bytes());
+            Some(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(at.sin_port))))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says which type the storage holds.
+            let at = unsafe { pointer.cast::<libc::sockaddr_in6>().read() };
+            let ip = Ipv6Addr::from(at.sin6_addr.s6_addr);
+            let port = u16::from_be(at.sin6_port);
+            Some(SocketAddr::V6(SocketAddrV6::new(ip, port, at.sin6_flowinfo, at.sin6_scope_id)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{from_storage, to_storage};
+
+    #[test]
+    fn addresses_survive_the_kernels_form() {
+        for text in ["127.0.0.1:80", "[::1]:443", "[fe80::1%3]:9"] {
+            let at = text.parse().unwrap();
+            assert_eq!(from_storage(&to_storage(&at).0), Some(at));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Datagrams in batches: recvmmsg with GRO in, sendmmsg with GSO out.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::sys;
+
+/// Messages taken by one call.
+const MESSAGES: usize = 16;
+/// Bytes of one message: a whole GRO train.
+const MESSAGE_SIZE: usize = 64 * 1024;
+
+/// One received message: a datagram, or a train of equal ones from the same peer.
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramIn {
+    /// Who sent it.
+    pub remote: SocketAddr,
+    /// Which of our addresses it was sent to.
+    pub local: Option<IpAddr>,
+    /// The two ECN bits.
+    pub ecn: u8,
+    /// Bytes of the whole message.
+    pub len: usize,
+    /// Bytes of each datagram in it; the last may be shorter.
+    pub stride: usize,
+}
+
+/// One message to send: `bytes` is cut into datagrams of `segment` bytes by the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramOut<'a> {
+    /// The payload of all datagrams.
+    pub bytes: &'a [u8],
+    /// Size of each; `bytes.len()` for a single one.
+    pub segment: usize,
+    /// Where to.
+    pub remote: SocketAddr,
+    /// From which of our addresses.
+    pub local: Option<IpAddr>,
+    /// The two ECN bits.
+    pub ecn: u8,
+}
+
+/// Buffers for one receive call, used again and again.
+#[derive(Debug)]
+pub struct UdpBatch {
+    buffer: Vec<u8>,
+    messages: Vec<DatagramIn>,
+}
+
+impl Default for UdpBatch {
+    fn default() -> Self {
+        // Zeroed pages cost nothing until a datagram lands in them.
+        Self { buffer: vec![0; MESSAGES * MESSAGE_SIZE], messages: Vec::with_capacity(MESSAGES) }
+    }
+}
+
+impl UdpBatch {
+    /// Messages that one receive call can take; fewer came means that no more were waiting.
+    pub const CAPACITY: usize = MESSAGES;
+
+    pub(crate) fn receive(&mut self, fd: i32) -> usize {
+        self.messages.clear();
+        sys::receive_datagrams(fd, &mut self.buffer, MESSAGE_SIZE, &mut self.messages);
+        self.messages.len()
+    }
+
+    /// The messages of the last receive call, with their bytes.
+    pub fn messages(&mut self) -> impl Iterator<Item = (DatagramIn, &mut [u8])> {
+        let chunks = self.buffer.chunks_mut(MESSAGE_SIZE);
+        self.messages.iter().zip(chunks).map(|(message, chunk)| {
+            let len = message.len.min(chunk.len());
+            (*message, &mut chunk[..len])
+        })
+    }
+}
