@@ -1,3 +1,31 @@
-//! The process: command line, signals, control. Nothing here answers a request.
+//! The process: command line, configuration, control. Nothing here answers a request.
 
-fn main() {}
+mod assemble;
+mod cli;
+mod control;
+mod control_log;
+mod demo;
+mod messages;
+mod pid;
+mod reading;
+mod serve;
+mod sockets;
+mod source;
+mod tls_setup;
+mod upgrade;
+
+use std::process::ExitCode;
+
+/// Short-lived small blocks dominate (QUIC packets, TLS records), and threads do not share them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match cli::parse(std::env::args_os()) {
+        Ok(command) => control::run(command),
+        Err(text) => {
+            messages::err(&format!("bolide: {text}"));
+            ExitCode::FAILURE
+        }
+    }
+}

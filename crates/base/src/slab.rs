@@ -104,7 +104,8 @@ impl<T> Slab<T> {
             return None;
         }
         let value = slot.take()?;
-        *generation = generation.wrapping_add(1);
+        // 24 bits, so that a token can carry a kind beside the key.
+        *generation = generation.wrapping_add(1) & 0x00ff_ffff;
         self.free.push(key.index);
         Some(value)
     }

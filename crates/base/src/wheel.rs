@@ -38,6 +38,11 @@ impl Wheel {
         self.heap.push(Reverse((deadline, token)));
     }
 
+    /// Lets `token` fire at `deadline`, whatever else it has in the wheel.
+    pub fn arm_once(&mut self, deadline: Instant, token: u64) {
+        self.heap.push(Reverse((deadline, token)));
+    }
+
     /// When the next entry fires.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {

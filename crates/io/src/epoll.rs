@@ -49,6 +49,10 @@ impl Io for Epoll {
         self.epoll.add(fd.0, token, how).is_ok()
     }
 
+    fn unwatch(&mut self, fd: Fd) {
+        self.epoll.remove(fd.0);
+    }
+
     fn accept(&mut self, listener: Fd) -> Option<Client> {
         sys::accept(listener.0)
     }

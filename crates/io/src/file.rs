@@ -2,6 +2,8 @@
 
 use base::FileRef;
 
+use crate::sys;
+
 /// How symbolic links on the way to a file are treated (`disable_symlinks`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SymlinkRule {
@@ -52,6 +54,8 @@ pub struct Stat {
     pub device: u64,
     /// Owner.
     pub uid: u32,
+    /// Type and permission bits, as in `st_mode`.
+    pub mode: u32,
     /// Whether it is a directory.
     pub is_dir: bool,
     /// Whether it is a regular file.
@@ -76,4 +80,27 @@ pub struct FileFailure {
     pub errno: i32,
     /// Which call failed, as the log names it: `open`, `stat`, `read`.
     pub call: &'static str,
+}
+
+/// Opens a log for appending, and makes it where it is missing.
+///
+/// # Errors
+///
+/// The kernel's error.
+pub fn open_append(path: &[u8]) -> std::io::Result<FileRef> {
+    sys::open_append(path)
+}
+
+/// A copy of standard error, to be written to like a log.
+///
+/// # Errors
+///
+/// Standard error is closed.
+pub fn standard_error() -> std::io::Result<FileRef> {
+    sys::standard_error()
+}
+
+/// Appends to a log outside of a worker's turn; errors are swallowed as the log cannot be told.
+pub fn append(log: &FileRef, bytes: &[u8]) {
+    let _ = sys::write(log.raw(), bytes);
 }

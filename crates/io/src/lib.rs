@@ -96,6 +96,8 @@ pub trait Io {
     fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Ready>) -> Now;
     /// Starts to report readiness of `fd` under `token`; false when the kernel refuses.
     fn watch(&mut self, fd: Fd, token: u64, how: Watch) -> bool;
+    /// Stops reporting `fd`, which others may hold open.
+    fn unwatch(&mut self, fd: Fd);
     /// Takes one waiting client; `None` when there is none (or no descriptor left for it).
     fn accept(&mut self, listener: Fd) -> Option<Client>;
     /// Takes bytes of a connection.

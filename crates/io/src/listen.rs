@@ -68,6 +68,35 @@ impl Listener {
         Ok(Self { fd })
     }
 
+    /// Whether `address` can be bound at all: joining a group of our own sockets would succeed even
+    /// though another server has the port.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel said; `AddrInUse` above all.
+    pub fn probe(address: &Address, options: &Options) -> std::io::Result<()> {
+        let (at, fd) = match address {
+            Address::Tcp(at) => (at, sys::stream_socket(at.is_ipv6())?),
+            Address::Udp(at) => (at, sys::datagram_socket(at.is_ipv6())?),
+            Address::Unix(_) => return Ok(()),
+        };
+        if at.port() == 0 {
+            return Ok(());
+        }
+        let raw = fd.as_raw_fd();
+        if matches!(address, Address::Tcp(_)) {
+            sys::set_option(raw, sys::SockOpt::ReuseAddr, 1)?;
+        }
+        common(raw, at, &Options { ipv6_only: options.ipv6_only, ..Options::default() })?;
+        sys::bind(raw, at)
+    }
+
+    /// Takes over a descriptor that this process inherited; none when it is not a listening socket.
+    #[must_use]
+    pub fn inherited(fd: i32) -> Option<Self> {
+        sys::take_inherited(fd).map(Self::adopt)
+    }
+
     /// The descriptor to watch.
     #[must_use]
     pub fn fd(&self) -> Fd {

@@ -59,7 +59,8 @@ pub fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {
     sys::find_user(user, group)
 }
 
-/// Becomes another user for good, in all threads started later.
+/// Makes the calling thread another user for good; the control thread stays what it is, as nginx's
+/// master does, so that it can open logs, read keys and bind ports on a reload.
 ///
 /// # Errors
 ///

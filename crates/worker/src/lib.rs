@@ -1,1 +1,26 @@
-//! To be filled.
+//! One core: wires the machines to the kernel's door, owns their slabs, runs the turn.
+//!
+//! Nothing here decides what a request means; that is `engine`'s.
+
+mod bodies;
+mod effects;
+mod exchanges;
+mod framing;
+mod generation;
+mod intake;
+mod jobs;
+mod log;
+mod mail;
+mod output;
+mod quic_conn;
+mod tcp;
+mod timers;
+mod token;
+mod udp;
+mod worker;
+
+pub use generation::{Generation, ListenSettings, Sockets};
+pub use jobs::Jobs;
+pub use log::OpenLogs;
+pub use mail::{Inbox, Mail, Post};
+pub use worker::{Startup, Worker};

@@ -58,6 +58,12 @@ impl EpollFd {
         check(done).map(drop)
     }
 
+    pub(crate) fn remove(&self, fd: i32) {
+        let (epoll, del) = (self.0.as_raw_fd(), libc::EPOLL_CTL_DEL);
+        // SAFETY: a removal reads no event.
+        let _ = unsafe { libc::epoll_ctl(epoll, del, fd, std::ptr::null_mut()) };
+    }
+
     pub(crate) fn wait(&self, into: &mut EpollEvents, timeout_ms: i32) {
         let max = into.events.len() as i32;
         // SAFETY: the buffer holds `max` events and outlives the call.

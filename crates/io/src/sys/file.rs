@@ -29,6 +29,7 @@ fn convert(raw: &libc::stat) -> Stat {
         inode: raw.st_ino,
         device: raw.st_dev,
         uid: raw.st_uid,
+        mode: raw.st_mode,
         is_dir: kind == libc::S_IFDIR,
         is_regular: kind == libc::S_IFREG,
     }
@@ -187,6 +188,24 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
         }
     }
     Ok(found)
+}
+
+/// Opens a log for appending, and makes it where it is missing.
+pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
+    let name = CString::new(path).map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    let fd = check(unsafe { libc::open(name.as_ptr(), flags, 0o644) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// A copy of standard error.
+pub(crate) fn standard_error() -> Result<FileRef> {
+    // SAFETY: no pointers are involved.
+    let fd = check(unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
 pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize> {

@@ -116,14 +116,28 @@ pub(crate) fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {
     Some((uid, entry.gr_gid))
 }
 
+/// The raw calls change the calling thread only, where libc's would change all threads.
 pub(crate) fn become_user(user: &str, uid: u32, gid: u32) -> Result<()> {
     let name = CString::new(user).map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
+    let mut groups = [0 as libc::gid_t; GROUPS_MAX];
+    let mut count = GROUPS_MAX as libc::c_int;
+    // SAFETY: the name is NUL-terminated, and the list holds `count` numbers.
+    let fits =
+        unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
+    let count = if fits < 0 { GROUPS_MAX } else { usize::try_from(count).unwrap_or(0) };
+    // SAFETY: the list holds at least `count` numbers and outlives the call.
+    check_call(unsafe { libc::syscall(libc::SYS_setgroups, count, groups.as_ptr()) })?;
     // SAFETY: no pointers are involved.
-    check(unsafe { libc::setgid(gid) })?;
-    // SAFETY: the name is NUL-terminated and outlives the call.
-    check(unsafe { libc::initgroups(name.as_ptr(), gid) })?;
+    check_call(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;
     // SAFETY: no pointers are involved.
-    check(unsafe { libc::setuid(uid) }).map(drop)
+    check_call(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })
+}
+
+/// Groups of one user; more than this are cut.
+const GROUPS_MAX: usize = 256;
+
+fn check_call(result: libc::c_long) -> Result<()> {
+    if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
 pub(crate) fn pin_to_core(core: usize) -> Result<()> {

@@ -218,6 +218,21 @@ pub(crate) fn set_inheritable(fd: i32) -> Result<()> {
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }).map(drop)
 }
 
+pub(crate) fn take_inherited(fd: i32) -> Option<OwnedFd> {
+    let mut listening: i32 = 0;
+    let mut size = size_of::<i32>() as libc::socklen_t;
+    let (value, level, name) = (&raw mut listening, libc::SOL_SOCKET, libc::SO_ACCEPTCONN);
+    // SAFETY: value and size outlive the call and belong together.
+    let known = unsafe { libc::getsockopt(fd, level, name, value.cast(), &raw mut size) };
+    if known < 0 || listening == 0 {
+        return None;
+    }
+    // SAFETY: no pointers are involved.
+    let _ = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    // SAFETY: the predecessor left the descriptor to us, and it is adopted only once.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 pub(crate) fn attach_reuseport_filter(fd: i32, program: &[(u16, u8, u8, u32)]) -> Result<()> {
     let mut code: Vec<libc::sock_filter> =
         program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();

@@ -1,0 +1,53 @@
+//! Lends the exchanges to a connection that is about to write, and reads files for them.
+
+use base::{FileRange, Key, Slab, SendChain};
+use engine::Piece;
+use io::Io;
+use wire::{BodySource, Pull, User};
+
+use crate::exchanges::Live;
+
+/// Bytes read from a file in one call.
+const READ_MAX: usize = 128 * 1024;
+
+/// The exchanges of one worker, and the door through which their files are read.
+pub(crate) struct Bodies<'a, I> {
+    pub(crate) exchanges: &'a mut Slab<Live>,
+    pub(crate) io: &'a mut I,
+}
+
+impl<I: Io> BodySource for Bodies<'_, I> {
+    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+        let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
+        match live.exchange.pull(max, out) {
+            Piece::More => Pull::More,
+            Piece::Pending => Pull::Pending,
+            Piece::End => Pull::End,
+            Piece::Broken => Pull::Broken,
+            Piece::File { file, offset, len, unchanged } => {
+                let len = len.min(max as u64);
+                // A file rewritten in place since its head was sent must not be mixed with it.
+                if self.io.stat(&file).ok().is_none_or(|stat| {
+                    (stat.size, stat.mtime_seconds, stat.mtime_nanos) != unchanged
+                }) {
+                    return Pull::Broken;
+                }
+                let taken = if out.keeps_files() {
+                    out.push_file(FileRange { file, offset, len });
+                    len
+                } else {
+                    let want = (len as usize).min(READ_MAX);
+                    let io = &mut *self.io;
+                    let n = out.push_with(want, |buffer| {
+                        io.read(&file, offset, buffer).unwrap_or(0)
+                    });
+                    n as u64
+                };
+                if taken == 0 {
+                    return Pull::Broken;
+                }
+                if live.exchange.advanced(taken) { Pull::End } else { Pull::More }
+            }
+        }
+    }
+}

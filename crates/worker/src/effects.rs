@@ -1,0 +1,215 @@
+//! What exchanges want done, done through the door.
+
+use base::Key;
+use bytes::Bytes;
+use engine::{Effect, Wake};
+use files::{CompressJob, DirEntry, Failure, Kind, Meta, Probe, Probed, Symlinks, Want};
+use io::{Io, OpenRequest, Reset, Stat, SymlinkRule};
+
+use crate::exchanges::{Live, Owner};
+use crate::jobs::{Finished, Job};
+use crate::worker::Worker;
+
+/// Files up to this many bytes are compressed in the turn: a thread would answer later.
+const COMPRESS_AT_ONCE: usize = 16 * 1024;
+
+impl<I: Io> Worker<I> {
+    /// Does one thing; the wake that it leads to at once, if any.
+    pub(crate) fn perform(&mut self, key: Key<Live>, effect: Effect) -> Option<Wake> {
+        match effect {
+            Effect::Probe(probe) => {
+                let found = look(&mut self.io, &probe);
+                self.core.files.insert_probe(&probe, found, self.now);
+                Some(Wake::Probed)
+            }
+            Effect::Compress(job) => self.compress(key, job),
+            Effect::Respond => self.respond(key),
+            Effect::Ready => {
+                self.with_stream(key, StreamAct::Ready);
+                None
+            }
+            Effect::DiscardBody => {
+                self.with_stream(key, StreamAct::Discard);
+                None
+            }
+            Effect::BodyConsumed(bytes) => {
+                self.with_stream(key, StreamAct::Consumed(bytes));
+                None
+            }
+            Effect::Deadline(at) => {
+                self.wheel.arm_once(at, crate::token::Token::Exchange(key).pack());
+                None
+            }
+            Effect::CloseSilently => {
+                let owner = self.core.exchanges.get(key).map(|live| live.owner);
+                self.retire(key);
+                match owner {
+                    Some(Owner::Tcp(conn)) => self.close(conn, Reset::No),
+                    Some(Owner::Quic(conn)) => self.close_quic(conn),
+                    None => {}
+                }
+                None
+            }
+            Effect::Finish => {
+                self.retire(key);
+                None
+            }
+        }
+    }
+
+    fn respond(&mut self, key: Key<Live>) -> Option<Wake> {
+        let live = self.core.exchanges.get(key)?;
+        let head = live.exchange.head();
+        let answered = match live.owner {
+            Owner::Tcp(conn) => {
+                let framing = self.conns.get_mut(conn)?.framing.as_mut()?;
+                let answered = framing.respond(live.stream, head);
+                self.mark_dirty(conn);
+                answered
+            }
+            Owner::Quic(conn) => {
+                let answered = self.quics.get_mut(conn)?.h3.respond(live.stream, head);
+                self.mark_quic(conn);
+                answered
+            }
+        };
+        answered.is_err().then_some(Wake::ClientGone)
+    }
+
+    fn with_stream(&mut self, key: Key<Live>, act: StreamAct) {
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        let stream = live.stream;
+        match live.owner {
+            Owner::Tcp(conn) => {
+                let Some(framing) = self.conns.get_mut(conn).and_then(|c| c.framing.as_mut())
+                else {
+                    return;
+                };
+                match act {
+                    StreamAct::Ready => framing.body_ready(stream),
+                    StreamAct::Discard => framing.discard_body(stream),
+                    StreamAct::Consumed(bytes) => framing.body_consumed(stream, bytes),
+                }
+                self.mark_dirty(conn);
+            }
+            Owner::Quic(conn) => {
+                self.quic_stream(conn, stream, act);
+                self.mark_quic(conn);
+            }
+        }
+    }
+
+    fn compress(&mut self, key: Key<Live>, job: CompressJob) -> Option<Wake> {
+        if job.data().len() > COMPRESS_AT_ONCE {
+            let ticket = self.tickets;
+            let order = Job {
+                worker: self.number,
+                ticket,
+                key: job.key(),
+                data: job.data().clone(),
+            };
+            if self.jobs.submit(order) {
+                self.tickets += 1;
+                self.compressing.insert(ticket, (key, job));
+                return None;
+            }
+        }
+        let output = job.run();
+        self.core.files.finish_job(&job, output);
+        Some(Wake::Compressed)
+    }
+
+    /// Keeps what a background job made and wakes who waits for it.
+    pub(crate) fn handle_finished(&mut self, finished: Finished) {
+        let Some((key, job)) = self.compressing.remove(&finished.ticket) else { return };
+        self.core.files.finish_job(&job, finished.output);
+        drop(job);
+        self.step(key, Wake::Compressed);
+    }
+}
+
+/// What is done to one stream, whichever framing carries it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StreamAct {
+    Ready,
+    Discard,
+    Consumed(usize),
+}
+
+/// Looks at the disk as `files` asks.
+fn look(io: &mut impl Io, probe: &Probe) -> Probed {
+    let result = match probe.want {
+        Want::Stat => open(io, probe, true, 0).map(|(meta, _, _)| Probed::Seen(meta)),
+        Want::List => list(io, probe),
+        Want::Open { content_max } => open_whole(io, probe, content_max),
+    };
+    result.unwrap_or_else(|failure| Probed::Failed(Failure::from_errno(failure.errno)))
+}
+
+type Looked<T> = Result<T, io::FileFailure>;
+
+fn open(
+    io: &mut impl Io,
+    probe: &Probe,
+    stat_only: bool,
+    content_max: u64,
+) -> Looked<(Meta, Option<base::FileRef>, Option<Vec<u8>>)> {
+    let symlinks = match probe.policy.symlinks {
+        Symlinks::Follow => SymlinkRule::Follow,
+        Symlinks::Refuse { from } => SymlinkRule::Refuse { from },
+        Symlinks::RefuseForeign { from } => SymlinkRule::SameOwner { from },
+    };
+    let request = OpenRequest { path: &probe.path, symlinks, content_max, stat_only };
+    let opened = io.open(&request)?;
+    Ok((meta(&opened.stat), opened.file, opened.content))
+}
+
+fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> Looked<Probed> {
+    if let Some(known) = probe.known {
+        let (now, _, _) = open(io, probe, true, 0)?;
+        if now == known {
+            return Ok(Probed::Unchanged);
+        }
+    }
+    Ok(match open(io, probe, false, content_max)? {
+        (meta, _, Some(content)) => Probed::Content(meta, Bytes::from(content)),
+        (meta, Some(file), None) => Probed::Open(meta, file),
+        (meta, None, None) => Probed::Seen(meta),
+    })
+}
+
+fn list(io: &mut impl Io, probe: &Probe) -> Looked<Probed> {
+    let (own, _, _) = open(io, probe, true, 0)?;
+    let entries = io.list(&probe.path)?.into_iter().map(|(name, stat)| DirEntry {
+        name: name.into_boxed_slice(),
+        kind: kind(&stat),
+        size: stat.size,
+        mtime_secs: stat.mtime_seconds,
+    });
+    Ok(Probed::Listing(own, entries.collect()))
+}
+
+const fn kind(stat: &Stat) -> Kind {
+    if stat.is_dir {
+        Kind::Directory
+    } else if stat.is_regular {
+        Kind::File
+    } else {
+        Kind::Other
+    }
+}
+
+/// Attributes as `files` names them.
+pub(crate) const fn meta(stat: &Stat) -> Meta {
+    Meta {
+        kind: kind(stat),
+        size: stat.size,
+        mtime_secs: stat.mtime_seconds,
+        mtime_nanos: stat.mtime_nanos,
+        ctime_secs: stat.ctime_seconds,
+        ctime_nanos: stat.ctime_nanos,
+        inode: stat.inode,
+        dev: stat.device,
+        mode: stat.mode,
+    }
+}

@@ -1,0 +1,204 @@
+//! The framing of one stream-socket connection: HTTP/1 or HTTP/2, chosen by ALPN or preface.
+
+use base::{Now, SendChain};
+use http::ResponseHead;
+use wire::{BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User, h1, h2};
+
+use crate::ListenSettings;
+
+/// A closed set, hence an enum and not a trait.
+#[derive(Debug)]
+pub(crate) enum Framing {
+    H1(Box<h1::Conn>),
+    H2(Box<h2::Conn>),
+}
+
+/// How an HTTP/2 client without ALPN announces itself (RFC 9113 §3.4).
+const PREFACE_START: &[u8] = b"PRI * HTTP/2.0\r\n";
+
+/// What the first bytes of a connection say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstBytes {
+    Http1,
+    Http2,
+    Unclear,
+}
+
+/// Tells HTTP/2 with prior knowledge from HTTP/1.
+pub(crate) fn first_bytes(input: &[u8]) -> FirstBytes {
+    let n = input.len().min(PREFACE_START.len());
+    if input[..n] != PREFACE_START[..n] {
+        FirstBytes::Http1
+    } else if n == PREFACE_START.len() {
+        FirstBytes::Http2
+    } else {
+        FirstBytes::Unclear
+    }
+}
+
+impl Framing {
+    pub(crate) fn h1() -> Self {
+        Self::H1(Box::new(h1::Conn::new()))
+    }
+
+    pub(crate) fn h2() -> Self {
+        Self::H2(Box::new(h2::Conn::new()))
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        settings: &ListenSettings,
+        now: Now,
+        input: &[u8],
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> Result<usize, ConnError> {
+        match self {
+            Self::H1(conn) => Ok(conn.receive(&settings.h1, input, heads, events)),
+            Self::H2(conn) => conn.receive(&settings.h2, now, input, heads, events),
+        }
+    }
+
+    pub(crate) fn handle_eof(&mut self, events: &mut Vec<Event>) {
+        match self {
+            Self::H1(conn) => conn.handle_eof(events),
+            // What is open on an HTTP/2 connection dies with it.
+            Self::H2(_) => {}
+        }
+    }
+
+    pub(crate) fn bind(&mut self, stream: StreamId, user: User) {
+        match self {
+            Self::H1(conn) => conn.bind(stream, user),
+            Self::H2(conn) => conn.bind(stream, user),
+        }
+    }
+
+    pub(crate) fn respond(
+        &mut self,
+        stream: StreamId,
+        head: &ResponseHead,
+    ) -> Result<(), RespondError> {
+        match self {
+            Self::H1(conn) => conn.respond(stream, head),
+            Self::H2(conn) => conn.respond(stream, head),
+        }
+    }
+
+    pub(crate) fn body_ready(&mut self, stream: StreamId) {
+        match self {
+            Self::H1(conn) => conn.body_ready(stream),
+            Self::H2(conn) => conn.body_ready(stream),
+        }
+    }
+
+    pub(crate) fn discard_body(&mut self, stream: StreamId) {
+        match self {
+            Self::H1(conn) => conn.discard_body(stream),
+            Self::H2(conn) => conn.discard_body(stream),
+        }
+    }
+
+    pub(crate) fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
+        match self {
+            Self::H1(conn) => conn.body_consumed(stream, bytes),
+            Self::H2(conn) => conn.body_consumed(stream, bytes),
+        }
+    }
+
+    pub(crate) fn send_continue(&mut self, stream: StreamId) {
+        match self {
+            Self::H1(conn) => conn.send_continue(stream),
+            Self::H2(conn) => conn.send_continue(stream),
+        }
+    }
+
+    pub(crate) fn transmit(
+        &mut self,
+        now: Now,
+        room: usize,
+        out: &mut SendChain,
+        events: &mut Vec<Event>,
+        bodies: &mut impl BodySource,
+    ) {
+        match self {
+            Self::H1(conn) => conn.transmit(room, out, events, bodies),
+            Self::H2(conn) => conn.transmit(now, room, out, events, bodies),
+        }
+    }
+
+    pub(crate) fn wants_input(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.wants_input(),
+            Self::H2(_) => true,
+        }
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.has_output(),
+            Self::H2(conn) => conn.has_output(),
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.is_idle(),
+            Self::H2(conn) => conn.is_idle(),
+        }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.is_closing(),
+            Self::H2(conn) => conn.is_closing(),
+        }
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.is_broken(),
+            Self::H2(_) => false,
+        }
+    }
+
+    pub(crate) fn needs_lingering(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.needs_lingering(),
+            Self::H2(_) => false,
+        }
+    }
+
+    pub(crate) fn shutdown(&mut self) {
+        match self {
+            Self::H1(_) => {}
+            Self::H2(conn) => conn.shutdown(),
+        }
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        match self {
+            Self::H1(conn) => conn.requests(),
+            Self::H2(conn) => conn.requests(),
+        }
+    }
+
+    /// Whether one write may hold file ranges and shared pieces instead of copies.
+    pub(crate) fn is_plain_h1(&self) -> bool {
+        matches!(self, Self::H1(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FirstBytes, first_bytes};
+
+    #[test]
+    fn the_preface_is_told_from_a_request_at_its_first_difference() {
+        assert_eq!(first_bytes(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), FirstBytes::Http2);
+        assert_eq!(first_bytes(b"PRI * "), FirstBytes::Unclear);
+        assert_eq!(first_bytes(b"P"), FirstBytes::Unclear);
+        assert_eq!(first_bytes(b"PUT / HTTP/1.1\r\n"), FirstBytes::Http1);
+        assert_eq!(first_bytes(b"GET"), FirstBytes::Http1);
+    }
+}

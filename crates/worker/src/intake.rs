@@ -1,0 +1,277 @@
+//! From the socket to events: accept, one read per turn, TLS, framing.
+
+use std::collections::VecDeque;
+
+use base::Key;
+use base::limits::{ACCEPTS_PER_TURN, RECEIVE_SIZE};
+use base::wheel::Armed;
+use conf::model::Level;
+use engine::ConnInfo;
+use http::Scheme;
+use io::{Client, Io, Received, Reset, Watch};
+
+use crate::framing::{FirstBytes, Framing, first_bytes};
+use crate::tcp::{ROOM_MIN, TcpConn, Waiting};
+use crate::token::Token;
+use crate::worker::Worker;
+
+impl<I: Io> Worker<I> {
+    /// Takes waiting clients, a bounded number per turn.
+    pub(crate) fn accept(&mut self, slot: usize) {
+        let Some(listener) = self.listeners.get(slot) else { return };
+        let (fd, listen) = (listener.socket.fd(), listener.listen);
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(client) = self.io.accept(fd) else { return };
+            self.admit(listen, client);
+        }
+    }
+
+    fn admit(&mut self, listen: usize, client: Client) {
+        let settings = &self.generation.listens[listen];
+        let session = match &settings.tls {
+            Some(acceptor) => match tls::Session::new(acceptor) {
+                Ok(session) => Some(Box::new(session)),
+                Err(_) => return self.io.close(client.fd, Reset::Yes),
+            },
+            None => None,
+        };
+        let full = self.conns.live() >= self.generation.connections_max as usize;
+        if full && !self.shed_idle() {
+            self.log_server(Level::Alert, "worker_connections are not enough");
+            return self.io.close(client.fd, Reset::Yes);
+        }
+        self.serial += 1;
+        let info = Box::new(ConnInfo {
+            serial: self.serial,
+            remote: client.remote.into(),
+            local: client.local.into(),
+            listen,
+            scheme: if session.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: None,
+            started: self.now,
+        });
+        let conn = TcpConn {
+            fd: client.fd,
+            info,
+            generation: self.generation.clone(),
+            framing: None,
+            session,
+            input: Vec::new(),
+            cipher: Vec::new(),
+            unsent: VecDeque::new(),
+            room: ROOM_MIN,
+            readable: true,
+            blocked: false,
+            dirty: false,
+            eof: false,
+            lingering: false,
+            fresh: true,
+            plain_on_tls: false,
+            draining: false,
+            waiting: Waiting::Head,
+            deadline: self.now.mono,
+            armed: Armed::default(),
+        };
+        let key = match self.conns.insert(conn) {
+            Ok(key) => key,
+            Err(conn) => return self.io.close(conn.fd, Reset::Yes),
+        };
+        if !self.io.watch(client.fd, Token::Tcp(key).pack(), Watch::Edge) {
+            return self.close(key, Reset::Yes);
+        }
+        self.rearm(key);
+        // A client that speaks first, as all of ours do, often has by now.
+        self.receive(key);
+    }
+
+    /// One read, if the connection can use it.
+    pub(crate) fn receive(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if !conn.wants_input() {
+            return;
+        }
+        let secured = conn.session.is_some();
+        let kept = if secured { &mut conn.cipher } else { &mut conn.input };
+        let held = kept.len();
+        let scratch = &mut self.scratch.received;
+        if scratch.len() < held + RECEIVE_SIZE {
+            scratch.resize(held + RECEIVE_SIZE, 0);
+        }
+        scratch[..held].copy_from_slice(kept);
+        match self.io.receive(conn.fd, &mut scratch[held..held + RECEIVE_SIZE]) {
+            Received::Bytes(n) => {
+                conn.readable = n == RECEIVE_SIZE || conn.eof;
+                // Nothing that was kept is needed twice; the memory goes back at once, so that an
+                // idle connection holds none.
+                *kept = Vec::new();
+                self.take_bytes(key, held + n);
+            }
+            Received::Blocked => conn.readable = false,
+            Received::End => self.handle_end(key),
+            Received::Dead => self.close(key, Reset::Yes),
+        }
+    }
+
+    fn take_bytes(&mut self, key: Key<TcpConn>, len: usize) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if conn.lingering {
+            return;
+        }
+        if conn.fresh {
+            conn.fresh = false;
+            let first = self.scratch.received[0];
+            if conn.session.is_some() && !tls::opens_handshake(first) {
+                conn.session = None;
+                conn.plain_on_tls = true;
+            }
+        }
+        if conn.session.is_some() {
+            self.open(key, len);
+        } else {
+            let bytes = std::mem::take(&mut self.scratch.received);
+            self.feed(key, &bytes[..len]);
+            self.scratch.received = bytes;
+        }
+        self.after_input(key);
+    }
+
+    /// Opens TLS records and feeds what they hold.
+    fn open(&mut self, key: Key<TcpConn>, len: usize) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let Some(session) = &mut conn.session else { return };
+        let mut plain = std::mem::take(&mut self.scratch.plain);
+        plain.clear();
+        plain.extend_from_slice(&conn.input);
+        let held = plain.len();
+        conn.input.clear();
+        let sealed = &mut self.scratch.sealed;
+        sealed.clear();
+        let cipher = &mut self.scratch.received[..len];
+        let was_handshaking = session.is_handshaking();
+        let result = session.receive(cipher, &mut plain, sealed);
+        if !sealed.is_empty() {
+            let flight = bytes::Bytes::copy_from_slice(sealed);
+            conn.unsent.push_back(base::Segment::Bytes(flight));
+        }
+        match result {
+            Ok(received) => {
+                if received.consumed < len {
+                    conn.cipher = self.scratch.received[received.consumed..len].to_vec();
+                }
+                if was_handshaking && !session.is_handshaking() {
+                    self.secured(key);
+                }
+                if plain.len() > held || held > 0 {
+                    self.feed(key, &plain);
+                }
+                if received.peer_closed {
+                    self.handle_end(key);
+                }
+            }
+            Err(error) => {
+                let info = conn.info.clone();
+                let text = format!("{error} while SSL handshaking");
+                self.log_conn(Level::Info, &info, &text);
+                self.flush(key);
+                self.close(key, Reset::No);
+            }
+        }
+        self.scratch.plain = plain;
+    }
+
+    /// The handshake is done: the protocol is known, and who is called.
+    fn secured(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let Some(session) = &conn.session else { return };
+        conn.info.tls = Some(crate::exchanges::tls_facts(session));
+        conn.framing = Some(match session.alpn() {
+            Some(b"h2") => Framing::h2(),
+            _ => Framing::h1(),
+        });
+    }
+
+    /// Gives the framing its bytes and handles what they meant; what is left is kept.
+    pub(crate) fn feed(&mut self, key: Key<TcpConn>, bytes: &[u8]) {
+        let mut from = 0;
+        while from < bytes.len() {
+            let Some(conn) = self.conns.get_mut(key) else { return };
+            if conn.framing.is_none() {
+                match choose(conn, &bytes[from..]) {
+                    Some(framing) => conn.framing = Some(framing),
+                    None => break,
+                }
+            }
+            let Some(framing) = &mut conn.framing else { return };
+            if !framing.wants_input() {
+                break;
+            }
+            let settings = &conn.generation.listens[conn.info.listen];
+            let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
+            let taken = framing.receive(settings, self.now, &bytes[from..], heads, events);
+            match taken {
+                Ok(0) if self.scratch.events.is_empty() => break,
+                Ok(n) => from += n,
+                Err(error) => {
+                    let info = conn.info.clone();
+                    self.log_conn(Level::Info, &info, error.reason);
+                    from = bytes.len();
+                }
+            }
+            self.mark_dirty(key);
+            self.handle_events(key);
+        }
+        if let Some(conn) = self.conns.get_mut(key)
+            && from < bytes.len()
+        {
+            conn.input.clear();
+            conn.input.extend_from_slice(&bytes[from..]);
+        }
+    }
+
+    /// The peer will send no more.
+    fn handle_end(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        (conn.eof, conn.readable) = (true, false);
+        let Some(framing) = &mut conn.framing else { return self.close(key, Reset::No) };
+        if conn.lingering || matches!(framing, Framing::H2(_)) || framing.is_idle() {
+            return self.close(key, Reset::No);
+        }
+        framing.handle_eof(&mut self.scratch.events);
+        self.handle_events(key);
+        self.mark_dirty(key);
+    }
+
+    fn after_input(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if !conn.unsent.is_empty() {
+            self.mark_dirty(key);
+        }
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if conn.wants_input() {
+            self.again.push(key);
+        }
+        self.rearm(key);
+    }
+
+    /// Closes the connection that has been idle longest, to make room for a new one.
+    fn shed_idle(&mut self) -> bool {
+        let idle = self.conns.keys().find(|&key| {
+            self.conns.get(key).is_some_and(|conn| conn.now_waiting() == Waiting::Request)
+        });
+        if let Some(key) = idle {
+            self.close(key, Reset::No);
+        }
+        idle.is_some()
+    }
+}
+
+fn choose(conn: &TcpConn, bytes: &[u8]) -> Option<Framing> {
+    if conn.plain_on_tls || !conn.settings().http2 {
+        return Some(Framing::h1());
+    }
+    match first_bytes(bytes) {
+        FirstBytes::Http1 => Some(Framing::h1()),
+        FirstBytes::Http2 => Some(Framing::h2()),
+        FirstBytes::Unclear => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! Computations too long for a turn, done by threads of their own; results come by mail.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use bytes::Bytes;
+use files::{EncodeError, VariantKey};
+
+use crate::mail::{Mail, Post};
+
+/// Jobs that may wait; a worker that finds the queue full computes in its turn.
+const JOBS_MAX: usize = 256;
+
+/// Something to compress.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) worker: u16,
+    pub(crate) ticket: u64,
+    pub(crate) key: VariantKey,
+    pub(crate) data: Bytes,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub struct Finished {
+    pub(crate) ticket: u64,
+    pub(crate) output: Result<Vec<u8>, EncodeError>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<VecDeque<Job>>,
+    bell: Condvar,
+}
+
+/// The threads that compute, by their queue. Cheap to copy.
+#[derive(Clone, Debug)]
+pub struct Jobs(Arc<Queue>);
+
+impl Jobs {
+    /// Starts one thread; it ends with the process.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no thread.
+    pub fn start(posts: Arc<Vec<Post>>) -> std::io::Result<Self> {
+        let jobs = Self(Arc::default());
+        let queue = jobs.0.clone();
+        let body = move || {
+            loop {
+                let job = queue.take();
+                let output = files::compress(job.key.coding, job.key.level, &job.data);
+                if let Some(post) = posts.get(usize::from(job.worker)) {
+                    // A worker whose box is full drops the form; the next request asks again.
+                    let _ = post.send(Mail::Finished(Finished { ticket: job.ticket, output }));
+                }
+            }
+        };
+        std::thread::Builder::new().name("jobs".to_owned()).spawn(body)?;
+        Ok(jobs)
+    }
+
+    /// Queues a job; false when too many wait.
+    pub(crate) fn submit(&self, job: Job) -> bool {
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= JOBS_MAX {
+            return false;
+        }
+        waiting.push_back(job);
+        self.0.bell.notify_one();
+        true
+    }
+}
+
+impl Queue {
+    fn take(&self) -> Job {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(job) = waiting.pop_front() {
+                return job;
+            }
+            waiting = self.bell.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

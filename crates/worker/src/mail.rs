@@ -1,0 +1,94 @@
+//! Notes to workers: bounded mailboxes with a bell.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use io::wake::Bell;
+
+use crate::Generation;
+use crate::jobs::Finished;
+use crate::log::OpenLogs;
+
+/// Notes a mailbox holds; a sender that finds it full is told so.
+const MAIL_MAX: usize = 4096;
+
+/// One note.
+#[derive(Debug)]
+pub enum Mail {
+    /// From now on requests are answered by this configuration.
+    Configure(Arc<Generation>),
+    /// Write out what is buffered and open the logs again.
+    Reopen(OpenLogs),
+    /// Take no new connections, finish requests, then end.
+    Quit,
+    /// End now.
+    Stop,
+    /// A background job is done.
+    Finished(Finished),
+    /// A datagram that the kernel gave to the wrong worker.
+    Datagram(Box<Strayed>),
+}
+
+/// A datagram on its way to the worker that owns its connection.
+#[derive(Debug)]
+pub struct Strayed {
+    pub(crate) listen: usize,
+    pub(crate) message: io::DatagramIn,
+    pub(crate) bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    notes: Mutex<VecDeque<Mail>>,
+    bell: Bell,
+}
+
+/// Sends notes to one worker. Cheap to copy.
+#[derive(Clone, Debug)]
+pub struct Post(Arc<Slot>);
+
+/// The worker's end.
+#[derive(Debug)]
+pub struct Inbox(Arc<Slot>);
+
+impl Inbox {
+    /// A new mailbox.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left for the bell.
+    pub fn new() -> std::io::Result<(Post, Self)> {
+        let slot = Arc::new(Slot { notes: Mutex::default(), bell: Bell::new()? });
+        Ok((Post(slot.clone()), Self(slot)))
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.0.bell
+    }
+
+    /// The oldest note.
+    pub(crate) fn take(&self) -> Option<Mail> {
+        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+impl Post {
+    /// Drops a note into the box and rings.
+    ///
+    /// # Errors
+    ///
+    /// Gives the note back when the box is full.
+    pub fn send(&self, mail: Mail) -> Result<(), Mail> {
+        let mut notes = self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() >= MAIL_MAX {
+            return Err(mail);
+        }
+        let first = notes.is_empty();
+        notes.push_back(mail);
+        drop(notes);
+        if first {
+            self.0.bell.ring();
+        }
+        Ok(())
+    }
+}

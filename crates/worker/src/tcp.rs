@@ -1,0 +1,109 @@
+//! A client connection over a stream socket: its buffers, its framing, its deadline.
+//!
+//! ```text
+//!   Open ──framing closing, all sent──▶ Lingering ──EOF, deadline──▶ (closed)
+//!     └────────── dead, broken, deadline ───────────────────────────▶ (closed)
+//! ```
+//! An idle connection holds no buffer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::wheel::Armed;
+use base::{Instant, Segment};
+use engine::ConnInfo;
+use io::Fd;
+
+use crate::framing::Framing;
+use crate::generation::ListenSettings;
+use crate::Generation;
+
+/// Bytes of the first write of a connection; it grows while the client takes all at once.
+pub(crate) const ROOM_MIN: usize = 32 * 1024;
+
+/// What a connection waits for, and so which of its timeouts runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// A TLS handshake or a request head to be completed.
+    Head,
+    /// The next request.
+    Request,
+    /// More of a request body, or the answer to be made.
+    Exchange,
+    /// The client to take bytes.
+    Room,
+    /// The client to stop sending after the last answer.
+    Linger,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct TcpConn {
+    pub(crate) fd: Fd,
+    pub(crate) info: Box<ConnInfo>,
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) session: Option<Box<tls::Session>>,
+    pub(crate) framing: Option<Framing>,
+    /// Plaintext that the framing has not consumed yet.
+    pub(crate) input: Vec<u8>,
+    /// Part of a TLS record.
+    pub(crate) cipher: Vec<u8>,
+    /// What the socket did not take.
+    pub(crate) unsent: VecDeque<Segment>,
+    /// Bytes that may be pulled in one turn.
+    pub(crate) room: usize,
+    /// The socket may hold more bytes to read.
+    pub(crate) readable: bool,
+    /// The last send was not taken whole.
+    pub(crate) blocked: bool,
+    /// It stands in the list of those that may write this turn.
+    pub(crate) dirty: bool,
+    /// The peer will send no more.
+    pub(crate) eof: bool,
+    /// Nothing is answered any more.
+    pub(crate) lingering: bool,
+    /// No byte has been received yet.
+    pub(crate) fresh: bool,
+    /// HTTP spoken in the clear to a TLS socket; answered once, with an error.
+    pub(crate) plain_on_tls: bool,
+    /// The server wants to be rid of idle connections.
+    pub(crate) draining: bool,
+    pub(crate) waiting: Waiting,
+    pub(crate) deadline: Instant,
+    pub(crate) armed: Armed,
+}
+
+impl TcpConn {
+    pub(crate) fn settings(&self) -> &ListenSettings {
+        &self.generation.listens[self.info.listen]
+    }
+
+    /// What the connection waits for, as its parts say.
+    pub(crate) fn now_waiting(&self) -> Waiting {
+        if self.lingering {
+            return Waiting::Linger;
+        }
+        if !self.unsent.is_empty() {
+            return Waiting::Room;
+        }
+        let Some(framing) = &self.framing else { return Waiting::Head };
+        if !framing.is_idle() {
+            return Waiting::Exchange;
+        }
+        let between = self.input.is_empty() && self.cipher.is_empty() && framing.requests() > 0;
+        if between { Waiting::Request } else { Waiting::Head }
+    }
+
+    /// Whether the framing can use more bytes from the socket now.
+    pub(crate) fn wants_input(&self) -> bool {
+        self.readable && (self.lingering || self.framing.as_ref().is_none_or(Framing::wants_input))
+    }
+
+    /// Whether everything that was to be said has left.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.unsent.is_empty()
+            && self.framing.as_ref().is_some_and(|framing| {
+                framing.is_closing() && !framing.has_output()
+            })
+    }
+}

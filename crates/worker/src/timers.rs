@@ -1,0 +1,102 @@
+//! Deadlines of connections: one wheel entry each, re-armed lazily.
+
+use std::time::Duration;
+
+use base::Key;
+use conf::model::Level;
+use io::{Io, Reset};
+
+use crate::tcp::{TcpConn, Waiting};
+use crate::token::Token;
+use crate::worker::Worker;
+
+impl<I: Io> Worker<I> {
+    /// Sets the deadline that belongs to what the connection waits for now.
+    pub(crate) fn rearm(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let waiting = conn.now_waiting();
+        // A head must be complete within one timeout, however slowly its bytes drip.
+        if waiting == Waiting::Head && conn.waiting == Waiting::Head && !conn.fresh {
+            return;
+        }
+        conn.waiting = waiting;
+        let settings = conn.settings();
+        let timeout = match waiting {
+            Waiting::Head => settings.header_timeout,
+            Waiting::Request => settings.keepalive_timeout,
+            Waiting::Exchange => settings.body_timeout,
+            Waiting::Room => settings.send_timeout,
+            Waiting::Linger => settings.lingering_timeout,
+        };
+        conn.deadline = self.now.mono.after(timeout.max(Duration::from_millis(1)));
+        self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+    }
+
+    /// Handles everything that is due.
+    pub(crate) fn expire(&mut self) {
+        while let Some((at, word)) = self.wheel.expire(self.now.mono) {
+            match Token::unpack(word) {
+                Some(Token::Tcp(key)) => self.expire_tcp(key, at),
+                Some(Token::Quic(key)) => self.expire_quic(key, at),
+                Some(Token::Exchange(key)) => self.step(key, engine::Wake::Deadline),
+                _ => debug_assert!(false, "listeners have no deadlines"),
+            }
+        }
+    }
+
+    fn expire_tcp(&mut self, key: Key<TcpConn>, at: base::Instant) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        conn.armed.fired(at);
+        if conn.deadline > self.now.mono {
+            self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+            return;
+        }
+        match conn.waiting {
+            // A quiet end: HTTP/2 clients are told by GOAWAY which requests were served.
+            Waiting::Request => {
+                let ends_politely = conn.framing.as_mut().is_some_and(|framing| {
+                    framing.shutdown();
+                    framing.has_output()
+                });
+                if ends_politely {
+                    self.mark_dirty(key);
+                    self.rearm_soon(key);
+                } else {
+                    self.close(key, Reset::No);
+                }
+            }
+            Waiting::Exchange => self.expire_exchange(key),
+            Waiting::Linger => self.close(key, Reset::No),
+            Waiting::Head | Waiting::Room => {
+                let reset = if conn.settings().reset_timedout { Reset::Yes } else { Reset::No };
+                self.log_timeout(key);
+                self.close(key, reset);
+            }
+        }
+    }
+
+    /// A request body stands still, or an exchange waits for something slow of ours.
+    fn expire_exchange(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        conn.deadline = self.now.mono.after(conn.settings().body_timeout);
+        let waits_for_client =
+            conn.framing.as_ref().is_some_and(|framing| framing.wants_input()) && !conn.readable;
+        if waits_for_client {
+            self.log_timeout(key);
+            return self.close(key, Reset::No);
+        }
+        self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+    }
+
+    fn log_timeout(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get(key) else { return };
+        let info = conn.info.clone();
+        self.log_conn(Level::Info, &info, "client timed out (110: Connection timed out)");
+    }
+
+    fn rearm_soon(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        conn.deadline = self.now.mono.after(conn.settings().lingering_timeout);
+        self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+    }
+}

@@ -1,0 +1,77 @@
+//! What a readiness report or a deadline is about, in one word.
+
+use base::Key;
+
+use crate::exchanges::Live;
+use crate::quic_conn::QuicConn;
+use crate::tcp::TcpConn;
+
+/// The owner of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    /// The mailbox's bell.
+    Mail,
+    /// A listening TCP or unix socket: its place in the worker's list.
+    Listener(u32),
+    /// A UDP socket: its place in the worker's list.
+    Udp(u32),
+    /// A TCP or unix connection.
+    Tcp(Key<TcpConn>),
+    /// A QUIC connection.
+    Quic(Key<QuicConn>),
+    /// An exchange that asked to be woken.
+    Exchange(Key<Live>),
+}
+
+/// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
+/// could alias only after sixteen million lettings of one slot while a report is in flight.
+const KIND_SHIFT: u32 = 56;
+const BITS: u64 = (1 << KIND_SHIFT) - 1;
+
+impl Token {
+    pub(crate) fn pack(self) -> u64 {
+        let (kind, bits) = match self {
+            Self::Mail => (0, 0),
+            Self::Listener(index) => (1, u64::from(index)),
+            Self::Udp(index) => (2, u64::from(index)),
+            Self::Tcp(key) => (3, key.to_bits()),
+            Self::Quic(key) => (4, key.to_bits()),
+            Self::Exchange(key) => (5, key.to_bits()),
+        };
+        kind << KIND_SHIFT | bits & BITS
+    }
+
+    pub(crate) fn unpack(word: u64) -> Option<Self> {
+        let bits = word & BITS;
+        Some(match word >> KIND_SHIFT {
+            0 => Self::Mail,
+            1 => Self::Listener(bits as u32),
+            2 => Self::Udp(bits as u32),
+            3 => Self::Tcp(Key::from_bits(bits)),
+            4 => Self::Quic(Key::from_bits(bits)),
+            5 => Self::Exchange(Key::from_bits(bits)),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Token;
+    use base::Key;
+
+    #[test]
+    fn tokens_survive_packing() {
+        for token in [
+            Token::Mail,
+            Token::Listener(7),
+            Token::Udp(9),
+            Token::Tcp(Key::from_bits(0x12_0000_0003)),
+            Token::Quic(Key::from_bits(5)),
+            Token::Exchange(Key::from_bits(6)),
+        ] {
+            assert_eq!(Token::unpack(token.pack()), Some(token));
+        }
+        assert_eq!(Token::unpack(u64::MAX), None);
+    }
+}

@@ -1,0 +1,347 @@
+//! Everything one core owns, and the turn that moves it: learn, think, speak once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base::limits::{CONNS_MAX, EXCHANGES_MAX};
+use base::prng::Prng;
+use base::wheel::Wheel;
+use base::{Key, Now, SendChain, Slab, Weave};
+use engine::{Counters, Effect, Exchange, Logs, SiteRef};
+use http::date::Clock;
+use io::listen::Listener;
+use io::{Fd, Io, Ready, Reset, Watch};
+use wire::{Event, HeadPool};
+
+use crate::exchanges::{Live, Owner};
+use crate::jobs::Jobs;
+use crate::log::LogFiles;
+use crate::mail::{Inbox, Mail, Post};
+use crate::quic_conn::QuicConn;
+use crate::tcp::TcpConn;
+use crate::token::Token;
+use crate::udp::UdpSocket;
+use crate::Generation;
+
+/// Notes read in one turn.
+const MAIL_PER_TURN: usize = 256;
+
+/// What a worker is started with.
+#[derive(Debug)]
+pub struct Startup<I> {
+    /// Its number, from 0.
+    pub number: u16,
+    /// The door.
+    pub io: I,
+    /// The first configuration.
+    pub generation: Arc<Generation>,
+    /// Its mailbox.
+    pub inbox: Inbox,
+    /// Everybody's mailboxes, its own included.
+    pub posts: Arc<Vec<Post>>,
+    /// Where slow computations are done.
+    pub jobs: Jobs,
+    /// Chance.
+    pub seed: u64,
+    /// Names the process and the thread in error lines.
+    pub ids: (u32, u32),
+    /// The zero of [`base::Instant`], for the QUIC library.
+    pub clock: quic::Clock,
+}
+
+/// A listening stream socket.
+#[derive(Debug)]
+pub(crate) struct ListenSlot {
+    pub(crate) socket: Arc<Listener>,
+    pub(crate) listen: usize,
+}
+
+/// What exchanges are made of and lent.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) exchanges: Slab<Live>,
+    pub(crate) spare: Vec<Box<Exchange>>,
+    pub(crate) heads: HeadPool,
+    pub(crate) files: files::Table,
+    pub(crate) logs: Logs,
+    pub(crate) prng: Prng,
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// Buffers that every connection uses for the length of one call.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) received: Vec<u8>,
+    pub(crate) plain: Vec<u8>,
+    pub(crate) sealed: Vec<u8>,
+    pub(crate) records: SendChain,
+    pub(crate) chain: SendChain,
+    pub(crate) events: Vec<Event>,
+    pub(crate) gone: Vec<Key<Live>>,
+}
+
+/// One core's worker.
+#[derive(Debug)]
+pub struct Worker<I> {
+    pub(crate) io: I,
+    pub(crate) number: u16,
+    pub(crate) now: Now,
+    pub(crate) clock: Clock,
+    pub(crate) offset: (u64, i32),
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) site: SiteRef,
+    pub(crate) inbox: Inbox,
+    pub(crate) posts: Arc<Vec<Post>>,
+    pub(crate) jobs: Jobs,
+    pub(crate) listeners: Vec<ListenSlot>,
+    pub(crate) udp: Vec<UdpSocket>,
+    pub(crate) conns: Slab<TcpConn>,
+    pub(crate) quics: Slab<QuicConn>,
+    pub(crate) quic_clock: quic::Clock,
+    pub(crate) core: Core,
+    pub(crate) scratch: Scratch,
+    pub(crate) wheel: Wheel,
+    pub(crate) serial: u64,
+    pub(crate) counters: Counters,
+    pub(crate) log_files: LogFiles,
+    /// Orders to compress that a background thread works on, by ticket.
+    pub(crate) compressing: HashMap<u64, (Key<Live>, files::CompressJob)>,
+    pub(crate) tickets: u64,
+    pub(crate) dirty: Vec<Key<TcpConn>>,
+    pub(crate) again: Vec<Key<TcpConn>>,
+    pub(crate) again_output: Vec<Key<TcpConn>>,
+    pub(crate) dirty_quic: Vec<Key<QuicConn>>,
+    ready: Vec<Ready>,
+    pub(crate) draining: bool,
+    done: bool,
+}
+
+impl<I: Io> Worker<I> {
+    /// A worker that listens where its configuration says.
+    pub fn new(startup: Startup<I>) -> Self {
+        let Startup { number, io, generation, inbox, posts, jobs, seed, ids, clock } = startup;
+        let core = Core {
+            exchanges: Slab::with_capacity(EXCHANGES_MAX),
+            spare: Vec::new(),
+            heads: HeadPool::default(),
+            files: files::Table::new(seed),
+            logs: Logs::new(ids.0, ids.1),
+            prng: Prng::new(seed),
+            effects: Vec::new(),
+        };
+        let scratch = Scratch {
+            received: Vec::new(),
+            plain: Vec::new(),
+            sealed: Vec::new(),
+            records: SendChain::new(Weave::Contiguous),
+            chain: SendChain::new(Weave::Contiguous),
+            events: Vec::new(),
+            gone: Vec::new(),
+        };
+        let mut worker = Self {
+            io,
+            number,
+            now: Now::default(),
+            clock: Clock::default(),
+            offset: (u64::MAX, 0),
+            site: SiteRef::new(generation.site.clone()),
+            log_files: LogFiles::new(&generation),
+            generation: generation.clone(),
+            inbox,
+            posts,
+            jobs,
+            listeners: Vec::new(),
+            udp: Vec::new(),
+            conns: Slab::with_capacity(CONNS_MAX),
+            quics: Slab::with_capacity(CONNS_MAX),
+            quic_clock: clock,
+            core,
+            scratch,
+            wheel: Wheel::default(),
+            serial: u64::from(number) << 48,
+            counters: Counters::default(),
+            compressing: HashMap::new(),
+            tickets: 0,
+            dirty: Vec::new(),
+            again: Vec::new(),
+            again_output: Vec::new(),
+            dirty_quic: Vec::new(),
+            ready: Vec::new(),
+            draining: false,
+            done: false,
+        };
+        let bell = worker.inbox.bell().fd();
+        let watched = worker.io.watch(bell, Token::Mail.pack(), Watch::Level);
+        debug_assert!(watched, "a new epoll instance takes a descriptor");
+        worker.listen();
+        worker
+    }
+
+    /// Turns until told to end.
+    pub fn run(&mut self) {
+        while !self.done {
+            self.turn();
+        }
+        self.write_logs(engine::Due::Everything);
+    }
+
+    /// One turn: learn what happened, think, then speak once per connection.
+    pub fn turn(&mut self) {
+        let unfinished = !self.again.is_empty() || !self.again_output.is_empty();
+        let until = if unfinished || !self.dirty_quic.is_empty() {
+            Some(self.now.mono)
+        } else {
+            [self.wheel.next(), self.core.logs.next_deadline()].into_iter().flatten().min()
+        };
+        let mut ready = std::mem::take(&mut self.ready);
+        self.now = self.io.wait(until, &mut ready);
+        self.tell_time();
+        let mut again = std::mem::take(&mut self.again);
+        for key in std::mem::take(&mut self.again_output) {
+            self.mark_dirty(key);
+        }
+        for report in ready.drain(..) {
+            self.dispatch(report);
+        }
+        self.ready = ready;
+        for key in again.drain(..) {
+            self.receive(key);
+        }
+        self.expire();
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for key in dirty.drain(..) {
+            self.transmit(key);
+        }
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+        self.transmit_quic();
+        self.write_logs(engine::Due::Only);
+        if self.draining && self.conns.live() == 0 && self.quics.live() == 0 {
+            self.done = true;
+        }
+    }
+
+    fn tell_time(&mut self) {
+        // The zone's offset changes at full quarters of an hour at most.
+        let quarter = self.now.unix_seconds() / 900;
+        if self.offset.0 != quarter {
+            let offset = io::process::utc_offset_seconds(self.now.unix_seconds());
+            self.offset = (quarter, offset);
+        }
+        self.clock.update(self.now, self.offset.1);
+    }
+
+    fn dispatch(&mut self, report: Ready) {
+        match Token::unpack(report.token) {
+            Some(Token::Mail) => self.read_mail(),
+            Some(Token::Listener(slot)) => self.accept(slot as usize),
+            Some(Token::Udp(slot)) => self.receive_datagrams(slot as usize),
+            Some(Token::Tcp(key)) => self.wake_conn(key, report),
+            Some(Token::Quic(_) | Token::Exchange(_)) | None => debug_assert!(false, "no such descriptor"),
+        }
+    }
+
+    fn wake_conn(&mut self, key: Key<TcpConn>, report: Ready) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if report.writable && conn.blocked {
+            conn.blocked = false;
+            self.mark_dirty(key);
+        }
+        if report.readable || report.hangup {
+            if let Some(conn) = self.conns.get_mut(key) {
+                conn.readable = true;
+            }
+            self.receive(key);
+        }
+    }
+
+    fn read_mail(&mut self) {
+        let bell = self.inbox.bell().fd();
+        self.io.drain(bell);
+        for _ in 0..MAIL_PER_TURN {
+            let Some(mail) = self.inbox.take() else { return };
+            match mail {
+                Mail::Configure(generation) => self.configure(generation),
+                Mail::Reopen(files) => {
+                    self.write_logs(engine::Due::Everything);
+                    self.log_files.replace(files);
+                }
+                Mail::Quit => self.drain_all(),
+                Mail::Stop => self.done = true,
+                Mail::Finished(finished) => self.handle_finished(finished),
+                Mail::Datagram(strayed) => self.handle_strayed(*strayed),
+            }
+        }
+        self.inbox.bell().ring();
+    }
+
+    /// Answers new requests by another configuration; connections stay.
+    fn configure(&mut self, generation: Arc<Generation>) {
+        self.site = SiteRef::new(generation.site.clone());
+        self.log_files.replace(generation.logs.clone());
+        self.generation = generation;
+        self.listen();
+    }
+
+    /// Watches the sockets of the configuration in force and forgets the others.
+    fn listen(&mut self) {
+        let generation = self.generation.clone();
+        let empty = Vec::new();
+        let sockets = generation.sockets.get(usize::from(self.number)).unwrap_or(&empty);
+        let mut old: HashMap<Fd, Arc<Listener>> =
+            self.listeners.drain(..).map(|slot| (slot.socket.fd(), slot.socket)).collect();
+        for (listen, socket) in sockets.iter().enumerate() {
+            if generation.is_quic(listen) {
+                self.listen_udp(listen, socket);
+                continue;
+            }
+            let token = Token::Listener(self.listeners.len() as u32).pack();
+            if old.remove(&socket.fd()).is_some() {
+                self.io.unwatch(socket.fd());
+            }
+            if self.io.watch(socket.fd(), token, Watch::Level) {
+                self.listeners.push(ListenSlot { socket: socket.clone(), listen });
+            }
+        }
+        for fd in old.into_keys() {
+            self.io.unwatch(fd);
+        }
+        self.forget_udp(sockets);
+    }
+
+    /// Takes no new connections and ends idle ones; the others end with their requests.
+    fn drain_all(&mut self) {
+        self.draining = true;
+        for slot in std::mem::take(&mut self.listeners) {
+            self.io.unwatch(slot.socket.fd());
+        }
+        for key in self.conns.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.conns.get_mut(key) else { continue };
+            conn.draining = true;
+            if let Some(framing) = &mut conn.framing {
+                framing.shutdown();
+            }
+            self.mark_dirty(key);
+        }
+        self.drain_quic();
+    }
+
+    /// Ends a connection and everything that it asked for.
+    pub(crate) fn close(&mut self, key: Key<TcpConn>, reset: Reset) {
+        let Some(conn) = self.conns.get(key) else { return };
+        let busy = conn.framing.as_ref().is_some_and(|framing| !framing.is_idle());
+        if busy {
+            self.orphan(Owner::Tcp(key));
+        }
+        if let Some(conn) = self.conns.remove(key) {
+            self.io.close(conn.fd, reset);
+        }
+    }
+
+    /// Allocation counts and sizes for tests: live connections and exchanges.
+    #[must_use]
+    pub fn live(&self) -> (usize, usize) {
+        (self.conns.live() + self.quics.live(), self.core.exchanges.live())
+    }
+}

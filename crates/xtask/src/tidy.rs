@@ -1,0 +1,116 @@
+//! Style that a program can see: lengths, headers, words that do not belong, paths that must exist.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Columns of a line of Rust.
+const COLUMNS_MAX: usize = 100;
+/// Lines of a source file without its tests.
+const LINES_MAX: usize = 800;
+/// Lines of a file of tests.
+const TEST_LINES_MAX: usize = 1500;
+/// Where `unsafe` may stand: the wrappers around system calls.
+const UNSAFE_IN: &str = "crates/io/src/sys";
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every offence in the sources and documents below `root`.
+#[must_use]
+pub fn check(root: &Path) -> Vec<String> {
+    let mut problems = Vec::new();
+    for directory in ["src", "crates", "tests", "fuzz"] {
+        walk(&root.join(directory), &mut |path| {
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                source(root, path, &mut problems);
+            }
+        });
+    }
+    for directory in ["docs", "."] {
+        let Ok(entries) = fs::read_dir(root.join(directory)) else { continue };
+        for entry in entries.flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "md") {
+                document(root, &entry.path(), &mut problems);
+            }
+        }
+    }
+    problems.sort();
+    problems
+}
+
+fn walk(directory: &Path, visit: &mut impl FnMut(&Path)) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if entry.file_name() != "target" {
+                walk(&path, visit);
+            }
+        } else {
+            visit(&path);
+        }
+    }
+}
+
+fn source(root: &Path, path: &Path, problems: &mut Vec<String>) {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let name = name.trim_start_matches("./").to_owned();
+    let Ok(text) = fs::read_to_string(path) else {
+        return problems.push(format!("{name}: cannot be read as text"));
+    };
+    if !text.starts_with("//!") && !text.starts_with("#!") {
+        problems.push(format!("{name}: does not begin with what it owns (//!)"));
+    }
+    if path.file_name().is_some_and(|file| file == "mod.rs") {
+        problems.push(format!("{name}: is a mod.rs"));
+    }
+    let is_test = name.contains("/tests/") || name.ends_with("/tests.rs") || name.starts_with("tests");
+    let own = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count();
+    let (lines, max) =
+        if is_test { (text.lines().count(), TEST_LINES_MAX) } else { (own, LINES_MAX) };
+    if lines > max {
+        problems.push(format!("{name}: {lines} lines, {max} allowed"));
+    }
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.chars().count() > COLUMNS_MAX && !line.contains("http") && !line.contains("r\"") {
+            problems.push(format!("{name}:{number}: longer than {COLUMNS_MAX} columns"));
+        }
+        for word in ["TO\x44O", "FIX\x4dE", "X\x58X:"] {
+            if line.contains(word) {
+                problems.push(format!("{name}:{number}: {word} (do it, or file an issue)"));
+            }
+        }
+        let code = line.split("//").next().unwrap_or("");
+        let dangerous = code.contains("unsafe {") || code.contains("unsafe fn");
+        if dangerous && !name.starts_with(UNSAFE_IN) && !name.contains("xtask") && !is_test {
+            problems.push(format!("{name}:{number}: unsafe outside {UNSAFE_IN}"));
+        }
+    }
+}
+
+/// Paths named in backquotes must exist, so that documents do not rot.
+fn document(root: &Path, path: &Path, problems: &mut Vec<String>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(text) = fs::read_to_string(path) else { return };
+    let mut fenced = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        }
+        if fenced {
+            continue;
+        }
+        for quoted in line.split('`').skip(1).step_by(2) {
+            let looks_like_path = ["crates/", "src/", "docs/", "tests/", "scripts/", "bench/"]
+                .iter()
+                .any(|start| quoted.starts_with(start));
+            let plain = !quoted.contains(['*', '{', ' ', '…']);
+            if looks_like_path && plain && !root.join(quoted).exists() {
+                problems.push(format!("{name}:{number}: {quoted} does not exist"));
+            }
+        }
+    }
+}

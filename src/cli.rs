@@ -1,0 +1,185 @@
+//! The command line: nginx's options, and Bolide's own commands.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use io::signal::Signal;
+use lexopt::prelude::*;
+
+/// Where files are looked for, unless `-p` says otherwise.
+const PREFIX: &str = "/etc/bolide";
+/// The configuration below the prefix, unless `-c` says otherwise.
+const CONF_FILE: &str = "bolide.conf";
+
+/// What nginx's help would say, with our name.
+pub(crate) const HELP: &str = "\
+Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
+              [-e filename] [-c filename] [-g directives]
+       bolide serve [--http PORT] [--https PORT] [DIRECTORY]
+       bolide demo [--http PORT] [--https PORT]
+
+Options:
+  -?,-h         : this help
+  -v            : show version and exit
+  -V            : show version and configure options then exit
+  -t            : test configuration and exit
+  -T            : test configuration, dump it and exit
+  -q            : suppress non-error messages during configuration testing
+  -s signal     : send signal to a master process: stop, quit, reopen, reload
+  -p prefix     : set prefix path (default: /etc/bolide/)
+  -e filename   : set error log file (default: logs/error.log)
+  -c filename   : set configuration file (default: bolide.conf below the prefix)
+  -g directives : set global directives out of configuration file
+
+Commands:
+  serve         : serve a directory at once, on http and https
+  demo          : serve the demonstration site
+";
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Print the help.
+    Help,
+    /// Print the version; also how it was built.
+    Version { build: bool },
+    /// Check the configuration; also print it.
+    Test { dump: bool },
+    /// Send a signal to the running server.
+    Signal(Signal),
+    /// Serve by a configuration file.
+    Run,
+    /// Serve a directory without a configuration file.
+    Serve(Serve),
+}
+
+/// `serve` and `demo`.
+#[derive(Debug)]
+pub(crate) struct Serve {
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) http: u16,
+    pub(crate) https: u16,
+}
+
+/// The command with all options.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) command: Command,
+    pub(crate) prefix: PathBuf,
+    pub(crate) conf: PathBuf,
+    pub(crate) globals: String,
+    pub(crate) error_log: Option<PathBuf>,
+    pub(crate) quiet: bool,
+}
+
+/// Reads the arguments.
+///
+/// # Errors
+///
+/// In nginx's words, where it has any.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, String> {
+    let mut parser = lexopt::Parser::from_iter(args);
+    let mut command = None;
+    let (mut prefix, mut conf, mut error_log) = (None, None, None);
+    let (mut globals, mut quiet) = (String::new(), false);
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Short('?' | 'h') | Long("help") => command = Some(Command::Help),
+            Short('v') | Long("version") => command = Some(Command::Version { build: false }),
+            Short('V') => command = Some(Command::Version { build: true }),
+            Short('t') => {
+                let dump = matches!(command, Some(Command::Test { dump: true }));
+                command = Some(Command::Test { dump });
+            }
+            Short('T') => command = Some(Command::Test { dump: true }),
+            Short('q') => quiet = true,
+            Short('p') => prefix = Some(path(&mut parser, "-p", "a directory name")?),
+            Short('c') => conf = Some(path(&mut parser, "-c", "a file name")?),
+            Short('e') => error_log = Some(path(&mut parser, "-e", "a file name")?),
+            Short('g') => globals = text(&mut parser, "-g", "parameter")?,
+            Short('s') => command = Some(signal(&text(&mut parser, "-s", "parameter")?)?),
+            Value(word) if command.is_none() && word == "serve" => {
+                command = Some(Command::Serve(serve(&mut parser)?));
+            }
+            Value(word) if command.is_none() && word == "demo" => {
+                command = Some(Command::Serve(serve(&mut parser)?));
+            }
+            Short(other) => return Err(format!("invalid option: \"-{other}\"")),
+            Long(other) => return Err(format!("invalid option: \"--{other}\"")),
+            Value(word) => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
+        }
+    }
+    let here = std::env::current_dir().map_err(|error| error.to_string())?;
+    let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| here.join(prefix));
+    // As nginx has it: a relative -c is below the prefix.
+    let conf = conf.map_or_else(|| prefix.join(CONF_FILE), |conf| prefix.join(conf));
+    let command = command.unwrap_or(Command::Run);
+    Ok(Invocation { command, prefix, conf, globals, error_log, quiet })
+}
+
+fn path(parser: &mut lexopt::Parser, option: &str, what: &str) -> Result<PathBuf, String> {
+    let value = parser.value().map_err(|_| format!("option \"{option}\" requires {what}"))?;
+    Ok(PathBuf::from(value))
+}
+
+fn text(parser: &mut lexopt::Parser, option: &str, what: &str) -> Result<String, String> {
+    let value = parser.value().map_err(|_| format!("option \"{option}\" requires {what}"))?;
+    value.into_string().map_err(|_| format!("option \"{option}\" requires valid text"))
+}
+
+fn signal(word: &str) -> Result<Command, String> {
+    Ok(Command::Signal(match word {
+        "stop" => Signal::Stop,
+        "quit" => Signal::Quit,
+        "reopen" => Signal::Reopen,
+        "reload" => Signal::Reload,
+        _ => return Err(format!("invalid option: \"-s {word}\"")),
+    }))
+}
+
+fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
+    let mut serve = Serve { root: None, http: 8080, https: 8443 };
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Long("http") => serve.http = port(parser, "--http")?,
+            Long("https") => serve.https = port(parser, "--https")?,
+            Value(directory) if serve.root.is_none() => serve.root = Some(directory.into()),
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    Ok(serve)
+}
+
+fn port(parser: &mut lexopt::Parser, option: &str) -> Result<u16, String> {
+    let value = text(parser, option, "a port")?;
+    value.parse().map_err(|_| format!("invalid port \"{value}\" in \"{option}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, parse};
+    use std::path::Path;
+
+    fn args(words: &[&str]) -> Result<super::Invocation, String> {
+        parse(std::iter::once("bolide").chain(words.iter().copied()).map(Into::into))
+    }
+
+    #[test]
+    fn nginx_options_are_understood_in_clusters_and_apart() {
+        let all = args(&["-tq", "-c", "a.conf", "-p", "/x", "-g", "daemon off;"]).unwrap();
+        assert!(matches!(all.command, Command::Test { dump: false }) && all.quiet);
+        assert_eq!(all.conf, Path::new("/x/a.conf"));
+        assert_eq!(all.globals, "daemon off;");
+        let absolute = args(&["-T", "-t", "-c", "/etc/a.conf"]).unwrap();
+        assert!(matches!(absolute.command, Command::Test { dump: true }));
+        assert_eq!(absolute.conf, Path::new("/etc/a.conf"));
+    }
+
+    #[test]
+    fn mistakes_are_named_in_nginx_words() {
+        assert_eq!(args(&["-x"]).unwrap_err(), "invalid option: \"-x\"");
+        assert_eq!(args(&["-c"]).unwrap_err(), "option \"-c\" requires a file name");
+        assert_eq!(args(&["-s", "run"]).unwrap_err(), "invalid option: \"-s run\"");
+        assert_eq!(args(&["file"]).unwrap_err(), "invalid option: \"file\"");
+    }
+}

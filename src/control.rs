@@ -1,0 +1,410 @@
+//! The control thread: starts the workers, takes signals, reloads, hands over, ends.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use conf::model::{Config, CpuAffinity, Level};
+use io::epoll::Epoll;
+use io::signal::{self, Signal};
+use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
+
+use crate::assemble::{self, Shared};
+use crate::cli::{Command, HELP, Invocation};
+use crate::messages::{err, out};
+use crate::pid::PidFile;
+use crate::reading::{self, Reading};
+use crate::sockets::{self, Open};
+use crate::tls_setup::TlsState;
+use crate::{serve, upgrade};
+
+/// How often the control thread looks up from waiting for signals.
+const TICK_MS: u64 = 500;
+
+/// Runs a command to its end.
+pub(crate) fn run(invocation: Invocation) -> ExitCode {
+    match &invocation.command {
+        Command::Help => {
+            out(format!("bolide version: bolide/{}\n{HELP}", env!("CARGO_PKG_VERSION")).as_bytes());
+            ExitCode::SUCCESS
+        }
+        Command::Version { build } => {
+            err(concat!("bolide version: bolide/", env!("CARGO_PKG_VERSION")));
+            if *build {
+                err("built with rustls, aws-lc, quinn-proto, PCRE2");
+                err("TLS SNI support enabled");
+                err("configure arguments: --with-http_ssl_module --with-http_v2_module \
+                     --with-http_v3_module --with-http_gzip_static_module");
+            }
+            ExitCode::SUCCESS
+        }
+        Command::Test { dump } => test(&invocation, *dump),
+        Command::Signal(signal) => send_signal(&invocation, *signal),
+        Command::Run => finish(read_and_start(&invocation)),
+        Command::Serve(options) => finish(serve::prepare(options).and_then(|ready| {
+            let reading = reading::of_text(&ready.conf, &ready.text)?;
+            start(&invocation, reading, Some(&ready.greeting))
+        })),
+    }
+}
+
+fn finish(result: Result<(), Vec<String>>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(texts) => {
+            for text in texts {
+                err(&format!("bolide: [emerg] {text}"));
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test(invocation: &Invocation, dump: bool) -> ExitCode {
+    let name = invocation.conf.display();
+    let checked = reading::of_file(invocation).and_then(|reading| {
+        let shared = shared()?;
+        let draft = assemble::draft(&reading.config, &shared)?;
+        Ok((reading, draft.warnings))
+    });
+    let (reading, warnings) = match checked {
+        Ok(checked) => checked,
+        Err(texts) => {
+            let code = finish(Err(texts));
+            err(&format!("bolide: configuration file {name} test failed"));
+            return code;
+        }
+    };
+    warn(&reading.warnings);
+    warn(&warnings);
+    if !invocation.quiet {
+        err(&format!("bolide: the configuration file {name} syntax is ok"));
+    }
+    if let Err(text) = assemble::open_logs(&reading.config) {
+        let code = finish(Err(vec![text]));
+        err(&format!("bolide: configuration file {name} test failed"));
+        return code;
+    }
+    if !invocation.quiet {
+        err(&format!("bolide: configuration file {name} test is successful"));
+    }
+    if dump {
+        for (path, bytes) in &reading.files {
+            out(format!("# configuration file {}:\n", path.display()).as_bytes());
+            out(bytes);
+            out(b"\n");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn warn(texts: &[String]) {
+    for text in texts {
+        err(&format!("bolide: [warn] {text}"));
+    }
+}
+
+fn send_signal(invocation: &Invocation, signal: Signal) -> ExitCode {
+    let sent = reading::of_file(invocation).and_then(|reading| {
+        let path = &reading.config.main.pid;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            vec![format!("open() \"{}\" failed ({})", path.display(), sockets::describe(&error))]
+        })?;
+        let number = text.trim();
+        let pid: u32 = number.parse().map_err(|_| {
+            vec![format!("invalid PID number \"{number}\" in \"{}\"", path.display())]
+        })?;
+        signal::send(pid, signal).map_err(|error| {
+            vec![format!("kill({pid}, {}) failed ({})", signal.number(), sockets::describe(&error))]
+        })
+    });
+    finish(sent)
+}
+
+fn shared() -> Result<Shared, Vec<String>> {
+    let tls = TlsState::new().map_err(|text| vec![text])?;
+    let quic_keys = Arc::new(quic::SharedKeys::generate().map_err(|text| vec![text])?);
+    Ok(Shared { tls, quic_keys })
+}
+
+fn read_and_start(invocation: &Invocation) -> Result<(), Vec<String>> {
+    let reading = reading::of_file(invocation)?;
+    start(invocation, reading, None)
+}
+
+fn start(
+    invocation: &Invocation,
+    reading: Reading,
+    greeting: Option<&str>,
+) -> Result<(), Vec<String>> {
+    warn(&reading.warnings);
+    let config = reading.config;
+    let shared = shared()?;
+    let draft = assemble::draft(&config, &shared)?;
+    warn(&draft.warnings);
+    let one = |text: String| vec![text];
+    let mut open = Open::default();
+    upgrade::adopt(&mut open);
+    let workers = assemble::worker_count(&config);
+    if config.main.daemon && greeting.is_none() {
+        // Before any thread is started and before the pid is written down.
+        io::process::daemonize().map_err(|error| one(format!("daemon: {error}")))?;
+    }
+    set_limits(&config)?;
+    let logs = assemble::open_logs(&config).map_err(one)?;
+    let per_worker = match &config.http {
+        Some(http) => open.apply(http, workers).map_err(one)?,
+        None => vec![Vec::new(); usize::from(workers)],
+    };
+    signal::block();
+    let generation = Arc::new(assemble::generation(1, draft, per_worker, logs, &shared));
+    let account = account(&config)?;
+    let mut control = Control {
+        invocation,
+        shared,
+        open,
+        config: config.clone(),
+        generation: generation.clone(),
+        posts: Arc::new(Vec::new()),
+        threads: Vec::new(),
+        served: greeting.is_some(),
+        log: crate::control_log::ControlLog::new(&generation),
+    };
+    control.spawn(workers, generation, account)?;
+    // Only now, when every socket listens, as those who wait for the file expect.
+    let pid = if greeting.is_some() { None } else { Some(PidFile::write(&config.main.pid)?) };
+    if let Some(greeting) = greeting {
+        out(greeting.as_bytes());
+    }
+    control.obey(pid);
+    Ok(())
+}
+
+fn set_limits(config: &Config) -> Result<(), Vec<String>> {
+    match config.main.worker_rlimit_nofile {
+        Some(files) => io::process::set_open_files_max(files)
+            .map_err(|error| vec![format!("setrlimit(RLIMIT_NOFILE, {files}) failed ({error})")])?,
+        None => {
+            let _ = io::process::raise_open_files();
+        }
+    }
+    if let Some(directory) = &config.main.working_directory {
+        std::env::set_current_dir(directory).map_err(|error| {
+            vec![format!("chdir(\"{}\") failed ({error})", directory.display())]
+        })?;
+    }
+    Ok(())
+}
+
+/// The account that workers run under: name, user and group number.
+type Account = (String, u32, u32);
+
+fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
+    let Some(user) = &config.main.user else { return Ok(None) };
+    if !io::process::is_root() {
+        return Ok(None);
+    }
+    match io::process::find_user(user, config.main.group.as_deref()) {
+        Some((uid, gid)) => Ok(Some((user.clone(), uid, gid))),
+        None => Err(vec![format!("getpwnam(\"{user}\") failed")]),
+    }
+}
+
+/// Everything the control thread holds while the server runs.
+#[derive(Debug)]
+struct Control<'a> {
+    invocation: &'a Invocation,
+    shared: Shared,
+    open: Open,
+    config: Arc<Config>,
+    generation: Arc<worker::Generation>,
+    posts: Arc<Vec<Post>>,
+    threads: Vec<JoinHandle<()>>,
+    /// Started without a configuration file, so there is none to read again.
+    served: bool,
+    log: crate::control_log::ControlLog,
+}
+
+impl Control<'_> {
+    fn spawn(
+        &mut self,
+        workers: u16,
+        generation: Arc<worker::Generation>,
+        account: Option<Account>,
+    ) -> Result<(), Vec<String>> {
+        let failed = |error: std::io::Error| vec![format!("cannot start a worker: {error}")];
+        let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
+        for _ in 0..workers {
+            let (post, inbox) = Inbox::new().map_err(failed)?;
+            posts.push(post);
+            inboxes.push(inbox);
+        }
+        self.posts = Arc::new(posts);
+        let jobs = Jobs::start(self.posts.clone()).map_err(failed)?;
+        let epoch = quic::Clock::new(io::process::epoch());
+        let pid = std::process::id();
+        for (number, inbox) in (0_u16..).zip(inboxes) {
+            let io = Epoll::new().map_err(failed)?;
+            let seed = quic::random_seed();
+            let startup = Startup {
+                number,
+                io,
+                generation: generation.clone(),
+                inbox,
+                posts: self.posts.clone(),
+                jobs: jobs.clone(),
+                seed,
+                ids: (pid, pid + u32::from(number)),
+                clock: epoch,
+            };
+            let core = core_of(&self.config.main.worker_cpu_affinity, usize::from(number));
+            let account = account.clone();
+            let body = move || work(startup, core, account);
+            let name = format!("worker-{number}");
+            let thread = std::thread::Builder::new().name(name).spawn(body).map_err(failed)?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    fn post_all(&self, mail: impl Fn() -> Mail) {
+        for post in self.posts.iter() {
+            // A full box belongs to a worker that has stopped turning; there is nobody to tell.
+            let _ = post.send(mail());
+        }
+    }
+
+    /// Takes signals until the workers have ended.
+    fn obey(&mut self, mut pid: Option<PidFile>) {
+        let mut drain_until = None;
+        loop {
+            let signal = signal::wait(TICK_MS);
+            if self.threads.iter().all(JoinHandle::is_finished) {
+                return;
+            }
+            let now = io::process::now().mono;
+            if drain_until.is_some_and(|until| now >= until) {
+                self.post_all(|| Mail::Stop);
+            }
+            match signal {
+                Some(Signal::Stop) => self.post_all(|| Mail::Stop),
+                Some(Signal::Quit) => {
+                    let limit = self.config.main.worker_shutdown_timeout;
+                    drain_until = limit.map(|limit| now.after(limit));
+                    self.post_all(|| Mail::Quit);
+                }
+                Some(Signal::Drain) => self.post_all(|| Mail::Quit),
+                Some(Signal::Reload) if !self.served => self.reload(),
+                Some(Signal::Reopen) => self.reopen(),
+                Some(Signal::Upgrade) if !self.served => {
+                    if let Some(pid) = &mut pid {
+                        upgrade::start_successor(&self.open, pid, &self.log);
+                    }
+                }
+                Some(Signal::Reload | Signal::Upgrade | Signal::Child) | None => {}
+            }
+            if matches!(signal, Some(Signal::Stop | Signal::Quit)) {
+                self.hasten();
+            }
+        }
+    }
+
+    /// Waits a moment for workers that end at once, so that a stop takes no whole tick.
+    fn hasten(&self) {
+        for _ in 0..20 {
+            if self.threads.iter().all(JoinHandle::is_finished) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    /// Reads the configuration again; a bad one is refused and the old one goes on.
+    fn reload(&mut self) {
+        self.log.write(Level::Notice, "signal 1 (SIGHUP) received, reconfiguring");
+        match self.try_reload() {
+            Ok(warnings) => {
+                for text in warnings {
+                    self.log.write(Level::Warn, &text);
+                }
+                self.log.write(Level::Notice, "reconfigured");
+            }
+            Err(texts) => {
+                for text in texts {
+                    self.log.write(Level::Emerg, &text);
+                }
+            }
+        }
+    }
+
+    fn try_reload(&mut self) -> Result<Vec<String>, Vec<String>> {
+        let reading = reading::of_file(self.invocation)?;
+        let draft = assemble::draft(&reading.config, &self.shared)?;
+        let one = |text: String| vec![text];
+        let logs = assemble::open_logs(&reading.config).map_err(one)?;
+        let workers = u16::try_from(self.posts.len()).unwrap_or(1);
+        let per_worker = match &reading.config.http {
+            Some(http) => self.open.apply(http, workers).map_err(one)?,
+            None => vec![Vec::new(); usize::from(workers)],
+        };
+        let mut warnings = reading.warnings;
+        warnings.extend(draft.warnings.iter().cloned());
+        if assemble::worker_count(&reading.config) != workers {
+            warnings.push("\"worker_processes\" takes effect after a restart only".to_owned());
+        }
+        let number = self.generation.number + 1;
+        let generation =
+            Arc::new(assemble::generation(number, draft, per_worker, logs, &self.shared));
+        self.config = reading.config;
+        self.log = crate::control_log::ControlLog::new(&generation);
+        self.generation = generation.clone();
+        self.post_all(|| Mail::Configure(generation.clone()));
+        Ok(warnings)
+    }
+
+    fn reopen(&mut self) {
+        match assemble::open_logs(&self.config) {
+            Ok(logs) => {
+                self.log.replace(logs.clone());
+                self.post_all(|| Mail::Reopen(logs.clone()));
+            }
+            Err(text) => self.log.write(Level::Emerg, &text),
+        }
+    }
+}
+
+/// A worker's thread, from its core and account to its last turn.
+fn work(startup: Startup<Epoll>, core: Option<usize>, account: Option<Account>) {
+    if let Some(core) = core {
+        // A core that is gone is no reason not to serve.
+        let _ = io::process::pin_to_core(core);
+    }
+    if let Some((user, uid, gid)) = account
+        && let Err(error) = io::process::become_user(&user, uid, gid)
+    {
+        return err(&format!("bolide: [emerg] setuid({uid}) failed ({error})"));
+    }
+    Worker::new(startup).run();
+}
+
+fn core_of(affinity: &CpuAffinity, number: usize) -> Option<usize> {
+    let cores_in = |mask: u64| (0..64).filter(move |core| mask >> core & 1 == 1);
+    match affinity {
+        CpuAffinity::None => None,
+        CpuAffinity::Auto(None) => Some(number % io::process::cores()),
+        CpuAffinity::Auto(Some(mask)) => {
+            let cores: Vec<usize> = cores_in(*mask).collect();
+            cores.get(number % cores.len().max(1)).copied()
+        }
+        CpuAffinity::Masks(masks) => {
+            masks.get(number).or(masks.last()).and_then(|mask| cores_in(*mask).next())
+        }
+    }
+}
+
+/// The directory of a file.
+pub(crate) fn parent(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("/")).to_path_buf()
+}

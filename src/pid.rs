@@ -1,0 +1,58 @@
+//! The pid file: written when every socket listens, gone when the server is.
+
+use std::path::{Path, PathBuf};
+
+use crate::sockets::describe;
+
+/// A pid file that is removed when the server ends.
+#[derive(Debug)]
+pub(crate) struct PidFile {
+    path: PathBuf,
+}
+
+impl PidFile {
+    /// Writes our pid to `path`.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words.
+    pub(crate) fn write(path: &Path) -> Result<Self, Vec<String>> {
+        let failed = |error: std::io::Error| {
+            vec![format!("open() \"{}\" failed ({})", path.display(), describe(&error))]
+        };
+        std::fs::write(path, format!("{}\n", std::process::id())).map_err(failed)?;
+        Ok(Self { path: path.to_path_buf() })
+    }
+
+    /// Makes room for a successor's file: ours becomes `PATH.oldbin`.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses.
+    pub(crate) fn step_aside(&mut self) -> std::io::Result<()> {
+        let mut aside = self.path.clone().into_os_string();
+        aside.push(".oldbin");
+        std::fs::rename(&self.path, &aside)?;
+        self.path = aside.into();
+        Ok(())
+    }
+
+    /// Takes the name back from a successor that did not start.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses.
+    pub(crate) fn step_back(&mut self) -> std::io::Result<()> {
+        let name = self.path.with_extension("");
+        std::fs::rename(&self.path, &name)?;
+        self.path = name;
+        Ok(())
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // A file that somebody else removed is as gone as it should be.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,66 @@
+//! Reads a configuration and sorts what the reader found.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use conf::model::Config;
+
+use crate::cli::Invocation;
+use crate::source::Disk;
+
+/// A configuration without mistakes.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) config: Arc<Config>,
+    pub(crate) warnings: Vec<String>,
+    /// Every file that was read, in order.
+    pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// Reads the configuration file that the command line names.
+///
+/// # Errors
+///
+/// One text per mistake, in nginx's words.
+pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Vec<String>> {
+    let options = conf::Options {
+        prefix: invocation.prefix.clone(),
+        globals: invocation.globals.clone(),
+        error_log: invocation.error_log.clone(),
+    };
+    sort(conf::parse(&Disk, &invocation.conf, &options))
+}
+
+/// Reads a configuration from memory, as if it stood in the file `name`.
+///
+/// # Errors
+///
+/// As [`of_file`].
+pub(crate) fn of_text(name: &Path, text: &str) -> Result<Reading, Vec<String>> {
+    let write = |error: std::io::Error| vec![format!("{}: {error}", name.display())];
+    std::fs::write(name, text).map_err(write)?;
+    let options = conf::Options {
+        prefix: crate::control::parent(name),
+        globals: String::new(),
+        error_log: None,
+    };
+    sort(conf::parse(&Disk, name, &options))
+}
+
+fn sort(outcome: conf::Outcome) -> Result<Reading, Vec<String>> {
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    for diagnostic in &outcome.diagnostics {
+        let mut text = diagnostic.to_string();
+        if let Some(help) = &diagnostic.help {
+            text.push_str("\n  help: ");
+            text.push_str(help);
+        }
+        if diagnostic.is_error() { errors.push(text) } else { warnings.push(text) }
+    }
+    match outcome.config {
+        Some(config) if errors.is_empty() => {
+            Ok(Reading { config: Arc::new(config), warnings, files: outcome.files })
+        }
+        _ => Err(errors),
+    }
+}

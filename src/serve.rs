@@ -1,0 +1,107 @@
+//! `bolide serve` and `bolide demo`: a site at once, by a configuration written on the spot.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::Serve;
+use crate::demo;
+
+/// A configuration for a directory, and what to tell the person who started it.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) conf: PathBuf,
+    pub(crate) text: String,
+    pub(crate) greeting: String,
+}
+
+/// Prepares a directory (the demonstration site where none is given): certificate, configuration.
+///
+/// # Errors
+///
+/// In words: the directory is missing, or nothing can be written to the state directory.
+pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
+    let state = state_directory();
+    let failed = |error: std::io::Error| vec![format!("{}: {error}", state.display())];
+    std::fs::create_dir_all(&state).map_err(failed)?;
+    let root = match &options.root {
+        Some(root) => std::fs::canonicalize(root)
+            .map_err(|error| vec![format!("{}: {error}", root.display())])?,
+        None => demo::unpack(&state).map_err(failed)?,
+    };
+    certificate(&state)?;
+    let (http, https) = (options.http, options.https);
+    let text = configuration(&root, http, https);
+    let greeting = format!(
+        "Bolide {version} serves {root}\n\
+         \n\
+         \x20 http://localhost:{http}/    https://localhost:{https}/   (Ctrl-C stops)\n\
+         \n\
+         \x20 curl -i http://localhost:{http}/\n\
+         \x20 curl -ik --http1.1 https://localhost:{https}/\n\
+         \x20 curl -ik --http2 https://localhost:{https}/\n\
+         \x20 curl -ik --http3-only https://localhost:{https}/\n\
+         \n\
+         The certificate is self-signed: {cert}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        root = root.display(),
+        cert = state.join("localhost.pem").display(),
+    );
+    Ok(Ready { conf: state.join("serve.conf"), text, greeting })
+}
+
+/// Where the certificate and the generated configuration live.
+fn state_directory() -> PathBuf {
+    let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    from("XDG_STATE_HOME")
+        .or_else(|| from("HOME").map(|home| home.join(".local/state")))
+        .unwrap_or_else(std::env::temp_dir)
+        .join("bolide")
+}
+
+/// Makes a certificate once; browsers that were told to trust it keep doing so.
+fn certificate(state: &Path) -> Result<(), Vec<String>> {
+    let (chain, key) = (state.join("localhost.pem"), state.join("localhost.key"));
+    if chain.exists() && key.exists() {
+        return Ok(());
+    }
+    let names = ["localhost", "127.0.0.1", "::1"];
+    let (chain_pem, key_pem) = tls::self_signed(&names).map_err(|text| vec![text])?;
+    let failed = |error: std::io::Error| vec![format!("{}: {error}", state.display())];
+    std::fs::write(&chain, chain_pem).map_err(failed)?;
+    std::fs::write(&key, key_pem).map_err(failed)?;
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&key, private).map_err(failed)
+}
+
+fn configuration(root: &Path, http: u16, https: u16) -> String {
+    let types = include_str!("../conf/mime.types");
+    let root = root.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    format!(
+        "worker_processes auto;\n\
+         error_log stderr warn;\n\
+         events {{ worker_connections 16384; }}\n\
+         http {{\n\
+         {types}\n\
+         default_type application/octet-stream;\n\
+         access_log off;\n\
+         sendfile on;\n\
+         charset utf-8;\n\
+         gzip on; gzip_static on; gzip_vary on;\n\
+         brotli on; brotli_static on;\n\
+         zstd on; zstd_static on;\n\
+         ssl_certificate localhost.pem;\n\
+         ssl_certificate_key localhost.key;\n\
+         server {{\n\
+         listen {http}; listen [::]:{http};\n\
+         listen {https} ssl; listen [::]:{https} ssl;\n\
+         listen {https} quic; listen [::]:{https} quic;\n\
+         http2 on;\n\
+         server_name localhost;\n\
+         root \"{root}\";\n\
+         index index.html;\n\
+         error_page 404 /404.html;\n\
+         location / {{ try_files $uri $uri/ =404; }}\n\
+         location ~ /\\.(?!well-known) {{ return 404; }}\n\
+         }}\n\
+         }}\n"
+    )
+}
