@@ -79,10 +79,10 @@ fn fields_with_unusual_names_are_dropped_or_taken_as_the_settings_say() {
         let (_, head) = Bench::with(settings).request(input);
         head.fields.iter().skip(1).map(|field| field.text.to_vec()).collect::<Vec<_>>()
     };
-    let settings = Settings::default();
-    assert!(names(settings.clone()).is_empty());
-    let lenient = Settings { ignore_invalid_headers: false, ..settings.clone() };
-    assert_eq!(names(Settings { underscores_in_headers: true, ..settings }), [b"a_b"]);
+    let lenient = Settings { ignore_invalid_headers: false, ..Settings::default() };
+    let underscored = Settings { underscores_in_headers: true, ..Settings::default() };
+    assert!(names(Settings::default()).is_empty());
+    assert_eq!(names(underscored), [b"a_b"]);
     assert_eq!(names(lenient.clone()), [b"a_b", b"a.b"]);
     let foreign = b"GET / HTTP/1.1\r\nHost: a\r\na(b: 1\r\n\r\n";
     assert_eq!(refusal_of(&Settings::default(), foreign), None);
