@@ -157,15 +157,19 @@ impl SendChain {
         self.buffer[mark..mark + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Drops everything inline since `mark`. Only for contiguous chains.
+    /// Drops everything since `mark`, all of which must be inline.
     pub fn rewind(&mut self, mark: usize) {
-        debug_assert!(self.weave == Weave::Contiguous, "only a contiguous chain rewinds");
-        self.buffer.truncate(mark);
-        self.segments.clear();
-        self.len = mark as u64;
-        if mark > 0 {
-            self.segments.push(Segment::Inline(0, mark));
+        let dropped = self.buffer.len() - mark;
+        if dropped == 0 {
+            return;
         }
+        match self.segments.last_mut() {
+            Some(Segment::Inline(start, end)) if *start < mark => *end = mark,
+            Some(Segment::Inline(start, _)) if *start == mark => drop(self.segments.pop()),
+            _ => return debug_assert!(false, "something shared was pushed since the mark"),
+        }
+        self.buffer.truncate(mark);
+        self.len -= dropped as u64;
     }
 
     /// All bytes of a contiguous chain in one piece.
@@ -235,5 +239,11 @@ mod tests {
         chain.push_slice(b"h");
         assert_eq!((chain.segments().len(), chain.len()), (3, 8));
         assert_eq!(chain.contiguous(), None);
+        let mark = chain.mark();
+        chain.push_slice(b"ij");
+        chain.rewind(mark);
+        assert_eq!((chain.segments().len(), chain.len()), (3, 8));
+        chain.rewind(mark - 1);
+        assert_eq!((chain.segments().len(), chain.len()), (2, 7));
     }
 }

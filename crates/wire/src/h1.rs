@@ -1,1 +1,306 @@
-//! To be filled.
+//! The HTTP/1.x server machine: one request, one answer, then the next (RFC 9112).
+//!
+//! It owns framing in both directions and the life of the connection between requests. It refuses
+//! to guess: what two recipients could read differently is refused and the connection closes.
+//!
+//! ```text
+//!            ┌────────────────── next request ◀─────────────────┐
+//!            ▼                                                  │
+//!  input:  Head ──▶ Body ──▶ Complete ──(answer appended)───────┤
+//!            │        │ (answer appended first: drained) ───────┘
+//!            └────────┴──▶ Discarding      errors, Connection: close, end of input
+//!
+//!  answer: Idle ──Request──▶ Wanted ──respond──▶ Sending ──▶ Idle
+//!                                                   └──────▶ Done   while the body is drained
+//! ```
+//!
+//! INVARIANT: no byte behind a request is looked at before that request's answer was appended
+//! *and* its body was taken to the end; else a body could be read as a request.
+
+mod body;
+mod conn;
+pub mod fuzz;
+mod grammar;
+mod head;
+mod line;
+mod response;
+mod send;
+#[cfg(test)]
+mod tests;
+
+use http::{Scheme, Version};
+
+use crate::{StreamId, User};
+use body::Decoder;
+pub use fuzz::fuzz;
+use head::{After, Parser};
+use response::{Asked, Framing, Wants};
+
+/// Bytes of an unread body that are thrown away to keep a connection; more, and it closes.
+const DRAIN_SIZE_MAX: u64 = 256 * 1024;
+/// Bytes of the head buffer that a connection keeps between requests.
+const OUTPUT_KEPT_MAX: usize = 1024;
+/// Bytes of the shortest line limit, whatever is configured.
+const LINE_SIZE_MIN: usize = 256;
+
+/// What configuration says about HTTP/1 connections of one listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How clients reach this listener. The machine accepts both schemes in absolute targets.
+    pub scheme: Scheme,
+    /// `client_header_buffer_size` in bytes; raises the line limit where it is the larger one.
+    pub header_buffer_size: usize,
+    /// `large_client_header_buffers`: how many.
+    pub large_buffers: u16,
+    /// `large_client_header_buffers`: bytes of each, and so of the longest line.
+    pub large_buffer_size: usize,
+    /// Whether names with `_` are taken.
+    pub underscores_in_headers: bool,
+    /// Whether fields with names outside letters, digits and `-` are passed over in silence.
+    pub ignore_invalid_headers: bool,
+    /// Requests after which a connection closes.
+    pub keepalive_requests: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::Http,
+            header_buffer_size: 1024,
+            large_buffers: 4,
+            large_buffer_size: 8 * 1024,
+            underscores_in_headers: false,
+            ignore_invalid_headers: true,
+            keepalive_requests: 1000,
+        }
+    }
+}
+
+impl Settings {
+    /// Bytes of the longest line, its end included.
+    const fn line_size_max(&self) -> usize {
+        let (a, b) = (self.large_buffer_size, self.header_buffer_size);
+        let larger = if a > b { a } else { b };
+        if larger > LINE_SIZE_MIN { larger } else { LINE_SIZE_MIN }
+    }
+
+    /// Bytes of the largest head.
+    const fn head_size_max(&self) -> usize {
+        let (large, line) = (
+            self.large_buffer_size.saturating_mul(self.large_buffers as usize),
+            self.line_size_max(),
+        );
+        if large > line { large } else { line }
+    }
+}
+
+/// What the machine expects next from the peer.
+#[derive(Clone, Debug)]
+enum Input {
+    /// A request head.
+    Head,
+    /// The rest of a request body.
+    Body(Decoder),
+    /// Nothing: the request is complete and not yet answered.
+    Complete,
+    /// Nothing that matters: whatever comes is thrown away, and the connection closes.
+    Discarding,
+}
+
+/// Where the answer to the current request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// There is no request.
+    Idle,
+    /// Not here yet.
+    Wanted,
+    /// Its head is queued or gone, its body is being pulled.
+    Sending(Framing),
+    /// Appended to its last byte, while the request body is still being drained.
+    Done,
+}
+
+/// Who reads the request body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    Exchange,
+    Nobody,
+}
+
+/// Whether the client still waits for `100 Continue`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expectation {
+    None,
+    Waiting,
+}
+
+/// Whether the body source has something to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Ready,
+    Pending,
+}
+
+/// One client connection speaking HTTP/1.x.
+///
+/// Drive it in a loop: offer the kept bytes to [`Self::receive`], act on the events ([`Self::bind`]
+/// at once), drop what was consumed, and again until nothing was consumed: a request head whose
+/// body follows ends a call, so that every body event finds its user bound. After
+/// [`Self::transmit`], offer kept bytes again; the next request may be among them.
+#[derive(Debug)]
+pub struct Conn {
+    parser: Parser,
+    input: Input,
+    answer: Answer,
+    /// Interim heads and the head of the answer.
+    output: Vec<u8>,
+    /// Heads seen; names the current request.
+    requests: u64,
+    user: User,
+    /// Body bytes of the answer that were appended.
+    sent: u64,
+    /// Body bytes thrown away after the answer.
+    drained: u64,
+    /// Body bytes given to the exchange that it has not consumed.
+    ahead: u32,
+    /// Bytes that the last `receive` left to the caller.
+    held: u32,
+    asked: Asked,
+    after: After,
+    reader: Reader,
+    expectation: Expectation,
+    source: Source,
+    /// The peer has closed its side.
+    ended: bool,
+    /// The answer was cut.
+    broken: bool,
+    /// The peer may still be sending something that nobody will read.
+    lingers: bool,
+}
+
+// An idle connection is this and nothing else: ten thousand of them must stay cheap.
+const _: () = assert!(size_of::<Conn>() <= 200);
+
+impl Default for Conn {
+    fn default() -> Self {
+        Self {
+            parser: Parser::default(),
+            input: Input::Head,
+            answer: Answer::Idle,
+            output: Vec::new(),
+            requests: 0,
+            user: crate::conn::UNBOUND,
+            sent: 0,
+            drained: 0,
+            ahead: 0,
+            held: 0,
+            asked: Asked { version: Version::Http11, wants: Wants::Body },
+            after: After::KeepAlive,
+            reader: Reader::Exchange,
+            expectation: Expectation::None,
+            source: Source::Ready,
+            ended: false,
+            broken: false,
+            lingers: false,
+        }
+    }
+}
+
+impl Conn {
+    /// A fresh connection. It holds no buffer until the first answer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the request on `stream` its owner's name.
+    pub fn bind(&mut self, stream: StreamId, user: User) {
+        if self.is_current(stream) {
+            self.user = user;
+        }
+    }
+
+    /// Throws the request body away from now on; [`crate::Event::BodyEnd`] still comes.
+    pub fn discard_body(&mut self, stream: StreamId) {
+        if self.is_current(stream) {
+            self.reader = Reader::Nobody;
+            self.ahead = 0;
+        }
+    }
+
+    /// Gives the room of `bytes` body bytes back; then offer kept bytes again. At most
+    /// [`base::limits::BODY_WINDOW`] bytes are ever outstanding.
+    pub fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
+        if self.is_current(stream) {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.ahead = self.ahead.saturating_sub(bytes);
+        }
+    }
+
+    /// Whether the socket is to be read now. Not while an unanswered request is complete and bytes
+    /// behind it wait already, nor while the body window is full.
+    #[must_use]
+    pub const fn wants_input(&self) -> bool {
+        if self.ended || self.broken {
+            return false;
+        }
+        match self.input {
+            Input::Head => true,
+            Input::Body(_) => self.body_room() > 0,
+            Input::Complete => self.held == 0,
+            Input::Discarding => matches!(self.answer, Answer::Idle),
+        }
+    }
+
+    /// Whether the connection rests between requests with nothing queued and nothing begun.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        matches!((&self.input, self.answer), (Input::Head, Answer::Idle))
+            && self.parser.is_empty()
+            && self.held == 0
+            && self.output.is_empty()
+    }
+
+    /// Whether [`Self::transmit`] could append something now.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        let ready = matches!(
+            (self.answer, self.source),
+            (Answer::Sending(Framing::Empty), _) | (Answer::Sending(_), Source::Ready)
+        );
+        !self.output.is_empty() || ready
+    }
+
+    /// Whether the connection is over once what was appended has left.
+    #[must_use]
+    pub const fn is_closing(&self) -> bool {
+        self.broken || matches!((&self.input, self.answer), (Input::Discarding, Answer::Idle))
+    }
+
+    /// Whether an answer was cut: close at once, so that it cannot look complete.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Whether the peer may still be sending when the connection closes: then shut down writing,
+    /// read on for a while ([`Self::receive`] throws it away), and only then close. A close with
+    /// unread bytes resets the connection and may take the answer with it (RFC 9112 §9.6).
+    #[must_use]
+    pub const fn needs_lingering(&self) -> bool {
+        self.is_closing() && (self.lingers || self.held > 0) && !self.ended && !self.broken
+    }
+
+    /// Request heads seen on this connection, refused ones included.
+    #[must_use]
+    pub const fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Gives the buffer kept for the next answer's head back; for connections idle for long.
+    pub fn shrink(&mut self) {
+        if self.output.is_empty() {
+            self.output = Vec::new();
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Where a request body ends: after a length, or after its last chunk (RFC 9112 §6, §7).
+//!
+//! It hands out slices of what it is fed and keeps no byte; line ends inside chunked framing are
+//! CRLF and nothing else, because there lenience is how requests are smuggled.
+//!
+//! ```text
+//!  Start ─hex▶ Size ─BWS▶ Blank ─;▶ Extension ─CR▶ SizeEnd ─LF▶ Data ─▶ DataCr ─▶ DataLf ─▶ Start
+//!                │──────────;─────────▲    ▲ │                │ (size 0)
+//!                └──────────CR─────────────┘ │                ▼
+//!      End ◀─LF─ LastLf ◀──────CR────────── TrailerStart ─▶ Name ─:▶ Value ─CR▶ ValueLf ─┐
+//!                                                ▲───────────────────────────────────────┘
+//! ```
+
+use super::grammar::is_token;
+
+/// Digits of a chunk size, leading zeros included.
+const SIZE_DIGITS_MAX: u16 = 16;
+/// Bytes of the extensions of one chunk.
+const EXTENSION_SIZE_MAX: u16 = 1024;
+/// Bytes of the trailer section.
+const TRAILER_SIZE_MAX: u16 = 8 * 1024;
+
+/// What remains to be read of a body.
+#[derive(Clone, Debug)]
+pub(super) enum Decoder {
+    /// This many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked(Chunks),
+}
+
+/// Where the chunked framing stands.
+#[derive(Clone, Debug)]
+pub(super) struct Chunks {
+    state: State,
+    /// Digits, extension bytes or trailer bytes counted in this state.
+    counted: u16,
+    /// The size being read, then the bytes left of the chunk.
+    left: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    Size,
+    Blank,
+    Extension,
+    SizeEnd,
+    Data,
+    DataCr,
+    DataLf,
+    TrailerStart,
+    Name,
+    Value,
+    ValueLf,
+    LastLf,
+    End,
+}
+
+/// How far a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// More is to come.
+    More,
+    /// That was all.
+    End,
+    /// The framing is broken.
+    Refused,
+}
+
+impl Decoder {
+    /// The start of a chunked body.
+    pub(super) const fn chunked() -> Self {
+        Self::Chunked(Chunks { state: State::Start, counted: 0, left: 0 })
+    }
+
+    /// Bytes that are known to be missing.
+    pub(super) const fn left(&self) -> u64 {
+        match self {
+            Self::Length(left) => *left,
+            Self::Chunked(chunks) => match chunks.state {
+                State::Data => chunks.left,
+                _ => 0,
+            },
+        }
+    }
+
+    /// Takes bytes off `input`, at most `room` of them content, and gives content to `sink`; says
+    /// how many bytes that was, and whether the body is complete.
+    pub(super) fn decode<'a>(
+        &mut self,
+        input: &'a [u8],
+        room: usize,
+        mut sink: impl FnMut(&'a [u8]),
+    ) -> (usize, Progress) {
+        match self {
+            Self::Length(left) => {
+                let taken = shortest(input.len().min(room), *left);
+                sink(&input[..taken]);
+                *left -= taken as u64;
+                (taken, if *left == 0 { Progress::End } else { Progress::More })
+            }
+            Self::Chunked(chunks) => chunks.decode(input, room, sink),
+        }
+    }
+}
+
+fn shortest(here: usize, left: u64) -> usize {
+    usize::try_from(left).map_or(here, |left| left.min(here))
+}
+
+impl Chunks {
+    fn decode<'a>(
+        &mut self,
+        input: &'a [u8],
+        mut room: usize,
+        mut sink: impl FnMut(&'a [u8]),
+    ) -> (usize, Progress) {
+        let mut used = 0;
+        while used < input.len() {
+            if self.state == State::Data {
+                let taken = shortest(room.min(input.len() - used), self.left);
+                if taken == 0 {
+                    break;
+                }
+                sink(&input[used..used + taken]);
+                (used, room, self.left) = (used + taken, room - taken, self.left - taken as u64);
+                if self.left == 0 {
+                    self.state = State::DataCr;
+                }
+                continue;
+            }
+            let Some(next) = self.step(input[used]) else { return (used, Progress::Refused) };
+            used += 1;
+            self.state = next;
+            if next == State::End {
+                return (used, Progress::End);
+            }
+        }
+        (used, Progress::More)
+    }
+
+    /// Takes one byte of framing; `None` if it must not stand here.
+    fn step(&mut self, byte: u8) -> Option<State> {
+        match (self.state, byte) {
+            (State::Start, _) => {
+                (self.left, self.counted) = (0, 0);
+                self.digit(byte)
+            }
+            (State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.digit(byte),
+            (State::Size | State::Blank, b' ' | b'\t') => self.count(State::Blank),
+            (State::Size | State::Blank, b';') => {
+                self.counted = 0;
+                Some(State::Extension)
+            }
+            (State::Extension, b' '..=b'~' | b'\t') => self.count(State::Extension),
+            (State::Size | State::Blank | State::Extension, b'\r') => Some(State::SizeEnd),
+            (State::SizeEnd, b'\n') if self.left > 0 => Some(State::Data),
+            (State::SizeEnd, b'\n') => {
+                self.counted = 0;
+                Some(State::TrailerStart)
+            }
+            (State::DataCr, b'\r') => Some(State::DataLf),
+            (State::DataLf, b'\n') => Some(State::Start),
+            (State::TrailerStart, b'\r') => Some(State::LastLf),
+            (State::TrailerStart | State::Name, _) if is_token(byte) => self.count(State::Name),
+            (State::Name, b':') => self.count(State::Value),
+            (State::Value, b'\r') => self.count(State::ValueLf),
+            (State::Value, b' '..=b'~' | b'\t' | 0x80..) => self.count(State::Value),
+            (State::ValueLf, b'\n') => self.count(State::TrailerStart),
+            (State::LastLf, b'\n') => Some(State::End),
+            _ => None,
+        }
+    }
+
+    fn digit(&mut self, byte: u8) -> Option<State> {
+        let value = char::from(byte).to_digit(16)?;
+        // Sixteen digits fit 64 bits; the sign bit stays free so that sums cannot wrap.
+        if self.counted >= SIZE_DIGITS_MAX || self.left > (i64::MAX as u64) >> 4 {
+            return None;
+        }
+        self.counted += 1;
+        self.left = self.left << 4 | u64::from(value);
+        Some(State::Size)
+    }
+
+    fn count(&mut self, next: State) -> Option<State> {
+        let bound = match next {
+            State::Blank | State::Extension => EXTENSION_SIZE_MAX,
+            _ => TRAILER_SIZE_MAX,
+        };
+        self.counted += 1;
+        (self.counted <= bound).then_some(next)
+    }
+}

@@ -1,0 +1,237 @@
+//! The receiving half: heads, bodies, and what the end of input means.
+
+use base::limits::BODY_WINDOW;
+use bytes::Bytes;
+use http::{Method, RequestBody, RequestHead};
+
+use super::body::{Decoder, Progress};
+use super::head::{After, Step};
+use super::response::{Asked, Wants};
+use super::{Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, Reader, Settings, Source};
+use crate::conn::UNBOUND;
+use crate::{Event, HeadPool, Refusal, StreamId};
+
+const INVALID_CHUNKS: Refusal = Refusal { status: 400, reason: "client sent invalid chunked body" };
+
+impl Conn {
+    /// Takes what it can of `input` and says how many bytes that was; the rest is to be offered
+    /// again with more behind it. Nothing is taken while an answer is outstanding.
+    pub fn receive(
+        &mut self,
+        settings: &Settings,
+        input: &[u8],
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> usize {
+        let mut used = 0;
+        loop {
+            let rest = &input[used..];
+            let taken = match self.input {
+                Input::Head => {
+                    used += self.receive_head(settings, rest, heads, events);
+                    break;
+                }
+                Input::Body(_) => self.receive_body(rest, events),
+                Input::Complete => 0,
+                Input::Discarding => rest.len(),
+            };
+            used += taken;
+            if taken == 0 {
+                break;
+            }
+        }
+        self.held = u32::try_from(input.len() - used).unwrap_or(u32::MAX);
+        self.settle(events);
+        used
+    }
+
+    /// Takes note that the peer has closed its writing side. What it sent before is still answered.
+    pub fn handle_eof(&mut self, events: &mut Vec<Event>) {
+        self.ended = true;
+        self.settle(events);
+    }
+
+    pub(super) const fn is_current(&self, stream: StreamId) -> bool {
+        stream.0 == self.requests && matches!(self.answer, Answer::Wanted | Answer::Sending(_))
+    }
+
+    /// Body bytes that may be taken now.
+    pub(super) const fn body_room(&self) -> usize {
+        match self.reader {
+            Reader::Exchange => BODY_WINDOW.saturating_sub(self.ahead) as usize,
+            Reader::Nobody => usize::MAX,
+        }
+    }
+
+    fn receive_head(
+        &mut self,
+        settings: &Settings,
+        input: &[u8],
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> usize {
+        let (used, step) = self.parser.receive(settings, input, heads);
+        match step {
+            Step::Partial => used,
+            Step::Complete(head, after) => {
+                self.begin(&head, after);
+                if self.requests >= settings.keepalive_requests {
+                    self.after = After::Close;
+                }
+                events.push(Event::Request { stream: StreamId(self.requests), head });
+                used
+            }
+            Step::Refused(head, refusal) => {
+                self.begin(&head, After::Close);
+                self.input = Input::Discarding;
+                self.lingers = true;
+                events.push(Event::Refused { stream: StreamId(self.requests), head, refusal });
+                input.len()
+            }
+        }
+    }
+
+    /// Starts the exchange of `head`.
+    fn begin(&mut self, head: &RequestHead, after: After) {
+        self.requests += 1;
+        self.input = match head.body {
+            RequestBody::None => Input::Complete,
+            RequestBody::Length(length) => Input::Body(Decoder::Length(length)),
+            RequestBody::Unknown => Input::Body(Decoder::chunked()),
+        };
+        self.answer = Answer::Wanted;
+        self.asked = Asked {
+            version: head.version,
+            wants: if head.method == Method::Head { Wants::HeadOnly } else { Wants::Body },
+        };
+        self.expectation =
+            if head.expects_continue { Expectation::Waiting } else { Expectation::None };
+        self.after = after;
+        (self.user, self.reader, self.source) = (UNBOUND, Reader::Exchange, Source::Ready);
+        (self.sent, self.drained, self.ahead) = (0, 0, 0);
+    }
+
+    fn receive_body(&mut self, input: &[u8], events: &mut Vec<Event>) -> usize {
+        let room = self.body_room();
+        let Input::Body(decoder) = &mut self.input else { return 0 };
+        if room == 0 {
+            return 0;
+        }
+        let mut content = Content::default();
+        let (used, progress) = decoder.decode(input, room, |piece| content.push(piece));
+        if used > 0 {
+            self.expectation = Expectation::None;
+        }
+        if self.reader == Reader::Exchange && content.len > 0 {
+            self.ahead += content.len as u32;
+            events.push(Event::Body { user: self.user, bytes: content.into_bytes() });
+        }
+        match progress {
+            Progress::More => self.drain(used),
+            Progress::End => {
+                self.input = Input::Complete;
+                if self.answer == Answer::Done {
+                    self.next_request();
+                } else {
+                    events.push(Event::BodyEnd { user: self.user });
+                }
+            }
+            Progress::Refused => {
+                self.stop_reading();
+                if self.answer == Answer::Done {
+                    self.answer = Answer::Idle;
+                } else {
+                    events.push(Event::BodyRefused { user: self.user, refusal: INVALID_CHUNKS });
+                }
+                return input.len();
+            }
+        }
+        used
+    }
+
+    /// Counts what is thrown away after the answer; a body that never ends costs the connection.
+    fn drain(&mut self, bytes: usize) {
+        if self.answer == Answer::Done {
+            self.drained += bytes as u64;
+            if self.drained > DRAIN_SIZE_MAX {
+                self.stop_reading();
+                self.answer = Answer::Idle;
+            }
+        }
+    }
+
+    /// Gives up on the rest of the input, of which there may be more.
+    pub(super) const fn stop_reading(&mut self) {
+        self.input = Input::Discarding;
+        self.after = After::Close;
+        self.expectation = Expectation::None;
+        self.lingers = true;
+    }
+
+    /// Goes on after an answered request whose body was taken to its end.
+    pub(super) const fn next_request(&mut self) {
+        self.answer = Answer::Idle;
+        self.input = match self.after {
+            After::KeepAlive => Input::Head,
+            After::Close => Input::Discarding,
+        };
+    }
+
+    /// Draws the conclusions from the end of input, once everything before it was looked at.
+    pub(super) fn settle(&mut self, events: &mut Vec<Event>) {
+        if !self.ended {
+            return;
+        }
+        match self.input {
+            Input::Head if self.held <= self.parser.scanned() => self.input = Input::Discarding,
+            Input::Body(_) if self.held == 0 => self.lose_body(events),
+            _ => {}
+        }
+    }
+
+    /// The request body will never be complete.
+    fn lose_body(&mut self, events: &mut Vec<Event>) {
+        self.input = Input::Discarding;
+        self.after = After::Close;
+        match (self.answer, self.reader) {
+            (Answer::Done, _) => self.answer = Answer::Idle,
+            (_, Reader::Nobody) => {}
+            (answer, Reader::Exchange) => {
+                self.broken = matches!(answer, Answer::Sending(_));
+                self.answer = Answer::Idle;
+                self.output.clear();
+                events.push(Event::Reset { user: self.user });
+            }
+        }
+    }
+}
+
+/// Body content of one call: one slice as a rule, gathered where chunks are small.
+#[derive(Default)]
+struct Content<'a> {
+    first: &'a [u8],
+    gathered: Vec<u8>,
+    len: usize,
+}
+
+impl<'a> Content<'a> {
+    fn push(&mut self, piece: &'a [u8]) {
+        if self.len == 0 {
+            self.first = piece;
+        } else {
+            if self.gathered.is_empty() {
+                self.gathered.extend_from_slice(self.first);
+            }
+            self.gathered.extend_from_slice(piece);
+        }
+        self.len += piece.len();
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.gathered.is_empty() {
+            Bytes::copy_from_slice(self.first)
+        } else {
+            Bytes::from(self.gathered)
+        }
+    }
+}

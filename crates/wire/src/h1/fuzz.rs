@@ -1,0 +1,207 @@
+//! Drives the machine with arbitrary bytes and checks what must hold for all of them.
+//!
+//! It plays a whole owner (keeps bytes, binds, answers, pulls) with no socket.
+
+use base::SendChain;
+use base::chain::Weave;
+use base::limits::BODY_WINDOW;
+use http::{BodyLen, Name, ResponseHead};
+
+use super::{Conn, Settings};
+use crate::{BodySource, Event, HeadPool, Pull, StreamId, User};
+
+/// Feeds `data` whole and in pieces, and checks that both tell the same story. The first byte
+/// chooses how pieces are cut and how requests are answered.
+///
+/// # Panics
+///
+/// When an invariant does not hold.
+pub fn fuzz(data: &[u8]) {
+    let Some((&seed, input)) = data.split_first() else { return };
+    let settings = Settings {
+        large_buffer_size: 300,
+        underscores_in_headers: seed & 1 == 0,
+        ignore_invalid_headers: seed & 2 == 0,
+        keepalive_requests: 20,
+        ..Settings::default()
+    };
+    let whole = Story::tell(&settings, seed, input, input.len().max(1));
+    let pieces = Story::tell(&settings, seed, input, 1 + usize::from(seed) % 9);
+    assert_eq!(whole, pieces, "the cut of the input changes its meaning");
+}
+
+/// All that an owner of a connection learns, and all that leaves.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Story {
+    /// Requests and refusals, in words.
+    pub(super) heads: Vec<String>,
+    /// Request bodies, one after the other, with `.` for each end and `!` for each failure.
+    pub(super) bodies: Vec<u8>,
+    /// Bytes that left.
+    pub(super) output: Vec<u8>,
+    /// Answers that were appended to their end.
+    pub(super) sent: usize,
+    /// Whether an answer was cut.
+    pub(super) broken: bool,
+}
+
+/// An owner and its connection.
+struct Owner<'a> {
+    settings: &'a Settings,
+    seed: u8,
+    conn: Conn,
+    heads: HeadPool,
+    events: Vec<Event>,
+    kept: Vec<u8>,
+    body: Body,
+    stream: StreamId,
+    story: Story,
+}
+
+/// A body that comes in pieces, with pauses.
+#[derive(Default)]
+struct Body {
+    left: usize,
+    pause: bool,
+}
+
+impl BodySource for Body {
+    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+        self.pause = !self.pause;
+        if self.pause {
+            return Pull::Pending;
+        }
+        let piece = self.left.min(max).min(7);
+        out.push_slice(&b"zyxwvut"[..piece]);
+        self.left -= piece;
+        if self.left == 0 { Pull::End } else { Pull::More }
+    }
+}
+
+impl Story {
+    /// Plays `input` cut into pieces of `cut` bytes, with the end of input behind it.
+    pub(super) fn tell(settings: &Settings, seed: u8, input: &[u8], cut: usize) -> Self {
+        let mut owner = Owner {
+            settings,
+            seed,
+            conn: Conn::new(),
+            heads: HeadPool::default(),
+            events: Vec::new(),
+            kept: Vec::new(),
+            body: Body::default(),
+            stream: StreamId(0),
+            story: Self::default(),
+        };
+        for piece in input.chunks(cut) {
+            owner.kept.extend_from_slice(piece);
+            owner.turn();
+        }
+        owner.conn.handle_eof(&mut owner.events);
+        owner.turn();
+        owner.story.broken = owner.conn.is_broken();
+        assert!(owner.conn.is_closing(), "after the end of input nothing is left to do");
+        owner.story
+    }
+}
+
+impl Owner<'_> {
+    /// Works until nothing moves.
+    fn turn(&mut self) {
+        loop {
+            let used =
+                self.conn.receive(self.settings, &self.kept, &mut self.heads, &mut self.events);
+            assert!(used <= self.kept.len(), "more was consumed than there was");
+            self.kept.drain(..used);
+            let mut moved = used > 0 || !self.events.is_empty();
+            self.take_events();
+            moved |= self.transmit();
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn transmit(&mut self) -> bool {
+        let weave = if self.seed & 4 == 0 { Weave::Contiguous } else { Weave::Shared(4) };
+        let mut out = SendChain::new(weave);
+        let mut moved = false;
+        self.conn.body_ready(self.stream);
+        while self.conn.has_output() {
+            let room = 1 + usize::from(self.seed);
+            self.conn.transmit(room, &mut out, &mut self.events, &mut self.body);
+            self.conn.body_ready(self.stream);
+            moved = true;
+        }
+        self.story.output.extend_from_slice(out.contiguous().expect("only slices were pushed"));
+        self.take_events();
+        moved
+    }
+
+    fn take_events(&mut self) {
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                Event::Request { stream, head } => {
+                    let fields: Vec<_> = head.fields.iter().map(|f| (f.text, f.value)).collect();
+                    self.story.heads.push(format!(
+                        "{:?} {:?} {:?} {:?} {:?} {} {fields:?}",
+                        head.line.escape_ascii().to_string(),
+                        head.target.escape_ascii().to_string(),
+                        head.authority.escape_ascii().to_string(),
+                        head.body,
+                        head.expects_continue,
+                        head.wire_size,
+                    ));
+                    self.accept(stream);
+                    if self.seed & 8 == 0 || head.body == http::RequestBody::None {
+                        self.answer(200);
+                    } else {
+                        self.conn.send_continue(stream);
+                    }
+                    self.heads.put(head);
+                }
+                Event::Refused { stream, head, refusal } => {
+                    self.story.heads.push(format!("{} {}", refusal.status, refusal.reason));
+                    self.accept(stream);
+                    self.answer(refusal.status);
+                    self.heads.put(head);
+                }
+                Event::Body { user, bytes } => {
+                    assert_eq!(user, self.stream.0, "a body event finds its user bound");
+                    assert!(bytes.len() <= BODY_WINDOW as usize);
+                    self.story.bodies.extend_from_slice(&bytes);
+                    self.conn.body_consumed(self.stream, bytes.len());
+                }
+                Event::BodyEnd { .. } => {
+                    self.story.bodies.push(b'.');
+                    self.answer(200);
+                }
+                Event::BodyRefused { refusal, .. } => {
+                    self.story.bodies.push(b'!');
+                    self.answer(refusal.status);
+                }
+                Event::Reset { .. } => self.story.bodies.push(b'!'),
+                Event::Sent { .. } => self.story.sent += 1,
+            }
+        }
+    }
+
+    fn accept(&mut self, stream: StreamId) {
+        assert_eq!(stream.0, self.stream.0 + 1, "requests come one by one, in order");
+        self.stream = stream;
+        self.conn.bind(stream, stream.0);
+    }
+
+    /// Answers unless that was done before.
+    fn answer(&mut self, status: u16) {
+        let len = (self.stream.0 * 5 % 17) as usize;
+        let body = match self.stream.0 % 3 {
+            0 => BodyLen::Unknown,
+            _ => BodyLen::Exact(len as u64),
+        };
+        let mut head = ResponseHead { status, body, ..ResponseHead::default() };
+        head.fields.push(Name::Server, b"s");
+        if self.conn.respond(self.stream, &head).is_ok() {
+            self.body = Body { left: len, pause: false };
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Byte classes and small scanners shared by the parts of the HTTP/1 machine.
+//!
+//! Nothing here knows what a field means.
+
+/// A letter, a digit or `-`: what nginx calls a valid byte of a field name.
+pub(super) const PLAIN: u8 = 0;
+/// `_`, valid only where the settings say so.
+pub(super) const UNDERSCORE: u8 = 1;
+/// Any other token byte (RFC 9110 §5.6.2).
+pub(super) const TOKEN: u8 = 2;
+/// A byte that no token holds.
+pub(super) const FOREIGN: u8 = 4;
+/// `:`, the end of a name.
+pub(super) const COLON: u8 = 8;
+/// White space or a control byte: never part of a name, not even of a bad one.
+pub(super) const FATAL: u8 = 16;
+
+const NAME_CLASSES: [u8; 256] = {
+    let mut classes = [FOREIGN; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            0..=b' ' | 0x7f => FATAL,
+            b':' => COLON,
+            b'_' => UNDERSCORE,
+            b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => PLAIN,
+            b'!' | b'#'..=b'\'' | b'*' | b'+' | b'.' | b'^' | b'`' | b'|' | b'~' => TOKEN,
+            _ => FOREIGN,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// Where a field name ends, and the union of the classes of its bytes.
+#[inline]
+pub(super) fn scan_name(line: &[u8]) -> Option<(usize, u8)> {
+    let mut classes = 0;
+    for (at, &byte) in line.iter().enumerate() {
+        match NAME_CLASSES[usize::from(byte)] {
+            COLON if at > 0 => return Some((at, classes)),
+            COLON | FATAL => return None,
+            class => classes |= class,
+        }
+    }
+    None
+}
+
+/// Whether `byte` may stand in the name of a trailer field.
+#[inline]
+pub(super) const fn is_token(byte: u8) -> bool {
+    NAME_CLASSES[byte as usize] < FOREIGN
+}
+
+/// Whether a horizontal tab counts as a control byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tab {
+    /// Tabs are white space.
+    Allowed,
+    /// Tabs are refused.
+    Refused,
+}
+
+const ONES: u64 = u64::MAX / 255;
+
+/// Non-zero if one of eight bytes is a control byte; exact enough to say "none".
+#[inline]
+const fn suspects(bytes: [u8; 8]) -> u64 {
+    let word = u64::from_le_bytes(bytes);
+    let low = word.wrapping_sub(ONES * 0x20) & !word;
+    let delete = word ^ (ONES * 0x7f);
+    let delete = delete.wrapping_sub(ONES) & !delete;
+    (low | delete) & (ONES * 0x80)
+}
+
+/// Whether `text` holds a control byte.
+#[inline]
+pub(super) fn has_control(text: &[u8], tab: Tab) -> bool {
+    let Some(last) = text.last_chunk::<8>() else { return has_control_slow(text, tab) };
+    // PERF: eight bytes at a time; the last word overlaps instead of leaving a tail.
+    let (words, _) = text.as_chunks::<8>();
+    let found = words.iter().fold(suspects(*last), |found, word| found | suspects(*word));
+    found != 0 && has_control_slow(text, tab)
+}
+
+fn has_control_slow(text: &[u8], tab: Tab) -> bool {
+    text.iter().any(|&byte| byte == 0x7f || byte < b' ' && (byte != b'\t' || tab == Tab::Refused))
+}
+
+/// Strips blanks and tabs from both ends (RFC 9110 §5.6.3: OWS).
+#[inline]
+pub(super) const fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
+/// A decimal number of digits only, at most `i64::MAX`.
+pub(super) fn parse_decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut value: u64 = 0;
+    for &byte in text {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value = value.checked_mul(10)?.checked_add(digit)?;
+    }
+    (value <= i64::MAX as u64).then_some(value)
+}
+
+/// Appends `value` in decimal.
+#[inline]
+pub(super) fn push_decimal(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            return out.extend_from_slice(&digits[start..]);
+        }
+    }
+}
+
+/// Whether `text` is a host with an optional port (RFC 3986 §3.2.2, §3.2.3), as nginx takes it:
+/// neither empty nor with an empty label in its middle.
+pub(super) fn is_host(text: &[u8]) -> bool {
+    let (host, port) = match text {
+        [b'[', rest @ ..] => {
+            let Some(end) = memchr::memchr(b']', rest) else { return false };
+            let literal = &rest[..end];
+            if !literal.contains(&b':')
+                || !literal.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.'))
+            {
+                return false;
+            }
+            (literal, &rest[end + 1..])
+        }
+        _ => {
+            let (host, port) = text.split_at(memchr::memchr(b':', text).unwrap_or(text.len()));
+            if !is_registered_name(host) {
+                return false;
+            }
+            (host, port)
+        }
+    };
+    let port_fits = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    port_fits && !host.is_empty()
+}
+
+fn is_registered_name(host: &[u8]) -> bool {
+    let mut before = b'.';
+    for &byte in host {
+        let fits = matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' | b'~')
+            || matches!(byte, b'!' | b'$'..=b'.' | b';' | b'=');
+        // Two dots in a row, or one at the start, would name a parent directory somewhere.
+        if !fits || (byte == b'.' && before == b'.') {
+            return false;
+        }
+        before = byte;
+    }
+    true
+}
+
+/// Whether a list of tokens holds `token`, in any case.
+pub(super) fn list_has(list: &[u8], token: &[u8]) -> bool {
+    list.split(|&byte| byte == b',').any(|item| trim(item).eq_ignore_ascii_case(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tab, has_control, has_control_slow, is_host, parse_decimal, push_decimal};
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    #[test]
+    fn hosts_are_names_or_literals_with_digits_as_port() {
+        for good in ["a", "a.b:80", "a.b.", "x_y", "127.0.0.1:", "[::1]", "[2001:db8::1]:443"] {
+            assert!(is_host(good.as_bytes()), "{good}");
+        }
+        let bad = ["", ":80", ".", "a..b", ".a", "a:b", "a:123456", "a/b", "a b", "a@b", "[", "[]"];
+        for bad in
+            bad.into_iter().chain(["[::1", "[::1]x", "a:80:80", "\u{e4}", "a\\", "a?", "[g:]"])
+        {
+            assert!(!is_host(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_fast_control_scan_agrees_with_the_slow_one(
+            text in proptest::collection::vec(any::<u8>(), 0..40),
+            mild in proptest::collection::vec(0x20_u8..0x7f, 0..40),
+            at in 0..40_usize,
+            byte in any::<u8>(),
+        ) {
+            let mut spiked = mild;
+            if let Some(slot) = spiked.get_mut(at) {
+                *slot = byte;
+            }
+            for text in [text, spiked] {
+                for tab in [Tab::Allowed, Tab::Refused] {
+                    prop_assert_eq!(has_control(&text, tab), has_control_slow(&text, tab));
+                }
+            }
+        }
+
+        #[test]
+        fn decimals_come_back(value in 0..=i64::MAX as u64) {
+            let mut text = Vec::new();
+            push_decimal(&mut text, value);
+            prop_assert_eq!(parse_decimal(&text), Some(value));
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! A request head, line by line: limits, fields, and the rules that only the whole head can break.
+//!
+//! It takes complete lines as they come and looks at no byte of an unfinished one twice, and it
+//! refuses everything two recipients could read in two ways.
+//!
+//! ```text
+//!  blank lines ──▶ request line ──▶ field lines ──▶ empty line ──▶ Complete
+//!       │               │ (0.9: Complete)  │             │
+//!       └───────────────┴────── Refused ◀──┴─────────────┘
+//! ```
+//!
+//! INVARIANT: whether and why a head is refused depends on its bytes only, never on how they were
+//! cut; so every check of an unfinished line is one that the finished line fails first, too.
+
+use base::limits::FIELDS_MAX;
+use http::{Method, Name, RequestBody, RequestHead, Version};
+use memchr::memchr;
+
+use super::Settings;
+use super::grammar::{
+    FOREIGN, PLAIN, Tab, UNDERSCORE, has_control, is_host, list_has, parse_decimal, scan_name, trim,
+};
+use super::line::{self, Authority, METHOD_SIZE_MAX};
+use crate::{HeadPool, Refusal};
+
+const fn bad(reason: &'static str) -> Refusal {
+    Refusal { status: 400, reason }
+}
+
+const INVALID_METHOD: Refusal = bad("client sent invalid method");
+const BLANK_FLOOD: Refusal = bad("client sent invalid request");
+const INVALID_LINE: Refusal = bad("client sent invalid header line");
+const DUPLICATE_LINE: Refusal = bad("client sent duplicate header line");
+const DUPLICATE_HOST: Refusal = bad("client sent duplicate host header");
+const INVALID_HOST: Refusal = bad("client sent invalid host header");
+const NO_HOST: Refusal = bad("client sent HTTP/1.1 request without \"Host\" header");
+const INVALID_LENGTH: Refusal = bad("client sent invalid \"Content-Length\" header");
+const CODING_IN_10: Refusal = bad("client sent HTTP/1.0 request with \"Transfer-Encoding\" header");
+const LENGTH_AND_CODING: Refusal =
+    bad("client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time");
+const UNKNOWN_CODING: Refusal =
+    Refusal { status: 501, reason: "client sent unknown \"Transfer-Encoding\"" };
+const CONNECT_METHOD: Refusal = Refusal { status: 405, reason: "client sent CONNECT method" };
+const TRACE_METHOD: Refusal = Refusal { status: 405, reason: "client sent TRACE method" };
+const TOO_LONG_TARGET: Refusal = Refusal { status: 414, reason: "client sent too long URI" };
+const TOO_LONG_LINE: Refusal = Refusal { status: 494, reason: "client sent too long header line" };
+const TOO_LARGE: Refusal = Refusal { status: 494, reason: "client sent too large request" };
+const TOO_MANY_LINES: Refusal =
+    Refusal { status: 494, reason: "client sent too many header lines" };
+
+/// What a head has shown so far; the first ones are fields that may come only once, as in nginx.
+mod marks {
+    pub(super) const HOST: u16 = 1;
+    pub(super) const LENGTH: u16 = 1 << 1;
+    pub(super) const CODING: u16 = 1 << 2;
+    pub(super) const EXPECT: u16 = 1 << 3;
+    pub(super) const AUTHORIZATION: u16 = 1 << 4;
+    pub(super) const IF_MATCH: u16 = 1 << 5;
+    pub(super) const IF_NONE_MATCH: u16 = 1 << 6;
+    pub(super) const IF_MODIFIED_SINCE: u16 = 1 << 7;
+    pub(super) const IF_UNMODIFIED_SINCE: u16 = 1 << 8;
+    pub(super) const IF_RANGE: u16 = 1 << 9;
+    pub(super) const CONTENT_RANGE: u16 = 1 << 10;
+    pub(super) const ABSOLUTE: u16 = 1 << 11;
+    pub(super) const UNKNOWN_CODING: u16 = 1 << 12;
+    pub(super) const CLOSE: u16 = 1 << 13;
+    pub(super) const KEEP_ALIVE: u16 = 1 << 14;
+}
+
+/// What the client wants done with the connection after the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// Another request may follow.
+    KeepAlive,
+    /// Nothing follows.
+    Close,
+}
+
+/// How far a head is.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The rest has not arrived.
+    Partial,
+    /// The head is complete.
+    Complete(Box<RequestHead>, After),
+    /// The head cannot be accepted.
+    Refused(Box<RequestHead>, Refusal),
+}
+
+/// The head that is arriving.
+#[derive(Debug, Default)]
+pub(super) struct Parser {
+    head: Option<Box<RequestHead>>,
+    /// Bytes of the unfinished line that were searched for its end.
+    scanned: u32,
+    /// Bytes of finished lines.
+    size: u32,
+    lines: u16,
+    marks: u16,
+}
+
+impl Parser {
+    /// Whether nothing of a head is here.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.head.is_none() && self.scanned == 0
+    }
+
+    /// Bytes of the unfinished line.
+    pub(super) const fn scanned(&self) -> u32 {
+        self.scanned
+    }
+
+    /// Takes complete lines off `input`; says how many bytes that was, and how far the head is.
+    pub(super) fn receive(
+        &mut self,
+        settings: &Settings,
+        input: &[u8],
+        heads: &mut HeadPool,
+    ) -> (usize, Step) {
+        let mut used = 0;
+        loop {
+            let rest = &input[used..];
+            let scanned = (self.scanned as usize).min(rest.len());
+            let Some(found) = memchr(b'\n', &rest[scanned..]) else {
+                let checked = self.check_partial(settings, rest, scanned);
+                self.scanned = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+                return match checked {
+                    Ok(()) => (used, Step::Partial),
+                    Err(refusal) => (used, self.refuse(rest, refusal, heads)),
+                };
+            };
+            self.scanned = 0;
+            let size = scanned + found + 1;
+            used += size;
+            match self.take_line(settings, &rest[..size], heads) {
+                Ok(None) => {}
+                Ok(Some(after)) => {
+                    let head = self.reset(heads);
+                    return (used, Step::Complete(head, after));
+                }
+                Err(refusal) => return (used, self.refuse(&rest[..size], refusal, heads)),
+            }
+        }
+    }
+
+    /// Forgets the head and hands it out.
+    fn reset(&mut self, heads: &mut HeadPool) -> Box<RequestHead> {
+        let mut head = self.head.take().unwrap_or_else(|| heads.take());
+        head.wire_size = self.size;
+        *self = Self::default();
+        head
+    }
+
+    fn refuse(&mut self, line: &[u8], refusal: Refusal, heads: &mut HeadPool) -> Step {
+        let had_line = self.head.is_some();
+        let mut head = self.reset(heads);
+        if !had_line {
+            head.line.extend_from_slice(strip_end(line));
+            head.version = Version::Http10;
+        }
+        Step::Refused(head, refusal)
+    }
+
+    /// How long the next line may be with its end, and what a longer one is refused with.
+    const fn line_limit(&self, settings: &Settings) -> (usize, Refusal) {
+        let longest = settings.line_size_max();
+        if self.head.is_none() {
+            return (longest, TOO_LONG_TARGET);
+        }
+        let left = settings.head_size_max().saturating_sub(self.size as usize);
+        if left < longest { (left, TOO_LARGE) } else { (longest, TOO_LONG_LINE) }
+    }
+
+    /// Refuses a line that cannot become acceptable; `scanned` bytes of it were checked before.
+    fn check_partial(
+        &self,
+        settings: &Settings,
+        line: &[u8],
+        scanned: usize,
+    ) -> Result<(), Refusal> {
+        if self.head.is_none() && scanned <= METHOD_SIZE_MAX && line != b"\r" {
+            line::method_end(&line[..line.len().min(METHOD_SIZE_MAX + 1)])?;
+        }
+        let (limit, refusal) = self.line_limit(settings);
+        if line.len() >= limit { Err(refusal) } else { Ok(()) }
+    }
+
+    /// Takes one line with its end; gives what comes after the answer if it ended the head.
+    fn take_line(
+        &mut self,
+        settings: &Settings,
+        line: &[u8],
+        heads: &mut HeadPool,
+    ) -> Result<Option<After>, Refusal> {
+        let text = strip_end(line);
+        let (limit, refusal) = self.line_limit(settings);
+        let fits = if line.len() <= limit { Ok(()) } else { Err(refusal) };
+        let Some(mut head) = self.head.take() else {
+            return self.take_first_line(settings, line, fits, heads);
+        };
+        self.size += line.len() as u32;
+        let result = match fits {
+            Ok(()) if text.is_empty() => self.finish(&mut head).map(Some),
+            Ok(()) => self.take_field(settings, text, &mut head).map(|()| None),
+            Err(refusal) => Err(refusal),
+        };
+        self.head = Some(head);
+        result
+    }
+
+    fn take_first_line(
+        &mut self,
+        settings: &Settings,
+        line: &[u8],
+        fits: Result<(), Refusal>,
+        heads: &mut HeadPool,
+    ) -> Result<Option<After>, Refusal> {
+        let text = strip_end(line);
+        if text.is_empty() {
+            // RFC 9112 §2.2: empty lines before a request line are ignored; not without end.
+            self.size += line.len() as u32;
+            let bounded = self.size as usize <= settings.head_size_max();
+            return if bounded { Ok(None) } else { Err(BLANK_FLOOD) };
+        }
+        let method_end = line::method_end(&text[..text.len().min(METHOD_SIZE_MAX + 1)])?;
+        fits?;
+        let mut head = heads.take();
+        self.size = line.len() as u32;
+        head.line.extend_from_slice(text);
+        head.version = Version::Http10;
+        let parsed = match method_end {
+            Some(end) => line::parse(text, end, &mut head),
+            None => Err(INVALID_METHOD),
+        };
+        let version = head.version;
+        self.head = Some(head);
+        if parsed? == Authority::Target {
+            self.marks |= marks::ABSOLUTE;
+        }
+        Ok((version == Version::Http09).then_some(After::Close))
+    }
+
+    #[inline]
+    fn take_field(
+        &mut self,
+        settings: &Settings,
+        line: &[u8],
+        head: &mut RequestHead,
+    ) -> Result<(), Refusal> {
+        self.lines += 1;
+        if usize::from(self.lines) > FIELDS_MAX {
+            return Err(TOO_MANY_LINES);
+        }
+        // RFC 9112 §5.1, §5.2: no white space before the colon, no folded line.
+        let Some((end, classes)) = scan_name(line) else { return Err(INVALID_LINE) };
+        let (text, value) = (&line[..end], &line[end + 1..]);
+        if has_control(value, Tab::Allowed) || end > usize::from(u16::MAX) {
+            return Err(INVALID_LINE);
+        }
+        if classes != PLAIN && !accepts_name(settings, classes)? {
+            return Ok(());
+        }
+        let (name, value) = (Name::parse(text), trim(value));
+        self.note_unique(name)?;
+        match name {
+            Name::Host => self.take_host(value, head)?,
+            Name::ContentLength => {
+                let length = parse_decimal(value).ok_or(INVALID_LENGTH)?;
+                head.body =
+                    if length == 0 { RequestBody::None } else { RequestBody::Length(length) };
+            }
+            Name::TransferEncoding => {
+                if !value.eq_ignore_ascii_case(b"chunked") {
+                    self.marks |= marks::UNKNOWN_CODING;
+                }
+                return Ok(());
+            }
+            Name::KeepAlive | Name::Te | Name::ProxyConnection => return Ok(()),
+            Name::Connection => self.note_connection(value),
+            Name::Expect => {
+                head.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            }
+            _ => {}
+        }
+        head.fields.push_parsed(name, text, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn note_unique(&mut self, name: Name) -> Result<(), Refusal> {
+        let mark = match name {
+            Name::Host => marks::HOST,
+            Name::ContentLength => marks::LENGTH,
+            Name::TransferEncoding => marks::CODING,
+            Name::Expect => marks::EXPECT,
+            Name::Authorization => marks::AUTHORIZATION,
+            Name::IfMatch => marks::IF_MATCH,
+            Name::IfNoneMatch => marks::IF_NONE_MATCH,
+            Name::IfModifiedSince => marks::IF_MODIFIED_SINCE,
+            Name::IfUnmodifiedSince => marks::IF_UNMODIFIED_SINCE,
+            Name::IfRange => marks::IF_RANGE,
+            Name::ContentRange => marks::CONTENT_RANGE,
+            _ => return Ok(()),
+        };
+        if self.marks & mark != 0 {
+            return Err(if name == Name::Host { DUPLICATE_HOST } else { DUPLICATE_LINE });
+        }
+        self.marks |= mark;
+        Ok(())
+    }
+
+    fn take_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), Refusal> {
+        let may_be_empty = head.version == Version::Http10;
+        if !(is_host(value) || value.is_empty() && may_be_empty) {
+            return Err(INVALID_HOST);
+        }
+        if self.marks & marks::ABSOLUTE == 0 {
+            head.authority.extend_from_slice(value);
+        }
+        Ok(())
+    }
+
+    fn note_connection(&mut self, value: &[u8]) {
+        if list_has(value, b"close") {
+            self.marks |= marks::CLOSE;
+        }
+        if list_has(value, b"keep-alive") {
+            self.marks |= marks::KEEP_ALIVE;
+        }
+    }
+
+    /// Checks what only the whole head shows.
+    fn finish(&self, head: &mut RequestHead) -> Result<After, Refusal> {
+        let has = |mark| self.marks & mark != 0;
+        let modern = head.version == Version::Http11;
+        if modern && !has(marks::HOST) {
+            return Err(NO_HOST);
+        }
+        if has(marks::CODING) {
+            // RFC 9112 §6.1, §6.3: each of these is how requests are smuggled.
+            if !modern {
+                return Err(CODING_IN_10);
+            }
+            if has(marks::LENGTH) {
+                return Err(LENGTH_AND_CODING);
+            }
+            if has(marks::UNKNOWN_CODING) {
+                return Err(UNKNOWN_CODING);
+            }
+            head.body = RequestBody::Unknown;
+        }
+        match head.method {
+            Method::Connect => return Err(CONNECT_METHOD),
+            Method::Trace => return Err(TRACE_METHOD),
+            _ => {}
+        }
+        // RFC 9110 §10.1.1: the expectation of a 1.0 client is ignored.
+        head.expects_continue &= modern && head.body != RequestBody::None;
+        let stays = !has(marks::CLOSE) && (modern || has(marks::KEEP_ALIVE));
+        Ok(if stays { After::KeepAlive } else { After::Close })
+    }
+}
+
+/// Whether a name with unusual bytes is taken; one that is not is passed over in silence.
+const fn accepts_name(settings: &Settings, classes: u8) -> Result<bool, Refusal> {
+    if classes == UNDERSCORE && settings.underscores_in_headers {
+        return Ok(true);
+    }
+    match (settings.ignore_invalid_headers, classes & FOREIGN) {
+        (true, _) => Ok(false),
+        (false, 0) => Ok(true),
+        (false, _) => Err(INVALID_LINE),
+    }
+}
+
+/// The line without its end; a bare LF ends a line, too (RFC 9112 §2.2).
+#[inline]
+const fn strip_end(line: &[u8]) -> &[u8] {
+    match line {
+        [text @ .., b'\r', b'\n'] | [text @ .., b'\n'] => text,
+        _ => line,
+    }
+}

@@ -1,0 +1,115 @@
+//! The request line: method, target in its four forms, version (RFC 9112 §3).
+//!
+//! It refuses what the grammar does not know, with nginx's words, and takes no second blank.
+
+use http::{Method, RequestHead, Version};
+use memchr::{memchr, memchr2};
+
+use super::grammar::{Tab, has_control, is_host};
+use crate::Refusal;
+
+const INVALID_METHOD: Refusal = Refusal { status: 400, reason: "client sent invalid method" };
+const INVALID_REQUEST: Refusal = Refusal { status: 400, reason: "client sent invalid request" };
+const INVALID_HOST: Refusal =
+    Refusal { status: 400, reason: "client sent invalid host in request line" };
+const INVALID_VERSION: Refusal = Refusal { status: 505, reason: "client sent invalid version" };
+const INVALID_METHOD_09: Refusal =
+    Refusal { status: 400, reason: "client sent invalid method in HTTP/0.9 request" };
+
+/// Bytes of the longest method; a fixed bound keeps the check of an unfinished line constant.
+pub(super) const METHOD_SIZE_MAX: usize = 64;
+
+/// Where the authority of a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Authority {
+    /// From `Host`.
+    Field,
+    /// From the target, which had absolute form; `Host` does not matter (RFC 9112 §3.2.2).
+    Target,
+}
+
+/// Where the method ends; `None` while `line` is too short to tell.
+///
+/// # Errors
+///
+/// A byte that no method holds: such a line need not be read to its end.
+pub(super) fn method_end(line: &[u8]) -> Result<Option<usize>, Refusal> {
+    for (at, byte) in line.iter().enumerate() {
+        match byte {
+            b' ' if at > 0 => return Ok(Some(at)),
+            b'A'..=b'Z' | b'_' | b'-' if at < METHOD_SIZE_MAX => {}
+            _ => return Err(INVALID_METHOD),
+        }
+    }
+    Ok(None)
+}
+
+/// Takes a complete line, without its end, whose method ends at `method_end`.
+///
+/// # Errors
+///
+/// What to answer and log; `head` then holds what had been read until there.
+pub(super) fn parse(
+    line: &[u8],
+    method_end: usize,
+    head: &mut RequestHead,
+) -> Result<Authority, Refusal> {
+    let (method, rest) = (&line[..method_end], &line[method_end + 1..]);
+    head.method = Method::parse(method);
+    head.method_text.extend_from_slice(method);
+    if has_control(rest, Tab::Refused) {
+        return Err(INVALID_REQUEST);
+    }
+    let (target, version) = match memchr(b' ', rest) {
+        Some(at) => (&rest[..at], parse_version(&rest[at + 1..])?),
+        None if head.method == Method::Get => (rest, Version::Http09),
+        None => return Err(INVALID_METHOD_09),
+    };
+    let authority = parse_target(target, head)?;
+    head.version = version;
+    Ok(authority)
+}
+
+fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refusal> {
+    let absolute = match target {
+        [b'/', ..] => None,
+        b"*" if head.method == Method::Options => None,
+        // The authority form is refused with its method, once the head is complete.
+        [_, ..] if head.method == Method::Connect => None,
+        _ => Some(strip_scheme(target).ok_or(INVALID_REQUEST)?),
+    };
+    let Some(absolute) = absolute else {
+        head.target.extend_from_slice(target);
+        return Ok(Authority::Field);
+    };
+    let end = memchr2(b'/', b'?', absolute).unwrap_or(absolute.len());
+    let (authority, path) = absolute.split_at(end);
+    if !is_host(authority) {
+        return Err(INVALID_HOST);
+    }
+    head.authority.extend_from_slice(authority);
+    if path.first() != Some(&b'/') {
+        head.target.push(b'/');
+    }
+    head.target.extend_from_slice(path);
+    Ok(Authority::Target)
+}
+
+fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
+    [&b"http://"[..], b"https://"].into_iter().find_map(|scheme| {
+        let (start, rest) = target.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    })
+}
+
+fn parse_version(text: &[u8]) -> Result<Version, Refusal> {
+    let numbers = text.strip_prefix(b"HTTP/").ok_or(INVALID_REQUEST)?;
+    match numbers {
+        b"1.1" => Ok(Version::Http11),
+        b"1.0" | b"1.00" => Ok(Version::Http10),
+        // RFC 9110 §2.5: a higher minor version is answered as the highest we know.
+        [b'1', b'.', b'0'..=b'9'] | [b'1', b'.', b'0'..=b'9', b'0'..=b'9'] => Ok(Version::Http11),
+        [b'2'..=b'9', ..] | [b'1', b'0'..=b'9', ..] => Err(INVALID_VERSION),
+        _ => Err(INVALID_REQUEST),
+    }
+}

@@ -1,0 +1,155 @@
+//! The response head as bytes, and how its body will be delimited (RFC 9112 §4, §6).
+//!
+//! It decides from the request's version and method and the answer's status and length; fields
+//! leave in the order given, with the framing fields where nginx puts them.
+
+use http::status::{is_bodiless, reason};
+use http::{BodyLen, Name, ResponseHead, Version};
+
+use super::grammar::push_decimal;
+use super::head::After;
+
+/// How a response body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// There is none.
+    Empty,
+    /// This many bytes are missing.
+    Exact(u64),
+    /// Chunks of whatever is there.
+    Chunked,
+    /// Everything until the connection closes.
+    UntilClose,
+}
+
+/// What the head says about the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delimiter {
+    /// Nothing.
+    Nothing,
+    /// `Content-Length`
+    Length(u64),
+    /// `Transfer-Encoding: chunked`
+    Chunked,
+}
+
+/// What of a request decides how it is answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) version: Version,
+    pub(super) wants: Wants,
+}
+
+/// Whether a body is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// The method was `HEAD`.
+    HeadOnly,
+    /// Any other method.
+    Body,
+}
+
+/// Says how `head`'s body is announced and written, and whether its end is the connection's.
+pub(super) const fn frame(asked: Asked, head: &ResponseHead) -> (Delimiter, Framing, After) {
+    if is_bodiless(head.status) {
+        // RFC 9110 §8.6, RFC 9112 §6.1: neither field in 1xx and 204; nginx: nor in 304.
+        let after = if head.status == 101 { After::Close } else { After::KeepAlive };
+        return (Delimiter::Nothing, Framing::Empty, after);
+    }
+    match (head.body, asked.wants) {
+        (BodyLen::Exact(len), Wants::HeadOnly) | (BodyLen::Exact(len @ 0), Wants::Body) => {
+            (Delimiter::Length(len), Framing::Empty, After::KeepAlive)
+        }
+        (BodyLen::None | BodyLen::Unknown, Wants::HeadOnly) => {
+            (Delimiter::Nothing, Framing::Empty, After::KeepAlive)
+        }
+        (BodyLen::Exact(len), Wants::Body) => {
+            (Delimiter::Length(len), Framing::Exact(len), After::KeepAlive)
+        }
+        // RFC 9112 §6.3: without a length the client reads until the end of the connection.
+        (BodyLen::None, Wants::Body) => (Delimiter::Nothing, Framing::Empty, After::Close),
+        (BodyLen::Unknown, Wants::Body) => match asked.version {
+            Version::Http09 | Version::Http10 => {
+                (Delimiter::Nothing, Framing::UntilClose, After::Close)
+            }
+            _ => (Delimiter::Chunked, Framing::Chunked, After::KeepAlive),
+        },
+    }
+}
+
+/// Appends an interim head (1xx without 101): no framing, no connection option.
+pub(super) fn encode_interim(out: &mut Vec<u8>, head: &ResponseHead) {
+    push_status(out, head.status);
+    for field in head.fields.iter() {
+        push_field(out, field.text, field.value);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a final head.
+pub(super) fn encode(out: &mut Vec<u8>, head: &ResponseHead, delimiter: Delimiter, after: After) {
+    push_status(out, head.status);
+    let (mut length, mut connection) = (Some(delimiter), Some(delimiter));
+    for field in head.fields.iter() {
+        match field.name {
+            Name::Server | Name::Date | Name::ContentType => {}
+            Name::LastModified | Name::Location => push_length(out, length.take()),
+            Name::ContentLength | Name::TransferEncoding | Name::Connection => continue,
+            _ => {
+                push_length(out, length.take());
+                push_connection(out, connection.take(), head.status, after);
+            }
+        }
+        push_field(out, field.text, field.value);
+    }
+    push_length(out, length);
+    push_connection(out, connection, head.status, after);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn push_status(out: &mut Vec<u8>, status: u16) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    push_decimal(out, u64::from(status));
+    out.push(b' ');
+    out.extend_from_slice(reason(status).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+#[inline]
+fn push_length(out: &mut Vec<u8>, delimiter: Option<Delimiter>) {
+    if let Some(Delimiter::Length(length)) = delimiter {
+        out.extend_from_slice(b"Content-Length: ");
+        push_decimal(out, length);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[inline]
+fn push_connection(out: &mut Vec<u8>, due: Option<Delimiter>, status: u16, after: After) {
+    let Some(delimiter) = due else { return };
+    if delimiter == Delimiter::Chunked {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    if status != 101 {
+        out.extend_from_slice(match after {
+            After::KeepAlive => b"Connection: keep-alive\r\n",
+            After::Close => b"Connection: close\r\n",
+        });
+    }
+}
+
+#[inline]
+fn push_field(out: &mut Vec<u8>, text: &[u8], value: &[u8]) {
+    out.extend_from_slice(text);
+    out.extend_from_slice(b": ");
+    if memchr::memchr3(b'\r', b'\n', 0, value).is_none() {
+        out.extend_from_slice(value);
+    } else {
+        // RFC 9110 §5.5: such bytes would end the line, and with it the answer.
+        out.extend(value.iter().map(|byte| match byte {
+            b'\r' | b'\n' | 0 => b' ',
+            other => *other,
+        }));
+    }
+    out.extend_from_slice(b"\r\n");
+}

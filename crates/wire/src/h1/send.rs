@@ -1,0 +1,238 @@
+//! The sending half: heads are encoded when given, bodies are pulled when they may leave.
+
+use base::SendChain;
+use http::{ResponseHead, Version};
+
+use super::head::After;
+use super::response::{Framing, encode, encode_interim, frame};
+use super::{Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, OUTPUT_KEPT_MAX, Reader, Source};
+use crate::{BodySource, Event, Pull, RespondError, StreamId};
+
+/// Bytes around the content of one chunk, at most: size, line ends, last chunk.
+const CHUNK_OVERHEAD: usize = 8 + 2 + 2 + 5;
+/// Content bytes of the largest chunk: its size must fit eight digits.
+const CHUNK_SIZE_MAX: usize = 0x0fff_ffff;
+
+/// What remains to be done after a pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// Pull again if there is room.
+    On,
+    /// The room is used up, or nothing is there.
+    Wait,
+    /// The body is complete.
+    Complete,
+    /// The body can never be complete.
+    Broken,
+}
+
+impl Conn {
+    /// Queues `100 Continue` if the client waits for it and has not begun its body.
+    pub fn send_continue(&mut self, stream: StreamId) {
+        if self.is_current(stream)
+            && self.answer == Answer::Wanted
+            && self.expectation == Expectation::Waiting
+        {
+            self.expectation = Expectation::None;
+            self.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+    }
+
+    /// Queues the head of the answer; the body is pulled by [`Self::transmit`]. An interim head
+    /// (1xx but 101) may come before any number of times and is kept from 1.0 clients.
+    ///
+    /// # Errors
+    ///
+    /// The request is gone or was answered already.
+    pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
+        if !self.is_current(stream) || self.answer != Answer::Wanted {
+            return Err(RespondError);
+        }
+        if matches!(head.status, 100..=199) && head.status != 101 {
+            // RFC 9110 §15.2: a 1.0 client would take it for the answer.
+            if self.asked.version == Version::Http11 {
+                encode_interim(&mut self.output, head);
+            }
+            return Ok(());
+        }
+        let (delimiter, framing, after) = frame(self.asked, head);
+        if head.close || after == After::Close || !self.may_stay() {
+            self.after = After::Close;
+        }
+        if self.asked.version != Version::Http09 {
+            encode(&mut self.output, head, delimiter, self.after);
+        }
+        self.answer = Answer::Sending(framing);
+        self.source = Source::Ready;
+        Ok(())
+    }
+
+    /// Whether another request could follow on this connection as far as is known now.
+    const fn may_stay(&self) -> bool {
+        // RFC 9110 §10.1.1: a client that was not told to continue may or may not send its body,
+        // so what follows could be read in two ways.
+        let clear = matches!(self.expectation, Expectation::None);
+        let readable = match (&self.input, self.reader) {
+            (Input::Body(body), Reader::Nobody) => body.left() <= DRAIN_SIZE_MAX,
+            (Input::Discarding, _) => false,
+            _ => true,
+        };
+        clear && readable && !(self.ended && self.held == 0)
+    }
+
+    /// Takes note that the body source of `stream` has something again.
+    pub fn body_ready(&mut self, stream: StreamId) {
+        if self.is_current(stream) {
+            self.source = Source::Ready;
+        }
+    }
+
+    /// Appends what is queued and what `bodies` gives, about `room` bytes (a head is never split).
+    ///
+    /// An answer that ends short of its length, or whose source breaks, makes [`Self::is_broken`]
+    /// true and pushes [`Event::Reset`]; a source is not asked for more than the length.
+    pub fn transmit(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        events: &mut Vec<Event>,
+        bodies: &mut impl BodySource,
+    ) {
+        let start = out.len();
+        if !self.output.is_empty() {
+            out.push_slice(&self.output);
+            self.output.clear();
+        }
+        let Answer::Sending(mut framing) = self.answer else { return };
+        loop {
+            let room = room.saturating_sub((out.len() - start) as usize);
+            let flow = match &mut framing {
+                Framing::Empty => Flow::Complete,
+                _ if room == 0 || self.source == Source::Pending => Flow::Wait,
+                Framing::Exact(left) => self.send_exact(left, room, out, bodies),
+                Framing::Chunked => self.send_chunk(room, out, bodies),
+                Framing::UntilClose => self.send_raw(room, out, bodies),
+            };
+            match flow {
+                Flow::On => {}
+                Flow::Wait => {
+                    self.answer = Answer::Sending(framing);
+                    return;
+                }
+                Flow::Complete => return self.complete(events),
+                Flow::Broken => return self.break_off(events),
+            }
+        }
+    }
+
+    fn send_exact(
+        &mut self,
+        left: &mut u64,
+        room: usize,
+        out: &mut SendChain,
+        bodies: &mut impl BodySource,
+    ) -> Flow {
+        let max = usize::try_from(*left).map_or(room, |left| left.min(room));
+        let (appended, pull) = self.pull(max, out, bodies);
+        match left.checked_sub(appended) {
+            // Too much was appended to take it back: a client would read it as the next answer.
+            None => Flow::Broken,
+            Some(0) if pull != Pull::Broken => Flow::Complete,
+            Some(rest) => {
+                *left = rest;
+                if pull == Pull::End { Flow::Broken } else { self.flow(appended, pull) }
+            }
+        }
+    }
+
+    fn send_raw(&mut self, room: usize, out: &mut SendChain, bodies: &mut impl BodySource) -> Flow {
+        let (appended, pull) = self.pull(room, out, bodies);
+        self.flow(appended, pull)
+    }
+
+    /// Appends one chunk: its size is written last, into a place kept before the content.
+    fn send_chunk(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        bodies: &mut impl BodySource,
+    ) -> Flow {
+        let max = room.saturating_sub(CHUNK_OVERHEAD).clamp(1, CHUNK_SIZE_MAX);
+        let digits = (usize::BITS - max.leading_zeros()).div_ceil(4) as usize;
+        let mark = out.mark();
+        out.push_slice(&b"00000000\r\n"[8 - digits..]);
+        let (appended, pull) = self.pull(max, out, bodies);
+        if appended > max as u64 {
+            return Flow::Broken;
+        }
+        if appended == 0 {
+            out.rewind(mark);
+        } else {
+            let mut size = [0; 8];
+            for (at, digit) in size[..digits].iter_mut().enumerate() {
+                let nibble = appended >> (4 * (digits - 1 - at)) & 0xf;
+                *digit = b"0123456789abcdef"[nibble as usize];
+            }
+            out.patch(mark, &size[..digits]);
+            out.push_slice(b"\r\n");
+        }
+        if pull == Pull::End {
+            out.push_slice(b"0\r\n\r\n");
+        }
+        self.flow(appended, pull)
+    }
+
+    fn pull(
+        &mut self,
+        max: usize,
+        out: &mut SendChain,
+        bodies: &mut impl BodySource,
+    ) -> (u64, Pull) {
+        let before = out.len();
+        let pull = bodies.pull(self.user, max, out);
+        let appended = out.len() - before;
+        debug_assert!(appended <= max as u64, "a body source keeps to its bound");
+        self.sent += appended;
+        (appended, pull)
+    }
+
+    fn flow(&mut self, appended: u64, pull: Pull) -> Flow {
+        match pull {
+            Pull::More if appended > 0 => Flow::On,
+            Pull::More | Pull::Pending => {
+                self.source = Source::Pending;
+                Flow::Wait
+            }
+            Pull::End => Flow::Complete,
+            Pull::Broken => Flow::Broken,
+        }
+    }
+
+    /// The last byte of the answer was appended.
+    fn complete(&mut self, events: &mut Vec<Event>) {
+        events.push(Event::Sent { user: self.user, body_bytes: self.sent });
+        if self.output.capacity() > OUTPUT_KEPT_MAX {
+            self.output = Vec::new();
+        }
+        match &self.input {
+            Input::Body(body) if self.after == After::Close || body.left() > DRAIN_SIZE_MAX => {
+                self.stop_reading();
+                self.answer = Answer::Idle;
+            }
+            Input::Body(_) => {
+                self.answer = Answer::Done;
+                self.reader = Reader::Nobody;
+            }
+            Input::Discarding => self.answer = Answer::Idle,
+            Input::Complete | Input::Head => self.next_request(),
+        }
+        self.settle(events);
+    }
+
+    fn break_off(&mut self, events: &mut Vec<Event>) {
+        self.broken = true;
+        self.input = Input::Discarding;
+        self.answer = Answer::Idle;
+        events.push(Event::Reset { user: self.user });
+    }
+}

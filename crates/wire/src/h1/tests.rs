@@ -1,0 +1,120 @@
+//! Scripts for the whole machine: bytes in, events and bytes out.
+
+mod bodies;
+mod connections;
+mod properties;
+mod refusals;
+mod requests;
+mod responses;
+
+use base::SendChain;
+use base::chain::Weave;
+use http::{BodyLen, RequestHead, ResponseHead};
+
+use super::{Conn, Settings};
+use crate::{BodySource, Event, HeadPool, Pull, Refusal, StreamId, User};
+
+/// Bodies that give prepared pieces.
+#[derive(Default)]
+struct Pieces(Vec<(&'static [u8], Pull)>);
+
+impl BodySource for Pieces {
+    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+        let (bytes, pull) = self.0.remove(0);
+        assert!(bytes.len() <= max, "{} > {max}", bytes.len());
+        out.push_bytes(&bytes::Bytes::from_static(bytes));
+        pull
+    }
+}
+
+/// A connection with everything around it.
+struct Bench {
+    conn: Conn,
+    settings: Settings,
+    heads: HeadPool,
+    events: Vec<Event>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Self {
+        Self { conn: Conn::new(), settings, heads: HeadPool::default(), events: Vec::new() }
+    }
+
+    fn receive(&mut self, input: &[u8]) -> usize {
+        self.conn.receive(&self.settings, input, &mut self.heads, &mut self.events)
+    }
+
+    /// Feeds a whole request head and gives it back; binds the stream to 7.
+    fn request(&mut self, input: &[u8]) -> (StreamId, Box<RequestHead>) {
+        self.receive(input);
+        match self.events.pop() {
+            Some(Event::Request { stream, head }) => {
+                self.conn.bind(stream, 7);
+                (stream, head)
+            }
+            other => panic!("not a request: {other:?}"),
+        }
+    }
+
+    fn transmit(&mut self, bodies: &mut Pieces) -> String {
+        self.transmit_woven(Weave::Contiguous, 4096, bodies)
+    }
+
+    fn transmit_woven(&mut self, weave: Weave, room: usize, bodies: &mut Pieces) -> String {
+        let mut out = SendChain::new(weave);
+        self.conn.transmit(room, &mut out, &mut self.events, bodies);
+        text_of(&out)
+    }
+
+    /// Answers with a short body and gives what leaves.
+    fn answer(&mut self, stream: StreamId, body: &'static [u8]) -> String {
+        self.conn.respond(stream, &head(200, BodyLen::Exact(body.len() as u64))).unwrap();
+        self.transmit(&mut Pieces(vec![(body, Pull::End)]))
+    }
+
+    fn event_names(&mut self) -> Vec<&'static str> {
+        self.events
+            .drain(..)
+            .map(|event| match event {
+                Event::Request { .. } => "request",
+                Event::Refused { .. } => "refused",
+                Event::Body { .. } => "body",
+                Event::BodyEnd { .. } => "end",
+                Event::BodyRefused { .. } => "body refused",
+                Event::Reset { .. } => "reset",
+                Event::Sent { .. } => "sent",
+            })
+            .collect()
+    }
+}
+
+fn head(status: u16, body: BodyLen) -> ResponseHead {
+    ResponseHead { status, body, ..ResponseHead::default() }
+}
+
+fn text_of(out: &SendChain) -> String {
+    let bytes: Vec<u8> = out
+        .segments()
+        .iter()
+        .flat_map(|segment| match segment {
+            base::Segment::Inline(start, end) => out.inline(*start, *end).to_vec(),
+            base::Segment::Bytes(bytes) => bytes.to_vec(),
+            base::Segment::File(_) => panic!("no file was pushed"),
+        })
+        .collect();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// How a fresh connection refuses `input`; `None` if it does not.
+fn refusal_of(settings: &Settings, input: &[u8]) -> Option<Refusal> {
+    let mut bench = Bench::with(settings.clone());
+    assert!(bench.receive(input) <= input.len());
+    bench.events.iter().find_map(|event| match event {
+        Event::Refused { refusal, .. } => Some(*refusal),
+        _ => None,
+    })
+}

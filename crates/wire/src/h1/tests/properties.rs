@@ -1,0 +1,178 @@
+//! What holds for all inputs.
+
+use base::SendChain;
+use base::chain::Weave;
+use http::BodyLen;
+use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
+
+use super::{Bench, head, text_of};
+use crate::h1::fuzz::{Story, fuzz};
+use crate::h1::{Settings, body};
+use crate::{BodySource, Pull, User};
+
+/// Words that requests are made of, good and bad ones.
+const WORDS: &[&[u8]] = &[
+    b"GET ",
+    b"POST ",
+    b"HEAD ",
+    b"OPTIONS ",
+    b"get ",
+    b"/",
+    b"/a?b",
+    b"*",
+    b"http://h/",
+    b" ",
+    b" HTTP/1.1\r\n",
+    b" HTTP/1.0\r\n",
+    b" HTTP/1.1\n",
+    b" HTTP/2.0\r\n",
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"Host: a\r\n",
+    b"Host: b\n",
+    b"Content-Length: 3\r\n",
+    b"Content-Length: 0\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Connection: close\r\n",
+    b"Connection: keep-alive\r\n",
+    b"Expect: 100-continue\r\n",
+    b"X-Y: z\r\n",
+    b"X_Y: z\r\n",
+    b"X(: z\r\n",
+    b": ",
+    b"\t",
+    b"3\r\nabc\r\n",
+    b"0\r\n",
+    b"0\r\n\r\n",
+    b"abc",
+    b"5;x\r\n",
+    b"\0",
+    b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
+    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    b"PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n",
+];
+
+fn word() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        12 => (0..WORDS.len()).prop_map(|at| WORDS[at].to_vec()),
+        1 => proptest::collection::vec(any::<u8>(), 1..4),
+        1 => (1..400_usize).prop_map(|len| vec![b'A'; len]),
+    ]
+}
+
+/// A sequence of good requests, each with what its reader shall be told of its body.
+fn conversation() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
+    let body = proptest::collection::vec(any::<u8>(), 0..40);
+    let request = (any::<bool>(), body, 1..9_usize).prop_map(|(chunked, body, cut)| {
+        let mut text = b"POST /x HTTP/1.1\r\nHost: a\r\n".to_vec();
+        if chunked {
+            text.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+            for chunk in body.chunks(cut) {
+                text.extend_from_slice(format!("{:X}\r\n", chunk.len()).as_bytes());
+                text.extend_from_slice(chunk);
+                text.extend_from_slice(b"\r\n");
+            }
+            text.extend_from_slice(b"0\r\n\r\n");
+        } else {
+            text.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+            text.extend_from_slice(&body);
+        }
+        let mut told = body;
+        if chunked || !told.is_empty() {
+            told.push(b'.');
+        }
+        (text, told)
+    });
+    proptest::collection::vec(request, 1..6)
+}
+
+/// A body that comes in pieces of one length, or less where there is no more room.
+struct Source<'a> {
+    left: &'a [u8],
+    piece: usize,
+}
+
+impl BodySource for Source<'_> {
+    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+        let (piece, left) = self.left.split_at(self.piece.min(max).min(self.left.len()));
+        self.left = left;
+        out.push_bytes(&bytes::Bytes::copy_from_slice(piece));
+        if piece.is_empty() { Pull::End } else { Pull::More }
+    }
+}
+
+/// Reads a chunked body the way a client would, by lines.
+fn unchunk(mut text: &str) -> String {
+    let mut content = String::new();
+    loop {
+        let (size, rest) = text.split_once("\r\n").unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        content.push_str(&rest[..size]);
+        text = rest[size..].strip_prefix("\r\n").unwrap();
+        if size == 0 {
+            assert_eq!(text, "");
+            return content;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_cut_of_the_input_never_changes_its_meaning(
+        seed in any::<u8>(),
+        words in proptest::collection::vec(word(), 0..30),
+    ) {
+        fuzz(&[vec![seed], words.concat()].concat());
+    }
+
+    #[test]
+    fn random_bytes_never_panic(data in proptest::collection::vec(any::<u8>(), 0..600)) {
+        fuzz(&data);
+    }
+
+    #[test]
+    fn good_pipelined_requests_are_all_answered_whole(
+        requests in conversation(),
+        cut in 1..50_usize,
+        seed in prop_oneof![Just(0_u8), Just(8), Just(13)],
+    ) {
+        let (texts, told): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
+        let story = Story::tell(&Settings::default(), seed, &texts.concat(), cut);
+        prop_assert_eq!((story.sent, story.broken), (texts.len(), false));
+        let answers = story.output.windows(15).filter(|w| w == b"HTTP/1.1 200 OK").count();
+        prop_assert_eq!(answers, texts.len());
+        // Seeds without 8 answer before the body and never read it.
+        prop_assert_eq!(story.bodies, if seed & 8 == 0 { Vec::new() } else { told.concat() });
+    }
+
+    #[test]
+    fn chunked_answers_are_read_back_whole(
+        content in "[a-z]{0,600}",
+        cut in 1..99_usize,
+        room in 1..400_usize,
+        shared in any::<bool>(),
+    ) {
+        let mut bench = Bench::new();
+        let (stream, _) = bench.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        bench.conn.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
+        let mut source = Source { left: content.as_bytes(), piece: cut };
+        let mut text = String::new();
+        while bench.conn.has_output() {
+            let weave = if shared { Weave::Shared(8) } else { Weave::Contiguous };
+            let mut out = SendChain::new(weave);
+            bench.conn.transmit(room, &mut out, &mut bench.events, &mut source);
+            text.push_str(&text_of(&out));
+        }
+        let (_, chunks) = text.split_once("\r\n\r\n").unwrap();
+        prop_assert_eq!(unchunk(chunks), content.clone());
+
+        let mut decoder = body::Decoder::chunked();
+        let mut read = Vec::new();
+        let (used, progress) =
+            decoder.decode(chunks.as_bytes(), usize::MAX, |piece| read.extend_from_slice(piece));
+        prop_assert_eq!((used, progress), (chunks.len(), body::Progress::End));
+        prop_assert_eq!(read, content.into_bytes());
+    }
+}
