@@ -145,7 +145,7 @@ fn h3_settings(server: &Server, settings: &Settings) -> wire::h3::Settings {
 
 fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
     let mut quic = quic::Settings::default();
-    quic.streams_max = server.settings.h3.max_concurrent_streams;
+    quic.bidi_streams_max = server.settings.h3.max_concurrent_streams;
     quic.idle_timeout = settings.keepalive_timeout;
     if server.settings.h3.retry {
         quic.retry = quic::Retry::Always;

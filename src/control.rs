@@ -243,11 +243,11 @@ impl Control<'_> {
         }
         self.posts = Arc::new(posts);
         let jobs = Jobs::start(self.posts.clone()).map_err(failed)?;
-        let epoch = quic::Clock::new(io::process::epoch());
+        let epoch = quic::Clock::starting_at(io::process::epoch());
         let pid = std::process::id();
         for (number, inbox) in (0_u16..).zip(inboxes) {
             let io = Epoll::new().map_err(failed)?;
-            let seed = quic::random_seed();
+            let seed = tls::random_seed();
             let startup = Startup {
                 number,
                 io,

@@ -20,7 +20,7 @@ use crate::mail::{Inbox, Mail, Post};
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::token::Token;
-use crate::udp::UdpSocket;
+use crate::udp::{UdpScratch, UdpSocket};
 use crate::Generation;
 
 /// Notes read in one turn.
@@ -100,6 +100,7 @@ pub struct Worker<I> {
     pub(crate) quic_clock: quic::Clock,
     pub(crate) core: Core,
     pub(crate) scratch: Scratch,
+    pub(crate) udp_scratch: UdpScratch,
     pub(crate) wheel: Wheel,
     pub(crate) serial: u64,
     pub(crate) counters: Counters,
@@ -157,6 +158,7 @@ impl<I: Io> Worker<I> {
             quic_clock: clock,
             core,
             scratch,
+            udp_scratch: UdpScratch::default(),
             wheel: Wheel::default(),
             serial: u64::from(number) << 48,
             counters: Counters::default(),

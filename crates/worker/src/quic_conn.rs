@@ -1,0 +1,79 @@
+//! A QUIC connection with its HTTP/3 framing: events of one become calls of the other.
+
+use std::sync::Arc;
+
+use base::wheel::Armed;
+use bytes::Bytes;
+use engine::{ConnInfo, TlsFacts};
+use quic::ConnId;
+use wire::h3::{self, QuicStreams, StreamGone};
+
+use crate::Generation;
+
+/// One connection of one of the worker's UDP sockets.
+#[derive(Debug)]
+pub(crate) struct QuicConn {
+    /// The worker's UDP socket that it lives on.
+    pub(crate) slot: usize,
+    /// Its name at that socket's endpoint.
+    pub(crate) id: ConnId,
+    pub(crate) info: Box<ConnInfo>,
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) h3: h3::Conn,
+    /// The framing has been started.
+    pub(crate) started: bool,
+    /// It stands in the list of those that may send this turn.
+    pub(crate) dirty: bool,
+    /// The transport is over; only the end of its exchanges is left.
+    pub(crate) lost: bool,
+    /// Streams whose bytes were left in the transport until the framing wants them.
+    pub(crate) waiting: Vec<u64>,
+    pub(crate) armed: Armed,
+}
+
+/// The streams of a QUIC connection as the framing sees them.
+pub(crate) struct Streams<'a>(pub(crate) &'a mut quic::Conn);
+
+impl QuicStreams for Streams<'_> {
+    fn open_uni(&mut self) -> Option<u64> {
+        self.0.open_uni()
+    }
+
+    fn write(&mut self, stream: u64, bytes: &mut Bytes) -> Result<usize, StreamGone> {
+        self.0.write(stream, bytes).map_err(|_| StreamGone)
+    }
+
+    fn room(&mut self, stream: u64) -> usize {
+        self.0.room(stream)
+    }
+
+    fn finish(&mut self, stream: u64) {
+        // A stream that the peer has stopped has nobody to finish for.
+        let _ = self.0.finish(stream);
+    }
+
+    fn reset(&mut self, stream: u64, code: u64) {
+        self.0.reset(stream, code);
+    }
+
+    fn stop(&mut self, stream: u64, code: u64) {
+        self.0.stop(stream, code);
+    }
+
+    fn set_priority(&mut self, stream: u64, priority: i32) {
+        self.0.set_priority(stream, priority);
+    }
+}
+
+/// What a finished handshake settled, as the engine names it.
+pub(crate) fn tls_facts(conn: &quic::Conn) -> TlsFacts {
+    let handshake = conn.handshake();
+    TlsFacts {
+        protocol: "TLSv1.3",
+        cipher: handshake.cipher.map_or("", tls::names::cipher_name),
+        curve: handshake.curve.map_or("", tls::names::curve_name),
+        alpn: "h3",
+        server_name: handshake.server_name.clone(),
+        reused: handshake.is_resumed,
+    }
+}

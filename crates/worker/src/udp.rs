@@ -1,0 +1,529 @@
+//! The UDP side of a worker: datagrams in, QUIC connections, datagrams out.
+
+use std::sync::Arc;
+
+use base::{Instant, Key, Weave};
+use bytes::Bytes;
+use conf::model::Level;
+use engine::{ConnInfo, Peer};
+use http::Scheme;
+use io::listen::Listener;
+use io::{DatagramOut, Io, UdpBatch, Watch};
+use quic::{Arrival, ConnId, Endpoint, Outgoing, QuicEvent, ReadEnd, Rest};
+use wire::{StreamId, h3};
+
+use crate::effects::StreamAct;
+use crate::exchanges::Owner;
+use crate::mail::{Mail, Strayed};
+use crate::quic_conn::{QuicConn, Streams, tls_facts};
+use crate::token::Token;
+use crate::worker::Worker;
+
+/// Receive calls on one socket in one turn.
+const BATCHES_PER_TURN: usize = 4;
+/// Datagrams in one GSO train: what 64 KiB hold.
+const TRAIN_MAX: usize = 40;
+/// Bytes read from one stream at a time.
+const READ_MAX: usize = 256 * 1024;
+/// Bytes pulled from bodies for one connection in one turn.
+const ROOM: usize = base::limits::SEND_PER_TURN;
+/// Trains gathered before they are sent.
+const TRAINS_MAX: usize = 32;
+/// H3_NO_ERROR (RFC 9114 §8.1).
+const H3_NO_ERROR: u64 = 0x100;
+
+/// A UDP socket with its QUIC endpoint.
+#[derive(Debug)]
+pub(crate) struct UdpSocket {
+    socket: Arc<Listener>,
+    pub(crate) listen: usize,
+    pub(crate) endpoint: Endpoint,
+    /// The worker's key of each connection, by the index in the endpoint's.
+    keys: Vec<Option<Key<QuicConn>>>,
+    /// The configuration still listens here.
+    wanted: bool,
+}
+
+/// Buffers of the UDP side.
+#[derive(Debug, Default)]
+pub(crate) struct UdpScratch {
+    batch: UdpBatch,
+    outgoing: Outgoing,
+    chunks: Vec<Bytes>,
+    woken: Vec<(usize, ConnId)>,
+}
+
+const fn index(id: ConnId) -> usize {
+    (id.to_bits() & 0xffff_ffff) as usize
+}
+
+impl UdpSocket {
+    fn key(&self, id: ConnId) -> Option<Key<QuicConn>> {
+        self.keys.get(index(id)).copied().flatten()
+    }
+
+    fn set_key(&mut self, id: ConnId, key: Option<Key<QuicConn>>) {
+        let index = index(id);
+        if self.keys.len() <= index {
+            self.keys.resize(index + 1, None);
+        }
+        self.keys[index] = key;
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Listens on a UDP socket, or refreshes what is listened on already.
+    pub(crate) fn listen_udp(&mut self, listen: usize, socket: &Arc<Listener>) {
+        let settings = &self.generation.listens[listen];
+        let Some(tls) = settings.tls.as_ref().and_then(tls::Acceptor::quic) else {
+            return self.log_server(Level::Error, "no TLS 1.3 certificate for a quic listener");
+        };
+        if let Some(known) = self.udp.iter_mut().find(|udp| udp.socket.fd() == socket.fd()) {
+            (known.listen, known.wanted) = (listen, true);
+            if let Err(error) = known.endpoint.set_server_config(&settings.quic, tls) {
+                self.log_server(Level::Error, &error.to_string());
+            }
+            return;
+        }
+        let number = u8::try_from(self.number).unwrap_or(u8::MAX);
+        let (keys, clock) = (&self.generation.quic_keys, self.quic_clock);
+        let endpoint = match Endpoint::new(&settings.quic, tls, number, keys, clock) {
+            Ok(endpoint) => endpoint,
+            Err(error) => return self.log_server(Level::Error, &error.to_string()),
+        };
+        let token = Token::Udp(self.udp.len() as u32).pack();
+        if self.io.watch(socket.fd(), token, Watch::Level) {
+            let socket = socket.clone();
+            let keys = Vec::new();
+            self.udp.push(UdpSocket { socket, listen, endpoint, keys, wanted: true });
+        }
+    }
+
+    /// Sockets that the configuration no longer names take no new connections.
+    pub(crate) fn forget_udp(&mut self, sockets: &[Arc<Listener>]) {
+        for udp in &mut self.udp {
+            udp.wanted = sockets.iter().any(|socket| socket.fd() == udp.socket.fd());
+            if !udp.wanted {
+                udp.endpoint.stop_accepting();
+            }
+        }
+    }
+
+    /// Takes waiting datagrams and does what they lead to.
+    pub(crate) fn receive_datagrams(&mut self, slot: usize) {
+        let mut scratch = std::mem::take(&mut self.udp_scratch);
+        for _ in 0..BATCHES_PER_TURN {
+            let Some(udp) = self.udp.get_mut(slot) else { break };
+            let received = self.io.receive_datagrams(udp.socket.fd(), &mut scratch.batch);
+            let workers = self.posts.len() as u8;
+            for (message, bytes) in scratch.batch.messages() {
+                let from = Arrival {
+                    remote: message.remote,
+                    local: message.local,
+                    ecn: message.ecn,
+                };
+                for datagram in bytes.chunks(message.stride.max(1)) {
+                    let owner = quic::owner(datagram, &self.generation.quic_keys, workers);
+                    if let Some(owner) = owner.filter(|owner| u16::from(*owner) != self.number) {
+                        stray(&self.posts, owner, udp.listen, message, datagram);
+                        continue;
+                    }
+                    let out = &mut scratch.outgoing;
+                    if let Some(id) = udp.endpoint.receive(self.now, from, datagram, out)
+                        && scratch.woken.last() != Some(&(slot, id))
+                    {
+                        scratch.woken.push((slot, id));
+                    }
+                }
+            }
+            self.send_trains(slot, &mut scratch.outgoing);
+            if received < UdpBatch::CAPACITY {
+                break;
+            }
+        }
+        let mut woken = std::mem::take(&mut scratch.woken);
+        self.udp_scratch = scratch;
+        for (slot, id) in woken.drain(..) {
+            if let Some(key) = self.quic_key(slot, id) {
+                self.handle_quic(key);
+            }
+        }
+        self.udp_scratch.woken = woken;
+    }
+
+    /// Takes a datagram that another worker received for us.
+    pub(crate) fn handle_strayed(&mut self, strayed: Strayed) {
+        let Strayed { listen, message, bytes } = strayed;
+        let Some(slot) = self.udp.iter().position(|udp| udp.listen == listen) else { return };
+        let from = Arrival { remote: message.remote, local: message.local, ecn: message.ecn };
+        let mut outgoing = std::mem::take(&mut self.udp_scratch.outgoing);
+        let id = self.udp[slot].endpoint.receive(self.now, from, &bytes, &mut outgoing);
+        self.send_trains(slot, &mut outgoing);
+        self.udp_scratch.outgoing = outgoing;
+        if let Some(key) = id.and_then(|id| self.quic_key(slot, id)) {
+            self.handle_quic(key);
+        }
+    }
+
+    /// The worker's connection of an endpoint's; made when it is new.
+    fn quic_key(&mut self, slot: usize, id: ConnId) -> Option<Key<QuicConn>> {
+        let udp = &mut self.udp[slot];
+        if let Some(key) = udp.key(id)
+            && self.quics.get(key).is_some_and(|conn| conn.id == id)
+        {
+            return Some(key);
+        }
+        let conn = udp.endpoint.conn(id)?;
+        self.serial += 1;
+        let local = udp.socket.local().ok();
+        let local = local.map_or(Peer::Unix, |bound| {
+            let ip = conn.local().unwrap_or_else(|| bound.ip());
+            Peer::Inet((ip, bound.port()).into())
+        });
+        let info = Box::new(ConnInfo {
+            serial: self.serial,
+            remote: Peer::Inet(conn.remote()),
+            local,
+            listen: udp.listen,
+            scheme: Scheme::Https,
+            tls: None,
+            started: self.now,
+        });
+        let conn = QuicConn {
+            slot,
+            id,
+            info,
+            generation: self.generation.clone(),
+            h3: h3::Conn::new(),
+            started: false,
+            dirty: false,
+            lost: false,
+            waiting: Vec::new(),
+            armed: Default::default(),
+        };
+        let key = self.quics.insert(conn).ok()?;
+        udp.set_key(id, Some(key));
+        Some(key)
+    }
+
+    /// Carries the transport's events to the framing.
+    pub(crate) fn handle_quic(&mut self, key: Key<QuicConn>) {
+        loop {
+            let Some(conn) = self.quics.get_mut(key) else { return };
+            let (slot, id) = (conn.slot, conn.id);
+            let Some(event) = self.udp[slot].endpoint.poll_event(id) else { break };
+            self.handle_quic_event(key, event);
+        }
+        self.mark_quic(key);
+    }
+
+    fn handle_quic_event(&mut self, key: Key<QuicConn>, event: QuicEvent) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else {
+            return self.forget_quic(key);
+        };
+        let result = match event {
+            QuicEvent::Connected { .. } => {
+                conn.info.tls = Some(tls_facts(transport));
+                let settings = &conn.generation.listens[conn.info.listen].h3;
+                conn.h3.start(settings, &mut Streams(transport));
+                conn.started = true;
+                Ok(())
+            }
+            QuicEvent::StreamReadable(stream) => return self.read_stream(key, stream),
+            QuicEvent::StreamWritable(stream) => {
+                conn.h3.handle_writable(stream);
+                Ok(())
+            }
+            QuicEvent::Stopped(stream, code) => {
+                conn.h3.handle_stopped(stream, code, &mut self.scratch.events)
+            }
+            QuicEvent::Confirmed | QuicEvent::UniAvailable => Ok(()),
+            QuicEvent::Lost(lost) => {
+                conn.lost = true;
+                if let quic::Lost::Failed(..) = lost {
+                    let info = conn.info.clone();
+                    self.log_conn(Level::Info, &info, &format!("QUIC connection {lost}"));
+                }
+                return self.orphan(Owner::Quic(key));
+            }
+            QuicEvent::Gone => return self.forget_quic(key),
+        };
+        self.settle_quic(key, result);
+    }
+
+    /// Reads what a stream has and gives it to the framing.
+    fn read_stream(&mut self, key: Key<QuicConn>, stream: u64) {
+        loop {
+            let Some(conn) = self.quics.get_mut(key) else { return };
+            if !conn.started || conn.lost {
+                return;
+            }
+            if !conn.h3.wants_stream(stream) {
+                if !conn.waiting.contains(&stream) {
+                    conn.waiting.push(stream);
+                }
+                return;
+            }
+            let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
+            let early = transport.is_early();
+            let mut chunks = std::mem::take(&mut self.udp_scratch.chunks);
+            let end = transport.read(stream, READ_MAX, &mut chunks);
+            let settings = &conn.generation.listens[conn.info.listen].h3;
+            let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
+            let mut result = Ok(());
+            let count = chunks.len();
+            for (number, chunk) in chunks.drain(..).enumerate() {
+                let fin = end == ReadEnd::Finished && number + 1 == count;
+                if result.is_ok() {
+                    result = conn.h3.receive(settings, stream, chunk, fin, early, heads, events);
+                }
+            }
+            if count == 0 && end == ReadEnd::Finished && result.is_ok() {
+                let nothing = Bytes::new();
+                result = conn.h3.receive(settings, stream, nothing, true, early, heads, events);
+            }
+            if let (ReadEnd::Reset(code), Ok(())) = (end, result) {
+                result = conn.h3.handle_reset(stream, code, events);
+            }
+            self.udp_scratch.chunks = chunks;
+            let failed = result.is_err();
+            self.settle_quic(key, result);
+            if failed || end != ReadEnd::Full {
+                return;
+            }
+        }
+    }
+
+    /// Handles what the framing told, or closes the connection for its offence.
+    fn settle_quic(&mut self, key: Key<QuicConn>, result: Result<(), wire::ConnError>) {
+        while !self.scratch.events.is_empty() {
+            let mut events = std::mem::take(&mut self.scratch.events);
+            for event in events.drain(..) {
+                self.handle_event(Owner::Quic(key), event);
+            }
+            if self.scratch.events.is_empty() {
+                self.scratch.events = events;
+            }
+        }
+        if let Err(error) = result
+            && let Some(conn) = self.quics.get_mut(key)
+        {
+            let info = conn.info.clone();
+            self.close_quic_with(key, error.code, error.reason);
+            self.log_conn(Level::Info, &info, error.reason);
+        }
+    }
+
+    /// Closes a connection for good, politely.
+    pub(crate) fn close_quic(&mut self, key: Key<QuicConn>) {
+        self.close_quic_with(key, H3_NO_ERROR, "");
+    }
+
+    fn close_quic_with(&mut self, key: Key<QuicConn>, code: u64, reason: &'static str) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            transport.close(self.now, code, Bytes::from_static(reason.as_bytes()));
+        }
+        conn.lost = true;
+        self.mark_quic(key);
+        self.orphan(Owner::Quic(key));
+    }
+
+    fn forget_quic(&mut self, key: Key<QuicConn>) {
+        self.orphan(Owner::Quic(key));
+        if let Some(conn) = self.quics.remove(key) {
+            self.udp[conn.slot].set_key(conn.id, None);
+        }
+    }
+
+    /// Puts the connection among those that may send this turn.
+    pub(crate) fn mark_quic(&mut self, key: Key<QuicConn>) {
+        if let Some(conn) = self.quics.get_mut(key)
+            && !conn.dirty
+        {
+            conn.dirty = true;
+            self.dirty_quic.push(key);
+        }
+    }
+
+    /// Does one thing to one stream.
+    pub(crate) fn quic_stream(&mut self, key: Key<QuicConn>, stream: StreamId, act: StreamAct) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        match act {
+            StreamAct::Ready => conn.h3.body_ready(stream),
+            StreamAct::Consumed(bytes) => conn.h3.body_consumed(stream, bytes),
+            StreamAct::Discard => {
+                if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+                    conn.h3.discard_body(stream, &mut Streams(transport));
+                }
+            }
+        }
+    }
+
+    /// Lets every marked connection frame and send what it has.
+    pub(crate) fn transmit_quic(&mut self) {
+        if self.dirty_quic.is_empty() {
+            return;
+        }
+        let mut outgoing = std::mem::take(&mut self.udp_scratch.outgoing);
+        let mut dirty = std::mem::take(&mut self.dirty_quic);
+        let mut last_slot = None;
+        for key in dirty.drain(..) {
+            let Some(conn) = self.quics.get_mut(key) else { continue };
+            conn.dirty = false;
+            let slot = conn.slot;
+            let full = outgoing.trains().len() >= TRAINS_MAX;
+            if let Some(last) = last_slot.filter(|last| *last != slot || full) {
+                self.send_trains(last, &mut outgoing);
+            }
+            last_slot = Some(slot);
+            self.reread_waiting(key);
+            self.frame_quic(key);
+            self.pack_quic(key, &mut outgoing);
+        }
+        if let Some(slot) = last_slot {
+            self.send_trains(slot, &mut outgoing);
+        }
+        // Connections marked meanwhile stand in the new list, for the next turn.
+        dirty.append(&mut self.dirty_quic);
+        self.dirty_quic = dirty;
+        self.udp_scratch.outgoing = outgoing;
+    }
+
+    /// Streams whose bytes the framing would not take before.
+    fn reread_waiting(&mut self, key: Key<QuicConn>) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if conn.waiting.is_empty() {
+            return;
+        }
+        for stream in std::mem::take(&mut conn.waiting) {
+            self.read_stream(key, stream);
+        }
+    }
+
+    /// HTTP/3 frames into QUIC streams.
+    fn frame_quic(&mut self, key: Key<QuicConn>) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if !conn.started || conn.lost {
+            return;
+        }
+        if conn.h3.has_output() {
+            let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
+            let mut bodies = crate::bodies::Bodies {
+                exchanges: &mut self.core.exchanges,
+                io: &mut self.io,
+            };
+            let settings = &conn.generation.listens[conn.info.listen].h3;
+            self.scratch.chain.configure(Weave::Shared(1024), false);
+            let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
+            let streams = &mut Streams(transport);
+            conn.h3.transmit(settings, ROOM, chain, events, &mut bodies, streams);
+            chain.clear();
+            self.settle_quic(key, Ok(()));
+        }
+        if self.quics.get(key).is_some_and(|conn| conn.h3.is_closing() && !conn.lost) {
+            self.close_quic(key);
+        }
+    }
+
+    /// QUIC streams into datagrams.
+    fn pack_quic(&mut self, key: Key<QuicConn>, outgoing: &mut Outgoing) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        let (slot, id) = (conn.slot, conn.id);
+        let rest = self.udp[slot].endpoint.transmit(id, self.now, TRAIN_MAX, outgoing);
+        let framing_waits = conn.h3.has_output() && !conn.lost;
+        if rest == Rest::More || framing_waits {
+            self.mark_quic(key);
+        }
+        loop {
+            let Some(event) = self.udp[slot].endpoint.poll_event(id) else { break };
+            self.handle_quic_event(key, event);
+            self.mark_quic(key);
+        }
+        self.rearm_quic(key);
+    }
+
+    fn rearm_quic(&mut self, key: Key<QuicConn>) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if let Some(deadline) = self.udp[conn.slot].endpoint.deadline(conn.id) {
+            self.wheel.arm(&mut conn.armed, deadline, Token::Quic(key).pack());
+        }
+    }
+
+    pub(crate) fn expire_quic(&mut self, key: Key<QuicConn>, at: Instant) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        conn.armed.fired(at);
+        let (slot, id) = (conn.slot, conn.id);
+        let endpoint = &mut self.udp[slot].endpoint;
+        if endpoint.deadline(id).is_some_and(|deadline| deadline <= self.now.mono) {
+            endpoint.handle_deadline(id, self.now);
+            self.handle_quic(key);
+        } else {
+            self.rearm_quic(key);
+        }
+    }
+
+    fn send_trains(&mut self, slot: usize, outgoing: &mut Outgoing) {
+        if outgoing.is_empty() {
+            return;
+        }
+        let Some(udp) = self.udp.get(slot) else { return };
+        for trains in outgoing.trains().chunks(TRAINS_MAX) {
+            let mut out = [EMPTY; TRAINS_MAX];
+            for (to, train) in out.iter_mut().zip(trains) {
+                *to = DatagramOut {
+                    bytes: &train.bytes,
+                    segment: train.segment,
+                    remote: train.remote,
+                    local: train.local,
+                    ecn: train.ecn,
+                };
+            }
+            // What the socket does not take is lost, as on any network; the protocol repairs it.
+            let _ = self.io.send_datagrams(udp.socket.fd(), &out[..trains.len()]);
+        }
+        outgoing.clear();
+    }
+
+    /// Refuses new connections and ends the others with their requests.
+    pub(crate) fn drain_quic(&mut self) {
+        for udp in &mut self.udp {
+            udp.endpoint.stop_accepting();
+        }
+        for key in self.quics.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.quics.get_mut(key) else { continue };
+            if conn.h3.is_idle() || !conn.started {
+                self.close_quic(key);
+            } else if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+                conn.h3.shutdown(&mut Streams(transport));
+                self.mark_quic(key);
+            }
+        }
+    }
+}
+
+const EMPTY: DatagramOut<'static> = DatagramOut {
+    bytes: &[],
+    segment: 0,
+    remote: std::net::SocketAddr::V4(std::net::SocketAddrV4::new(
+        std::net::Ipv4Addr::UNSPECIFIED,
+        0,
+    )),
+    local: None,
+    ecn: 0,
+};
+
+fn stray(
+    posts: &[crate::mail::Post],
+    owner: u8,
+    listen: usize,
+    message: io::DatagramIn,
+    datagram: &[u8],
+) {
+    if let Some(post) = posts.get(usize::from(owner)) {
+        let strayed = Strayed { listen, message, bytes: datagram.to_vec() };
+        // A full box loses a datagram, as a full socket does.
+        let _ = post.send(Mail::Datagram(Box::new(strayed)));
+    }
+}
