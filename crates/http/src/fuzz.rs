@@ -68,7 +68,7 @@ pub fn check_range(field: &[u8], length: u64, max: u32) {
     assert!(ranges.iter().map(|range| range.len()).sum::<u64>() <= length);
 }
 
-/// Drives the comparison of entity tags and the preconditions: what matches strongly, matches weakly.
+/// Drives the comparison of entity tags and the preconditions: a strong match is a weak one too.
 pub fn conditional(data: &[u8]) {
     let etag: Option<&[u8]> = Some(b"\"a\"");
     let (strong, weak) =

@@ -12,7 +12,7 @@ impl HostError {
     }
 }
 
-/// Writes the name in `authority` to `name` (cleared first) and gives its port, if one stands there.
+/// Writes the name in `authority` to `name` (cleared first) and gives its port, if there is one.
 ///
 /// IPv6 literals keep their brackets. Bytes above 0x7f pass, as in nginx; the delimiters of
 /// RFC 3986 that cannot be part of a host, user information among them, do not.

@@ -202,7 +202,7 @@ mod tests {
     proptest! {
         #[test]
         fn shortcuts_agree_with_the_general_reading(
-            field in "(gzip|deflate|br|zstd|\\*)(, (gzip|deflate|br|zstd)(;q=[01](\\.[0-9]{0,3})?)?){0,3}",
+            field in "(gzip|br|zstd|\\*)(, (gzip|deflate|br|zstd)(;q=[01](\\.[0-9]{0,3})?)?){0,3}",
             bytes in any::<Vec<u8>>(),
         ) {
             assert_eq!(accepted(field.as_bytes()), accepted_slowly(field.as_bytes()));

@@ -26,7 +26,7 @@ impl Hasher for ExtensionHasher {
 /// A map from extension, in any case, to media type.
 #[derive(Clone, Debug, Default)]
 pub struct Types {
-    map: HashMap<Box<[u8]>, Arc<str>, BuildHasherDefault<ExtensionHasher>>,
+    map: HashMap<Box<[u8]>, Arc<[u8]>, BuildHasherDefault<ExtensionHasher>>,
 }
 
 impl Types {
@@ -43,25 +43,25 @@ impl Types {
         for (extension, media) in
             [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")]
         {
-            types.insert(extension, Arc::from(media));
+            types.insert(extension.as_bytes(), Arc::from(media.as_bytes()));
         }
         types
     }
 
     /// Sets the type of `extension` (without dot) and gives the one it had.
-    pub fn insert(&mut self, extension: &str, media: Arc<str>) -> Option<Arc<str>> {
-        self.map.insert(extension.to_ascii_lowercase().into_bytes().into(), media)
+    pub fn insert(&mut self, extension: &[u8], media: Arc<[u8]>) -> Option<Arc<[u8]>> {
+        self.map.insert(extension.to_ascii_lowercase().into(), media)
     }
 
     /// The type of the file at `path`, by the extension of its last segment.
     #[must_use]
-    pub fn of_path(&self, path: &[u8]) -> Option<&Arc<str>> {
+    pub fn of_path(&self, path: &[u8]) -> Option<&Arc<[u8]>> {
         self.of_extension(extension(path))
     }
 
     /// The type of `extension` (without dot, in any case).
     #[must_use]
-    pub fn of_extension(&self, extension: &[u8]) -> Option<&Arc<str>> {
+    pub fn of_extension(&self, extension: &[u8]) -> Option<&Arc<[u8]>> {
         let mut lower = [0; EXTENSION_MAX];
         let lower = lower.get_mut(..extension.len())?;
         for (to, from) in lower.iter_mut().zip(extension) {
@@ -80,6 +80,16 @@ impl Types {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
+    }
+}
+
+impl<E: AsRef<[u8]>> FromIterator<(E, Arc<[u8]>)> for Types {
+    fn from_iter<I: IntoIterator<Item = (E, Arc<[u8]>)>>(entries: I) -> Self {
+        let mut types = Self::new();
+        for (extension, media) in entries {
+            types.insert(extension.as_ref(), media);
+        }
+        types
     }
 }
 
@@ -116,10 +126,12 @@ mod tests {
     #[test]
     fn types_are_found_in_any_case() {
         let mut types = Types::built_in();
-        assert_eq!(types.of_path(b"/A.HTML").map(|media| &**media), Some("text/html"));
+        assert_eq!(types.of_path(b"/A.HTML").map(|media| &**media), Some(&b"text/html"[..]));
         assert_eq!(types.of_path(b"/a.css"), None);
-        assert_eq!(types.insert("CSS", Arc::from("text/css")), None);
-        assert_eq!(types.of_path(b"/a.Css").map(|media| &**media), Some("text/css"));
+        assert_eq!(types.insert(b"CSS", Arc::from(&b"text/css"[..])), None);
+        assert_eq!(types.of_path(b"/a.Css").map(|media| &**media), Some(&b"text/css"[..]));
+        let copy: Types = [("css", Arc::from(&b"text/css"[..]))].into_iter().collect();
+        assert_eq!(copy.of_extension(b"css"), types.of_extension(b"css"));
         let long = [b"/a.".as_slice(), &[b'x'; 100]].concat();
         assert_eq!((types.of_path(&long), types.len(), types.is_empty()), (None, 4, false));
     }
@@ -133,11 +145,12 @@ mod tests {
         let mut types = Types::new();
         for entry in body[open + 1..close].split(';').filter(|entry| !entry.trim().is_empty()) {
             let mut words = entry.split_whitespace();
-            let media: Arc<str> = Arc::from(words.next().unwrap());
+            let media = words.next().unwrap();
             assert_eq!(media.matches('/').count(), 1, "{media}");
             let mut extensions = 0;
             for extension in words {
-                assert_eq!(types.insert(extension, media.clone()), None, "{extension} twice");
+                let earlier = types.insert(extension.as_bytes(), Arc::from(media.as_bytes()));
+                assert_eq!(earlier, None, "{extension} twice");
                 extensions += 1;
             }
             assert!(extensions > 0, "{media} has no extension");

@@ -3,13 +3,15 @@
 use super::{Boundary, ByteRange, Multipart, Outcome, parse, push_content_range, push_unsatisfied};
 use proptest::prelude::{any, prop, proptest};
 
+type Expected = Result<(u64, u64), Outcome>;
+
 const fn range(start: u64, end: u64) -> ByteRange {
     ByteRange { start, end }
 }
 
 #[test]
 fn single_ranges_mean_what_rfc_9110_says() {
-    let cases: [(&str, u64, Result<(u64, u64), Outcome>); 24] = [
+    let cases: [(&str, u64, Expected); 24] = [
         ("bytes=0-99", 1000, Ok((0, 100))),
         ("bytes=0-0", 1000, Ok((0, 1))),
         ("bytes=500-", 1000, Ok((500, 1000))),
