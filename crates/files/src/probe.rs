@@ -4,7 +4,8 @@
 //! is first `stat`: equal meta means `Probed::Unchanged`. Otherwise `open(O_RDONLY | O_NONBLOCK |
 //! O_CLOEXEC)` and `fstat`; a directory or special file is closed again and reported as `Seen`; a
 //! regular file of at most `content_max` bytes is read whole (exactly `size` bytes, else its meta
-//! is taken anew) and closed, a larger one stays open. `Want::List` reads the names. A path that holds a NUL is `NotFound`.
+//! is taken anew) and closed, a larger one stays open. `Want::List` reads the names. A path that
+//! holds a NUL is `NotFound`.
 
 use std::rc::Rc;
 use std::time::Duration;

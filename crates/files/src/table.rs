@@ -167,9 +167,16 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table; `seed` should be secret and differ between processes.
+    /// An empty table with the default limits; `seed` should be secret and differ between
+    /// processes.
     #[must_use]
-    pub fn new(limits: Limits, seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
+        Self::with_limits(Limits::default(), seed)
+    }
+
+    /// An empty table within `limits`; `seed` as in [`Self::new`].
+    #[must_use]
+    pub fn with_limits(limits: Limits, seed: u64) -> Self {
         let hasher = Seeded::new(seed);
         Self {
             limits,
@@ -245,7 +252,9 @@ impl Table {
         match probed {
             Probed::Unchanged => self.keep(probe, now),
             Probed::Content(meta, content) => {
-                debug_assert_eq!(meta.size, content.len() as u64, "the content is whole");
+                // A file that changes while it is read: what was read is what is served, and the
+                // next check sees another size.
+                let meta = Meta { size: content.len() as u64, ..meta };
                 self.insert_file(probe, meta, Body::Memory(content), now)
             }
             Probed::Open(meta, file) => self.insert_file(probe, meta, Body::Disk(file), now),
@@ -264,14 +273,12 @@ impl Table {
     }
 
     /// Keeps what came of an order, within the budget, and gives it.
-    pub fn finish_variant(
+    pub fn finish_job(
         &mut self,
-        job: CompressJob,
+        job: &CompressJob,
         output: Result<Vec<u8>, EncodeError>,
     ) -> Variant {
-        let state = self.ring.finish(&job, output);
-        drop(job);
-        state
+        self.ring.finish(job, output)
     }
 
     /// Drops entries that nobody used for their `inactive` time, among the next `visits` places.

@@ -31,7 +31,7 @@ fn content(version: u64, text: &str) -> Probed {
 }
 
 fn table() -> Table {
-    Table::new(Limits::default(), 7)
+    Table::new(7)
 }
 
 fn put(table: &mut Table, path: &str, probed: Probed, policy: &Policy, now: Now) -> Known {
@@ -79,6 +79,14 @@ fn a_file_changed_just_before_it_was_read_is_read_again() {
     assert!(table.probe(b"/a", Want::OPEN, &policy).known.is_some());
     let third = file(put(&mut table, "/a", young("two"), &policy, at(2700)));
     assert!(Rc::ptr_eq(&second, &third), "same times, same bytes");
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_served_as_it_was_read() {
+    let (mut table, policy) = (table(), Policy::default());
+    let torn = Probed::Content(meta(1, 9), Bytes::from_static(b"short"));
+    let read = file(put(&mut table, "/a", torn, &policy, at(0)));
+    assert_eq!((read.meta.size, read.etag.strong()), (5, &b"\"1-5\""[..]));
 }
 
 #[test]
@@ -158,7 +166,7 @@ fn directories_and_mere_looks_are_told_apart_from_files() {
 #[test]
 fn contents_and_descriptors_stay_within_their_limits() {
     let limits = Limits { entries: 100, open: 2, content: 10, variants: 100 };
-    let (mut table, policy) = (Table::new(limits, 1), Policy::default());
+    let (mut table, policy) = (Table::with_limits(limits, 1), Policy::default());
     for number in 0..20_u64 {
         put(&mut table, &format!("/m{number}"), content(1, "four"), &policy, at(number));
         let null = std::fs::OpenOptions::new().read(true).open("/dev/null").unwrap();
@@ -176,7 +184,7 @@ fn contents_and_descriptors_stay_within_their_limits() {
 #[test]
 fn entries_in_use_outlive_a_flood_of_others() {
     let limits = Limits { entries: 8, ..Limits::default() };
-    let (mut table, policy) = (Table::new(limits, 1), Policy::default());
+    let (mut table, policy) = (Table::with_limits(limits, 1), Policy::default());
     put(&mut table, "/hot", content(1, "x"), &policy, at(0));
     for number in 0..100 {
         put(&mut table, &format!("/{number}"), content(1, "x"), &policy, at(number));
@@ -223,7 +231,7 @@ fn a_file_is_compressed_once_until_it_changes() {
     assert_eq!(one.variant(GZIP), Variant::Pending);
     assert!(table.begin_variant(&one, GZIP).is_none());
     let output = job.run();
-    let Variant::Ready(bytes) = table.finish_variant(job, output) else { panic!("not ready") };
+    let Variant::Ready(bytes) = table.finish_job(&job, output) else { panic!("not ready") };
     assert_eq!(one.variant(GZIP), Variant::Ready(bytes.clone()));
     assert_eq!(table.variants_size(), bytes.len() as u64);
     assert_eq!(one.variant(VariantKey { level: 9, ..GZIP }), Variant::Absent);
@@ -243,11 +251,11 @@ fn an_order_that_is_dropped_or_in_vain_leaves_no_form_pending() {
     assert_eq!(one.variant(GZIP), Variant::Absent);
     let job = table.begin_variant(&one, GZIP).unwrap();
     let output = job.run();
-    assert_eq!(table.finish_variant(job, output), Variant::NotWorth);
+    assert_eq!(table.finish_job(&job, output), Variant::NotWorth);
     assert_eq!(one.variant(GZIP), Variant::NotWorth);
     let other = VariantKey { level: 2, ..GZIP };
     let job = table.begin_variant(&one, other).unwrap();
-    assert_eq!(table.finish_variant(job, Err(EncodeError)), Variant::NotWorth);
+    assert_eq!(table.finish_job(&job, Err(EncodeError)), Variant::NotWorth);
     for level in 3..20 {
         drop(table.begin_variant(&one, VariantKey { level, ..GZIP }));
     }
@@ -257,17 +265,17 @@ fn an_order_that_is_dropped_or_in_vain_leaves_no_form_pending() {
 #[test]
 fn compressed_forms_stay_within_the_budget_and_the_used_ones_stay() {
     let limits = Limits { variants: 1000, ..Limits::default() };
-    let (mut table, policy) = (Table::new(limits, 1), Policy::default());
+    let (mut table, policy) = (Table::with_limits(limits, 1), Policy::default());
     let text = "0123456789".repeat(100);
     let hot = file(put(&mut table, "/hot", content(1, &text), &policy, at(0)));
     let job = table.begin_variant(&hot, GZIP).unwrap();
-    table.finish_variant(job, Ok(vec![0; 300]));
+    table.finish_job(&job, Ok(vec![0; 300]));
     for number in 0..50 {
         assert!(matches!(hot.variant(GZIP), Variant::Ready(_)), "{number}");
         let path = format!("/{number}");
         let file = file(put(&mut table, &path, content(1, &text), &policy, at(number)));
         let job = table.begin_variant(&file, GZIP).unwrap();
-        table.finish_variant(job, Ok(vec![0; 300]));
+        table.finish_job(&job, Ok(vec![0; 300]));
         assert!(table.variants_size() <= 1000);
     }
 }
@@ -344,7 +352,7 @@ proptest! {
         let failures = if remember { Remember::Failures } else { Remember::Nothing };
         let policy = Policy { failures, max, ..Policy::default() };
         let limits = Limits { entries: 5, open: 5, content: 500, variants: 0 };
-        let (mut table, mut disk, mut clock) = (Table::new(limits, 3), Disk::default(), 10_000);
+        let (mut table, mut disk, mut clock) = (Table::with_limits(limits, 3), Disk::default(), 10_000);
         for op in ops {
             clock += 1;
             match op {
