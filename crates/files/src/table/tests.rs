@@ -238,7 +238,7 @@ fn a_file_is_compressed_once_until_it_changes() {
     let probe = table.probe(b"/a", Want::OPEN, &policy);
     let kept = file(table.insert_probe(&probe, Probed::Unchanged, at(5000)));
     assert_eq!(kept.variant(GZIP), Variant::Ready(bytes));
-    drop((one, kept));
+    drop((one, kept, job));
     let two = file(put(&mut table, "/a", content(2, &text), &policy, at(9000)));
     assert_eq!((two.variant(GZIP), table.variants_size()), (Variant::Absent, 0));
 }
