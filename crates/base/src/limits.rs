@@ -18,6 +18,16 @@ pub const FIELD_TABLE_SIZE: usize = 4096;
 pub const RECEIVE_SIZE: usize = 64 * 1024;
 /// Bytes pulled from bodies for one connection in one turn.
 pub const SEND_PER_TURN: usize = 128 * 1024;
+/// Paths that one worker's table of open files remembers.
+pub const FILES_KNOWN_MAX: usize = 16 * 1024;
+/// Descriptors that one worker's table of open files keeps open.
+pub const FILES_OPEN_MAX: usize = 1024;
+/// Bytes of the largest file whose content is kept in memory.
+pub const FILE_CONTENT_MAX: u64 = 256 * 1024;
+/// Bytes of file contents that one worker keeps in memory.
+pub const FILES_CONTENT_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of compressed forms of files that one worker keeps in memory.
+pub const VARIANTS_SIZE_MAX: u64 = 32 * 1024 * 1024;
 /// Connections of one worker that are not bounded by `worker_connections`.
 pub const CONNS_MAX: u32 = 1 << 20;
 /// Exchanges in flight on one worker.

@@ -1,0 +1,87 @@
+//! Which part of a file answers a request: method, preconditions and ranges, in nginx's order.
+
+use http::Method;
+use http::conditional::{Conditions, ModifiedSince, Validator, Verdict};
+use http::range::{self, ByteRange, Outcome};
+
+/// How a file is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// 200 with everything.
+    Whole,
+    /// 206 with the ranges that were found.
+    Partial,
+    /// 304
+    NotModified,
+    /// 405: neither `GET` nor `HEAD`.
+    NotAllowed,
+    /// 412
+    PreconditionFailed,
+    /// 416
+    Unsatisfiable,
+}
+
+impl Answer {
+    /// The status code.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Whole => 200,
+            Self::Partial => 206,
+            Self::NotModified => 304,
+            Self::NotAllowed => 405,
+            Self::PreconditionFailed => 412,
+            Self::Unsatisfiable => 416,
+        }
+    }
+}
+
+/// What a location says about partial and conditional answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `if_modified_since`
+    pub since: ModifiedSince,
+    /// `max_ranges`; 0 switches ranges off, as does a body that is compressed on the way.
+    pub max_ranges: u32,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { since: ModifiedSince::Exact, max_ranges: u32::MAX }
+    }
+}
+
+/// Decides; `ranges` is filled only for [`Answer::Partial`].
+///
+/// `validator` and `length` are those of the representation that would be sent.
+#[must_use]
+pub fn answer(
+    method: Method,
+    conditions: &Conditions<'_>,
+    validator: Validator<'_>,
+    length: u64,
+    rules: Rules,
+    ranges: &mut Vec<ByteRange>,
+) -> Answer {
+    ranges.clear();
+    if !matches!(method, Method::Get | Method::Head) {
+        return Answer::NotAllowed;
+    }
+    match conditions.evaluate(validator, rules.since) {
+        Verdict::NotModified => return Answer::NotModified,
+        Verdict::PreconditionFailed => return Answer::PreconditionFailed,
+        Verdict::Proceed => {}
+    }
+    let Some(field) = conditions.range else { return Answer::Whole };
+    if rules.max_ranges == 0 || !conditions.range_applies(validator) {
+        return Answer::Whole;
+    }
+    match range::parse(field, length, rules.max_ranges, ranges) {
+        Outcome::Whole => Answer::Whole,
+        Outcome::Partial => Answer::Partial,
+        Outcome::Unsatisfiable => Answer::Unsatisfiable,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Why a path could not be looked at, and what that means to a client.
+
+/// A failed look at the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// There is nothing (ENOENT).
+    NotFound,
+    /// Something on the way is no directory (ENOTDIR).
+    NotADirectory,
+    /// The path or a part of it is too long (ENAMETOOLONG).
+    NameTooLong,
+    /// It may not be opened (EACCES).
+    PermissionDenied,
+    /// A symbolic link that may not be followed, or a circle of them (ELOOP, EMLINK).
+    Loop,
+    /// Any other error number.
+    Other(i32),
+}
+
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const ENOTDIR: i32 = 20;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const EMLINK: i32 = 31;
+const ENAMETOOLONG: i32 = 36;
+const ELOOP: i32 = 40;
+
+impl Failure {
+    /// The failure that Linux means by `errno`.
+    #[must_use]
+    pub const fn from_errno(errno: i32) -> Self {
+        match errno {
+            ENOENT => Self::NotFound,
+            ENOTDIR => Self::NotADirectory,
+            ENAMETOOLONG => Self::NameTooLong,
+            EACCES => Self::PermissionDenied,
+            ELOOP | EMLINK => Self::Loop,
+            other => Self::Other(other),
+        }
+    }
+
+    /// The error number, for log lines as `open() "/a" failed (2: No such file or directory)`.
+    #[must_use]
+    pub const fn errno(self) -> i32 {
+        match self {
+            Self::NotFound => ENOENT,
+            Self::NotADirectory => ENOTDIR,
+            Self::NameTooLong => ENAMETOOLONG,
+            Self::PermissionDenied => EACCES,
+            Self::Loop => ELOOP,
+            Self::Other(errno) => errno,
+        }
+    }
+
+    /// The words that belong to [`Self::errno`].
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::NotFound => "No such file or directory",
+            Self::NotADirectory => "Not a directory",
+            Self::NameTooLong => "File name too long",
+            Self::PermissionDenied => "Permission denied",
+            Self::Loop => "Too many levels of symbolic links",
+            Self::Other(ENFILE) => "Too many open files in system",
+            Self::Other(EMFILE) => "Too many open files",
+            Self::Other(5) => "Input/output error",
+            Self::Other(6) => "No such device or address",
+            Self::Other(12) => "Cannot allocate memory",
+            Self::Other(_) => "Error",
+        }
+    }
+
+    /// What the client is answered: 404, 403 or 500.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::NotFound | Self::NotADirectory | Self::NameTooLong => 404,
+            Self::PermissionDenied | Self::Loop => 403,
+            Self::Other(_) => 500,
+        }
+    }
+
+    /// Whether descriptors have run out, so that closing some would help.
+    #[must_use]
+    pub const fn is_out_of_descriptors(self) -> bool {
+        matches!(self, Self::Other(ENFILE | EMFILE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Failure;
+
+    #[test]
+    fn error_numbers_keep_their_number_and_get_nginxs_status() {
+        let cases = [(2, 404), (20, 404), (36, 404), (13, 403), (40, 403), (24, 500), (5, 500)];
+        for (errno, status) in cases {
+            let failure = Failure::from_errno(errno);
+            assert_eq!((failure.errno(), failure.status()), (errno, status));
+            assert!(!failure.text().is_empty());
+        }
+        assert_eq!(Failure::from_errno(31), Failure::Loop);
+        assert!(Failure::from_errno(24).is_out_of_descriptors());
+    }
+}

@@ -1,0 +1,205 @@
+//! A file as it stood when it was last looked at, with everything that a hot answer needs.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use base::FileRef;
+use bytes::Bytes;
+use http::conditional::Validator;
+use http::date;
+use http::digits::{Decimal, push_hex};
+use http::negotiate::{Coding, Codings};
+
+use crate::variant::{Variant, VariantKey, VariantSet};
+
+/// What a path names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    #[default]
+    File,
+    /// A directory.
+    Directory,
+    /// A device, socket or pipe.
+    Other,
+}
+
+/// What `fstat` tells. Two equal values mean that nothing has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes.
+    pub size: u64,
+    /// Last change of the content, in seconds since 1970.
+    pub mtime_secs: i64,
+    /// And nanoseconds.
+    pub mtime_nanos: u32,
+    /// Last change of content or attributes, in seconds since 1970.
+    pub ctime_secs: i64,
+    /// And nanoseconds.
+    pub ctime_nanos: u32,
+    /// Inode number.
+    pub inode: u64,
+    /// Device number.
+    pub dev: u64,
+    /// Permission bits and type as in `st_mode`.
+    pub mode: u32,
+}
+
+impl Meta {
+    /// Whether anybody may execute it, as `-x` asks.
+    #[must_use]
+    pub const fn is_executable(&self) -> bool {
+        self.mode & 0o111 != 0
+    }
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name, without slashes.
+    pub name: Box<[u8]>,
+    /// What it is, symbolic links followed.
+    pub kind: Kind,
+    /// Bytes.
+    pub size: u64,
+    /// Seconds since 1970.
+    pub mtime_secs: i64,
+}
+
+/// Where the bytes of a file come from.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// All of them, read when the file was looked at.
+    Memory(Bytes),
+    /// Still on disk.
+    Disk(FileRef),
+}
+
+/// An entity tag, inline: `"mtime-size"` in hexadecimal, with its weak form.
+#[derive(Clone, Copy, Debug)]
+pub struct Etag {
+    /// `W/"…"`
+    text: [u8; 37],
+    len: u8,
+}
+
+impl Etag {
+    fn new(meta: &Meta, scratch: &mut Vec<u8>) -> Self {
+        scratch.clear();
+        scratch.extend_from_slice(b"W/\"");
+        push_hex(scratch, meta.mtime_secs as u64);
+        scratch.push(b'-');
+        push_hex(scratch, meta.size);
+        scratch.push(b'"');
+        let mut text = [0; 37];
+        text[..scratch.len()].copy_from_slice(scratch);
+        Self { text, len: scratch.len() as u8 }
+    }
+
+    /// `"5f3c-400"`
+    #[must_use]
+    pub fn strong(&self) -> &[u8] {
+        &self.text[2..usize::from(self.len)]
+    }
+
+    /// `W/"5f3c-400"`, for a body that was compressed on the way.
+    #[must_use]
+    pub fn weak(&self) -> &[u8] {
+        &self.text[..usize::from(self.len)]
+    }
+}
+
+/// An open regular file. Shared by all requests of one worker until the file changes.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// Where it is.
+    pub path: Rc<[u8]>,
+    /// Its bytes.
+    pub body: Body,
+    /// How it stood.
+    pub meta: Meta,
+    /// For `ETag`.
+    pub etag: Etag,
+    /// For `Last-Modified`.
+    pub last_modified: [u8; 29],
+    /// The size in decimal.
+    pub length: Decimal,
+    /// Siblings with a coding's suffix that were looked for in vain since the last check.
+    missing_siblings: Cell<Codings>,
+    pub(crate) variants: VariantSet,
+}
+
+impl OpenFile {
+    pub(crate) fn new(path: Rc<[u8]>, body: Body, meta: Meta, variants: VariantSet) -> Self {
+        Self {
+            path,
+            body,
+            meta,
+            etag: Etag::new(&meta, &mut Vec::with_capacity(37)),
+            last_modified: date::http_date(meta.mtime_secs),
+            length: Decimal::new(meta.size),
+            missing_siblings: Cell::new(Codings::NONE),
+            variants,
+        }
+    }
+
+    /// What preconditions are held against.
+    #[must_use]
+    pub fn validator(&self) -> Validator<'_> {
+        Validator {
+            etag: Some(self.etag.strong()),
+            last_modified: Some(u64::try_from(self.meta.mtime_secs).unwrap_or(0)),
+        }
+    }
+
+    /// The bytes, if they are in memory.
+    #[must_use]
+    pub const fn content(&self) -> Option<&Bytes> {
+        match &self.body {
+            Body::Memory(content) => Some(content),
+            Body::Disk(_) => None,
+        }
+    }
+
+    /// How far the compressed form is that belongs to `key`.
+    #[must_use]
+    pub fn variant(&self, key: VariantKey) -> Variant {
+        self.variants.find(key)
+    }
+
+    /// Whether the precompressed sibling was looked for in vain since the file was last checked.
+    #[must_use]
+    pub fn lacks_sibling(&self, coding: Coding) -> bool {
+        self.missing_siblings.get().contains(coding)
+    }
+
+    /// Notes that there is no precompressed sibling; holds until the file is checked again.
+    pub fn note_missing_sibling(&self, coding: Coding) {
+        self.missing_siblings.set(self.missing_siblings.get().with(coding));
+    }
+
+    /// Forgets what was noted about siblings.
+    pub(crate) fn forget_siblings(&self) {
+        self.missing_siblings.set(Codings::NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Etag, Meta};
+
+    #[test]
+    fn etags_are_mtime_and_size_in_hexadecimal() {
+        let meta = Meta { mtime_secs: 784_111_777, size: 1024, ..Meta::default() };
+        let etag = Etag::new(&meta, &mut Vec::new());
+        assert_eq!(etag.strong(), b"\"2ebc98a1-400\"");
+        assert_eq!(etag.weak(), b"W/\"2ebc98a1-400\"");
+        let largest = Meta { mtime_secs: -1, size: u64::MAX, ..Meta::default() };
+        let etag = Etag::new(&largest, &mut Vec::new());
+        assert_eq!(etag.strong(), b"\"ffffffffffffffff-ffffffffffffffff\"");
+        let empty = Etag::new(&Meta::default(), &mut Vec::new());
+        assert_eq!(empty.strong(), b"\"0-0\"");
+    }
+}

@@ -1,0 +1,167 @@
+//! A look at the disk as a value: what is wanted, and what was found.
+//!
+//! How the kernel's door performs a [`Probe`]: `Want::Stat` is `stat`. `Want::Open` with `known`
+//! is first `stat`: equal meta means `Probed::Unchanged`. Otherwise `open(O_RDONLY | O_NONBLOCK |
+//! O_CLOEXEC)` and `fstat`; a directory or special file is closed again and reported as `Seen`; a
+//! regular file of at most `content_max` bytes is read whole (exactly `size` bytes, else its meta
+//! is taken anew) and closed, a larger one stays open. `Want::List` reads the names. A path that
+//! holds a NUL is `NotFound`.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::limits;
+use bytes::Bytes;
+
+use crate::{DirEntry, Failure, Meta};
+
+/// What is to be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// The file itself, with its content if it has at most `content_max` bytes.
+    Open {
+        /// Bytes.
+        content_max: u64,
+    },
+    /// Only whether it is there and what it is.
+    Stat,
+    /// The names in a directory, each with a `stat` that follows links; names that begin with a
+    /// dot are left out.
+    List,
+}
+
+impl Want {
+    /// The file, with a content as large as the limits allow.
+    pub const OPEN: Self = Self::Open { content_max: limits::FILE_CONTENT_MAX };
+}
+
+/// Which symbolic links on the way are refused (`disable_symlinks`); a refusal is ELOOP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symlinks {
+    /// None.
+    #[default]
+    Follow,
+    /// All after the first `from` bytes of the path.
+    Refuse {
+        /// Bytes of the path that are not checked.
+        from: usize,
+    },
+    /// Those after the first `from` bytes whose owner is not that of what they point to.
+    RefuseForeign {
+        /// Bytes of the path that are not checked.
+        from: usize,
+    },
+}
+
+impl Symlinks {
+    /// The same rule with the part of `path` unchecked that lies in the directory `from`.
+    #[must_use]
+    pub fn beginning_at(self, path: &[u8], from: &[u8]) -> Self {
+        if from.is_empty() || !path.starts_with(from) {
+            return self;
+        }
+        if from.len() == path.len() {
+            return Self::Follow;
+        }
+        let skip = match (path[from.len()], from.len() - 1) {
+            (b'/', _) => from.len(),
+            (_, last) if from[last] == b'/' => last,
+            _ => return self,
+        };
+        match self {
+            Self::Follow => Self::Follow,
+            Self::Refuse { .. } => Self::Refuse { from: skip },
+            Self::RefuseForeign { .. } => Self::RefuseForeign { from: skip },
+        }
+    }
+}
+
+/// Whether failed looks are remembered (`open_file_cache_errors`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remember {
+    /// Only until the end of the turn.
+    #[default]
+    Nothing,
+    /// As long as successful ones.
+    Failures,
+}
+
+/// How long what was found may be relied upon (`open_file_cache*`, `disable_symlinks`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Age at which an entry is checked again.
+    pub valid: Duration,
+    /// Time without use after which an entry is dropped.
+    pub inactive: Duration,
+    /// Entries above which a new one replaces an old one.
+    pub max: usize,
+    /// Uses within `inactive` that an entry needs to be relied upon.
+    pub min_uses: u32,
+    /// What is done with failures.
+    pub failures: Remember,
+    /// Which links are refused.
+    pub symlinks: Symlinks,
+}
+
+impl Default for Policy {
+    /// A check at most once a second.
+    fn default() -> Self {
+        Self {
+            valid: Duration::from_secs(1),
+            inactive: Duration::from_mins(1),
+            max: limits::FILES_KNOWN_MAX,
+            min_uses: 1,
+            failures: Remember::Nothing,
+            symlinks: Symlinks::Follow,
+        }
+    }
+}
+
+/// A look at the disk that somebody wants.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// Where to look.
+    pub path: Rc<[u8]>,
+    /// What for.
+    pub want: Want,
+    /// What the table holds; if the file still has this meta, `Probed::Unchanged` is enough.
+    pub known: Option<Meta>,
+    /// The rules that the result is kept by; the door needs only `symlinks`.
+    pub policy: Policy,
+}
+
+/// What a look at the disk showed.
+#[derive(Clone, Debug)]
+pub enum Probed {
+    /// The file still has the meta that the probe knew.
+    Unchanged,
+    /// A regular file was opened and read whole; its descriptor is closed.
+    Content(Meta, Bytes),
+    /// A regular file was opened and stays open.
+    Open(Meta, base::FileRef),
+    /// Something is there: a directory, a special file, or a file that was not to be opened.
+    Seen(Meta),
+    /// The names in a directory, in any order.
+    Listing(Meta, Vec<DirEntry>),
+    /// It failed.
+    Failed(Failure),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Symlinks;
+
+    #[test]
+    fn the_part_before_from_is_not_checked() {
+        let rule = Symlinks::Refuse { from: 0 };
+        let at = |path: &[u8], from: &[u8]| rule.beginning_at(path, from);
+        assert_eq!(at(b"/srv/www/a", b"/srv/www"), Symlinks::Refuse { from: 8 });
+        assert_eq!(at(b"/srv/www/a", b"/srv/www/"), Symlinks::Refuse { from: 8 });
+        assert_eq!(at(b"/srv/wwwx/a", b"/srv/www"), rule);
+        assert_eq!(at(b"/other/a", b"/srv/www"), rule);
+        assert_eq!(at(b"/srv/www", b"/srv/www"), Symlinks::Follow);
+        assert_eq!(at(b"/srv/www", b""), rule);
+        let foreign = Symlinks::RefuseForeign { from: 0 }.beginning_at(b"/a/b", b"/a");
+        assert_eq!(foreign, Symlinks::RefuseForeign { from: 2 });
+    }
+}

@@ -1,0 +1,66 @@
+//! From a normalised URI path to a path on disk (`root`, `alias`).
+//!
+//! A URI that [`http::uri::normalise`] made cannot climb: it has no `.` or `..` segment left and no
+//! NUL. One that was put together from variables can, as in nginx; [`is_settled`] tells.
+
+use http::negotiate::Coding;
+
+/// Writes `root` followed by the whole URI to `path` (cleared first).
+pub fn under_root(path: &mut Vec<u8>, root: &[u8], uri: &[u8]) {
+    path.clear();
+    path.extend_from_slice(root.strip_suffix(b"/").unwrap_or(root));
+    path.extend_from_slice(uri);
+}
+
+/// Writes `alias` followed by the URI without the first `prefix_len` bytes, those of the location,
+/// to `path` (cleared first). For a regular-expression location `prefix_len` is that of the URI.
+pub fn under_alias(path: &mut Vec<u8>, alias: &[u8], uri: &[u8], prefix_len: usize) {
+    path.clear();
+    path.extend_from_slice(alias);
+    path.extend_from_slice(uri.get(prefix_len..).unwrap_or_default());
+}
+
+/// Writes the path of the precompressed sibling of the file at `file` to `path` (cleared first).
+pub fn sibling(path: &mut Vec<u8>, file: &[u8], coding: Coding) {
+    path.clear();
+    path.extend_from_slice(file);
+    path.extend_from_slice(coding.suffix().as_bytes());
+}
+
+/// Whether `uri` is what normalisation leaves: rooted, without NUL and without `..` segments.
+#[must_use]
+pub fn is_settled(uri: &[u8]) -> bool {
+    uri.first() == Some(&b'/')
+        && !uri.contains(&0)
+        && !uri.split(|&byte| byte == b'/').any(|segment| segment == b"..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_settled, sibling, under_alias, under_root};
+    use http::negotiate::Coding;
+
+    #[test]
+    fn root_takes_the_whole_uri_and_alias_its_rest() {
+        let mut path = b"old".to_vec();
+        under_root(&mut path, b"/srv/www", b"/a/b");
+        assert_eq!(path, b"/srv/www/a/b");
+        under_root(&mut path, b"/srv/www/", b"/a");
+        assert_eq!(path, b"/srv/www/a");
+        under_root(&mut path, b"/", b"/a");
+        assert_eq!(path, b"/a");
+        under_alias(&mut path, b"/data/other/", b"/x/a.txt", 3);
+        assert_eq!(path, b"/data/other/a.txt");
+        under_alias(&mut path, b"/data/one.txt", b"/x/a.txt", 8);
+        assert_eq!(path, b"/data/one.txt");
+        sibling(&mut path, b"/a.css", Coding::Zstd);
+        assert_eq!(path, b"/a.css.zst");
+    }
+
+    #[test]
+    fn only_rooted_uris_without_dots_are_settled() {
+        assert!(is_settled(b"/a/..b/c..") && is_settled(b"/"));
+        assert!(!is_settled(b"a") && !is_settled(b"/a/../b") && !is_settled(b"/a\0"));
+        assert!(!is_settled(b"/.."));
+    }
+}

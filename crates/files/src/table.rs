@@ -1,0 +1,504 @@
+//! The open-file table of one worker: what is known about paths, for how long, and what is dropped.
+//!
+//! Owns freshness and bounds. An entry younger than `valid` is answered from memory; an older one
+//! has to be looked at again, and is kept with its compressed forms if nothing has changed.
+//! Failures hold only until the end of the turn unless the policy says otherwise. Whatever a probe
+//! brought holds at least for its own turn, so that asking again after a probe never loops.
+//!
+//! ```text
+//!            insert                    age ≥ valid
+//!   Unknown ───────▶ File/Seen/Missing ───────────▶ Stale ── insert: same ──▶ kept, checked now
+//!      ▲                  │                           └───── insert: other ──▶ replaced
+//!      └──────────────────┴── eviction (CLOCK), sweep of the unused
+//! ```
+//!
+//! The rule that is easiest to break: a file that changed within the clock's grain before it was
+//! read may change again without changing its times, so such an entry is never called unchanged.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::{Instant, Now, limits};
+
+use crate::encode::EncodeError;
+use crate::hash::Seeded;
+use crate::open::{Body, DirEntry, Kind, Meta, OpenFile};
+use crate::probe::{Policy, Probe, Probed, Remember, Symlinks, Want};
+use crate::variant::{CompressJob, Ring, Variant, VariantKey};
+use crate::{Failure, resolve};
+
+/// Bounds of a [`Table`].
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Paths remembered.
+    pub entries: usize,
+    /// Descriptors kept open.
+    pub open: usize,
+    /// Bytes of contents in memory.
+    pub content: u64,
+    /// Bytes of compressed forms in memory.
+    pub variants: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            entries: limits::FILES_KNOWN_MAX,
+            open: limits::FILES_OPEN_MAX,
+            content: limits::FILES_CONTENT_MAX,
+            variants: limits::VARIANTS_SIZE_MAX,
+        }
+    }
+}
+
+/// What a table knows about a path.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// An open regular file.
+    File(Rc<OpenFile>),
+    /// A directory.
+    Directory(Meta),
+    /// A special file, or a regular one that was only asked for its meta.
+    Seen(Meta),
+    /// It cannot be had.
+    Missing(Failure),
+    /// Too old to rely on: probe.
+    Stale,
+    /// Never looked at: probe.
+    Unknown,
+}
+
+/// How near to the moment of reading a change counts as one that may repeat unseen. Kernels stamp
+/// times with the tick, 10 ms at worst; file servers are coarser.
+const RACY_MILLIS: i64 = 1_000;
+/// Entries dropped at once when descriptors run out.
+const SHED_MAX: usize = 64;
+/// Capacity of the turn's own maps above which their memory is given back.
+const TURN_KEPT: usize = 1024;
+
+#[derive(Debug)]
+enum State {
+    File(Rc<OpenFile>),
+    Seen(Meta),
+    Missing(Failure),
+}
+
+#[derive(Debug)]
+struct Entry {
+    path: Rc<[u8]>,
+    state: State,
+    checked: Instant,
+    used: Instant,
+    uses: u32,
+    /// Set by use, cleared by the hand of the clock.
+    referenced: bool,
+    /// Read so soon after a change that equal times prove nothing.
+    racy: bool,
+    symlinks: Symlinks,
+    inactive: Duration,
+}
+
+impl Entry {
+    fn content_len(&self) -> u64 {
+        match &self.state {
+            State::File(file) => file.content().map_or(0, |content| content.len() as u64),
+            State::Seen(_) | State::Missing(_) => 0,
+        }
+    }
+
+    fn holds_descriptor(&self) -> bool {
+        match &self.state {
+            State::File(file) => file.content().is_none(),
+            State::Seen(_) | State::Missing(_) => false,
+        }
+    }
+
+    /// Whether what was found under this entry's rule for links answers a request with `rule`.
+    fn satisfies(&self, rule: Symlinks) -> bool {
+        let found = !matches!(self.state, State::Missing(_));
+        self.symlinks == rule || found && rule == Symlinks::Follow
+    }
+
+    fn known(&self) -> Known {
+        match &self.state {
+            State::File(file) => Known::File(file.clone()),
+            State::Seen(meta) if meta.kind == Kind::Directory => Known::Directory(*meta),
+            State::Seen(meta) => Known::Seen(*meta),
+            State::Missing(failure) => Known::Missing(*failure),
+        }
+    }
+}
+
+/// What holds only until the end of the turn.
+#[derive(Debug)]
+struct Turn {
+    at: Instant,
+    missing: HashMap<Rc<[u8]>, (Symlinks, Failure), Seeded>,
+    listings: HashMap<Rc<[u8]>, Rc<[DirEntry]>, Seeded>,
+}
+
+impl Turn {
+    fn begin(&mut self, at: Instant) {
+        if self.at != at {
+            self.at = at;
+            self.missing.clear();
+            self.listings.clear();
+            if self.missing.capacity() > TURN_KEPT {
+                self.missing.shrink_to(TURN_KEPT);
+            }
+        }
+    }
+}
+
+/// The open-file table of one worker.
+#[derive(Debug)]
+pub struct Table {
+    limits: Limits,
+    index: HashMap<Rc<[u8]>, u32, Seeded>,
+    slots: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    hand: usize,
+    sweep_hand: usize,
+    content: u64,
+    open: usize,
+    turn: Turn,
+    ring: Ring,
+}
+
+impl Table {
+    /// An empty table with the default limits; `seed` should be secret and differ between
+    /// processes.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self::with_limits(Limits::default(), seed)
+    }
+
+    /// An empty table within `limits`; `seed` as in [`Self::new`].
+    #[must_use]
+    pub fn with_limits(limits: Limits, seed: u64) -> Self {
+        let hasher = Seeded::new(seed);
+        Self {
+            limits,
+            index: HashMap::with_hasher(hasher),
+            slots: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+            sweep_hand: 0,
+            content: 0,
+            open: 0,
+            turn: Turn {
+                at: Instant::default(),
+                missing: HashMap::with_hasher(hasher),
+                listings: HashMap::with_hasher(hasher),
+            },
+            ring: Ring::new(limits.variants),
+        }
+    }
+
+    /// What is known about `path`. After `Stale` or `Unknown`: [`Self::probe`].
+    #[inline]
+    pub fn lookup(&mut self, path: &[u8], now: Now, policy: &Policy) -> Known {
+        let Some(&slot) = self.index.get(path) else { return self.missing_now(path, now, policy) };
+        let Some(entry) = &mut self.slots[slot as usize] else { return Known::Unknown };
+        if !entry.satisfies(policy.symlinks) {
+            return self.missing_now(path, now, policy);
+        }
+        if now.mono.since(entry.used) > policy.inactive {
+            entry.uses = 0;
+        }
+        entry.used = now.mono;
+        entry.uses = entry.uses.saturating_add(1);
+        entry.referenced = true;
+        let is_fresh = now.mono.since(entry.checked) < policy.valid
+            && entry.uses >= policy.min_uses
+            || entry.checked == now.mono;
+        if is_fresh { entry.known() } else { Known::Stale }
+    }
+
+    /// A failure of this very turn.
+    fn missing_now(&self, path: &[u8], now: Now, policy: &Policy) -> Known {
+        if self.turn.at != now.mono || self.turn.missing.is_empty() {
+            return Known::Unknown;
+        }
+        match self.turn.missing.get(path) {
+            Some((rule, failure)) if *rule == policy.symlinks => Known::Missing(*failure),
+            _ => Known::Unknown,
+        }
+    }
+
+    /// The names in a directory, if they were read in this very turn.
+    #[must_use]
+    pub fn listing(&self, path: &[u8], now: Now) -> Option<Rc<[DirEntry]>> {
+        (self.turn.at == now.mono).then(|| self.turn.listings.get(path).cloned()).flatten()
+    }
+
+    /// The look at the disk that `path` needs.
+    #[must_use]
+    pub fn probe(&self, path: &[u8], want: Want, policy: &Policy) -> Probe {
+        let entry = self.entry(path);
+        let known = match entry {
+            Some(Entry { state: State::File(file), racy: false, .. }) => Some(file.meta),
+            _ => None,
+        };
+        let path = entry.map_or_else(|| Rc::from(path), |entry| entry.path.clone());
+        let known = if matches!(want, Want::Open { .. }) { known } else { None };
+        Probe { path, want, known, policy: *policy }
+    }
+
+    /// Takes what a probe showed, and says what is known now.
+    pub fn insert_probe(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
+        self.turn.begin(now.mono);
+        match probed {
+            Probed::Unchanged => self.keep(probe, now),
+            Probed::Content(meta, content) => {
+                // A file that changes while it is read: what was read is what is served, and the
+                // next check sees another size.
+                let meta = Meta { size: content.len() as u64, ..meta };
+                self.insert_file(probe, meta, Body::Memory(content), now)
+            }
+            Probed::Open(meta, file) => self.insert_file(probe, meta, Body::Disk(file), now),
+            Probed::Seen(meta) => self.insert_seen(probe, meta, now),
+            Probed::Listing(meta, names) => {
+                self.turn.listings.insert(probe.path.clone(), names.into());
+                self.insert_seen(probe, meta, now)
+            }
+            Probed::Failed(failure) => self.insert_failure(probe, failure, now),
+        }
+    }
+
+    /// Orders a compressed form; `None` unless it is absent and the content is in memory.
+    pub fn begin_variant(&mut self, file: &Rc<OpenFile>, key: VariantKey) -> Option<CompressJob> {
+        Ring::begin(file, key)
+    }
+
+    /// Keeps what came of an order, within the budget, and gives it.
+    pub fn finish_job(
+        &mut self,
+        job: &CompressJob,
+        output: Result<Vec<u8>, EncodeError>,
+    ) -> Variant {
+        self.ring.finish(job, output)
+    }
+
+    /// Drops entries that nobody used for their `inactive` time, among the next `visits` places.
+    /// Meant to be called about once a second.
+    pub fn sweep(&mut self, now: Now, visits: usize) {
+        for _ in 0..visits.min(self.slots.len()) {
+            self.sweep_hand = (self.sweep_hand + 1) % self.slots.len();
+            let slot = self.sweep_hand;
+            let is_idle = |entry: &Entry| now.mono.since(entry.used) > entry.inactive;
+            if self.slots[slot].as_ref().is_some_and(is_idle) {
+                self.remove(slot);
+            }
+        }
+    }
+
+    /// Forgets everything; files in use stay open until their last user is done.
+    pub fn clear(&mut self) {
+        for slot in 0..self.slots.len() {
+            self.remove(slot);
+        }
+        self.turn.missing.clear();
+        self.turn.listings.clear();
+    }
+
+    /// Paths remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether nothing is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Bytes of contents that the table keeps in memory.
+    #[must_use]
+    pub const fn content_size(&self) -> u64 {
+        self.content
+    }
+
+    /// Descriptors that the table keeps open.
+    #[must_use]
+    pub const fn open_count(&self) -> usize {
+        self.open
+    }
+
+    /// Bytes of compressed forms in memory.
+    #[must_use]
+    pub fn variants_size(&self) -> u64 {
+        self.ring.used()
+    }
+
+    fn entry(&self, path: &[u8]) -> Option<&Entry> {
+        self.slots[*self.index.get(path)? as usize].as_ref()
+    }
+
+    /// The file is as it was: its entry is good for another while.
+    fn keep(&mut self, probe: &Probe, now: Now) -> Known {
+        let slot = self.index.get(&probe.path).map(|&slot| slot as usize);
+        let entry = slot.and_then(|slot| self.slots[slot].as_mut());
+        let Some(entry) = entry else { return Known::Unknown };
+        match &entry.state {
+            State::File(file) if probe.known == Some(file.meta) => file.forget_siblings(),
+            // The entry was replaced while the door looked; what is there is younger.
+            _ => return entry.known(),
+        }
+        entry.checked = now.mono;
+        entry.symlinks = probe.policy.symlinks;
+        entry.known()
+    }
+
+    fn insert_file(&mut self, probe: &Probe, meta: Meta, body: Body, now: Now) -> Known {
+        debug_assert_eq!(meta.kind, Kind::File, "only regular files are opened");
+        let changed =
+            meta.ctime_secs.saturating_mul(1000) + i64::from(meta.ctime_nanos / 1_000_000);
+        let read = i64::try_from(now.unix_millis).unwrap_or(i64::MAX);
+        let racy = read.saturating_sub(changed) < RACY_MILLIS;
+        let same = self.entry(&probe.path).and_then(|entry| match &entry.state {
+            State::File(old) => is_same(old, &meta, &body).then(|| old.clone()),
+            State::Seen(_) | State::Missing(_) => None,
+        });
+        let file = same.unwrap_or_else(|| {
+            let variants = self.ring.new_set();
+            Rc::new(OpenFile::new(probe.path.clone(), body, meta, variants))
+        });
+        file.forget_siblings();
+        self.insert(probe, State::File(file), racy, now)
+    }
+
+    fn insert_seen(&mut self, probe: &Probe, meta: Meta, now: Now) -> Known {
+        // A mere look must not cost an open file that is still the same.
+        let same = self.entry(&probe.path).and_then(|entry| match &entry.state {
+            State::File(old) if old.meta == meta && !entry.racy => Some(old.clone()),
+            _ => None,
+        });
+        let state = same.map_or(State::Seen(meta), State::File);
+        self.insert(probe, state, false, now)
+    }
+
+    fn insert_failure(&mut self, probe: &Probe, failure: Failure, now: Now) -> Known {
+        if failure.is_out_of_descriptors() {
+            for _ in 0..SHED_MAX {
+                if !self.evict(now, Entry::holds_descriptor) {
+                    break;
+                }
+            }
+        }
+        match probe.policy.failures {
+            Remember::Failures => self.insert(probe, State::Missing(failure), false, now),
+            Remember::Nothing => {
+                if let Some(&slot) = self.index.get(&probe.path) {
+                    self.remove(slot as usize);
+                }
+                let found = (probe.policy.symlinks, failure);
+                self.turn.missing.insert(probe.path.clone(), found);
+                Known::Missing(failure)
+            }
+        }
+    }
+
+    fn insert(&mut self, probe: &Probe, state: State, racy: bool, now: Now) -> Known {
+        let old = self.index.get(&probe.path).map(|&slot| slot as usize);
+        let uses = old.and_then(|slot| self.slots[slot].as_ref()).map_or(1, |entry| entry.uses);
+        if let Some(slot) = old {
+            self.remove(slot);
+        }
+        if self.index.len() >= probe.policy.max.min(self.limits.entries) {
+            self.evict(now, |_| true);
+        }
+        let entry = Entry {
+            path: probe.path.clone(),
+            state,
+            checked: now.mono,
+            used: now.mono,
+            uses,
+            referenced: old.is_some(),
+            racy,
+            symlinks: probe.policy.symlinks,
+            inactive: probe.policy.inactive,
+        };
+        let known = entry.known();
+        self.content += entry.content_len();
+        self.open += usize::from(entry.holds_descriptor());
+        let slot = self.free.pop().map_or(self.slots.len(), |slot| slot as usize);
+        self.index.insert(entry.path.clone(), slot as u32);
+        match self.slots.get_mut(slot) {
+            Some(place) => *place = Some(entry),
+            None => self.slots.push(Some(entry)),
+        }
+        self.enforce(now);
+        known
+    }
+
+    fn enforce(&mut self, now: Now) {
+        while self.content > self.limits.content && self.evict(now, |entry| entry.content_len() > 0)
+        {
+        }
+        while self.open > self.limits.open && self.evict(now, Entry::holds_descriptor) {}
+    }
+
+    /// Drops one entry that `fits` and was not used since the hand last passed; those of this very
+    /// turn are spared, because somebody is about to ask for them. False if there is none.
+    fn evict(&mut self, now: Now, fits: impl Fn(&Entry) -> bool) -> bool {
+        for _ in 0..2 * self.slots.len() {
+            self.hand = (self.hand + 1) % self.slots.len();
+            let slot = self.hand;
+            let Some(entry) = &mut self.slots[slot] else { continue };
+            if entry.checked == now.mono || !fits(entry) {
+                continue;
+            }
+            if entry.referenced {
+                entry.referenced = false;
+                continue;
+            }
+            self.remove(slot);
+            return true;
+        }
+        false
+    }
+
+    fn remove(&mut self, slot: usize) {
+        let Some(entry) = self.slots[slot].take() else { return };
+        self.content -= entry.content_len();
+        self.open -= usize::from(entry.holds_descriptor());
+        self.index.remove(&entry.path);
+        self.free.push(slot as u32);
+    }
+}
+
+/// Whether a file that was opened anew is what `old` already holds.
+fn is_same(old: &OpenFile, meta: &Meta, body: &Body) -> bool {
+    old.meta == *meta
+        && match (&old.body, body) {
+            (Body::Memory(old), Body::Memory(new)) => old == new,
+            _ => false,
+        }
+}
+
+impl Table {
+    /// What is known about the precompressed sibling of `file`; `path` is scratch.
+    ///
+    /// A sibling that was looked for in vain is `Missing` until `file` is checked again: note that
+    /// with [`OpenFile::note_missing_sibling`].
+    pub fn lookup_sibling(
+        &mut self,
+        file: &OpenFile,
+        coding: http::negotiate::Coding,
+        path: &mut Vec<u8>,
+        now: Now,
+        policy: &Policy,
+    ) -> Known {
+        if file.lacks_sibling(coding) {
+            return Known::Missing(Failure::NotFound);
+        }
+        resolve::sibling(path, &file.path, coding);
+        self.lookup(path, now, policy)
+    }
+}
+
+#[cfg(test)]
+mod tests;

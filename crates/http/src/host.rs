@@ -1,0 +1,124 @@
+//! The host that a request is for: checked, lower-cased, without port and final dot.
+
+/// Why a `Host` or authority is answered with 400.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostError;
+
+impl HostError {
+    /// What the error log says.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        "client sent invalid host header"
+    }
+}
+
+/// Writes the name in `authority` to `name` (cleared first) and gives its port, if there is one.
+///
+/// IPv6 literals keep their brackets. Bytes above 0x7f pass, as in nginx; the delimiters of
+/// RFC 3986 that cannot be part of a host, user information among them, do not.
+///
+/// # Errors
+///
+/// An empty name, `..`, a byte that cannot stand in a host, a broken literal or port.
+pub fn normalise(authority: &[u8], name: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
+    name.clear();
+    let len = match authority.first() {
+        Some(b'[') => literal_len(authority)?,
+        _ => name_len(authority)?,
+    };
+    let port = match authority[len..].split_first() {
+        None | Some((b':', [])) => None,
+        Some((b':', digits)) => Some(port(digits)?),
+        Some(_) => return Err(HostError),
+    };
+    let host = &authority[..len];
+    let host = host.strip_suffix(b".").unwrap_or(host);
+    if host.is_empty() {
+        return Err(HostError);
+    }
+    name.extend_from_slice(host);
+    name.make_ascii_lowercase();
+    Ok(port)
+}
+
+fn name_len(authority: &[u8]) -> Result<usize, HostError> {
+    let mut previous = 0;
+    for (at, &byte) in authority.iter().enumerate() {
+        match byte {
+            b':' => return Ok(at),
+            b'.' if previous == b'.' => return Err(HostError),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | 0x80.. => {}
+            b'.' | b'-' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' => {}
+            b'*' | b'+' | b',' | b';' | b'=' => {}
+            _ => return Err(HostError),
+        }
+        previous = byte;
+    }
+    Ok(authority.len())
+}
+
+fn literal_len(authority: &[u8]) -> Result<usize, HostError> {
+    let end = memchr::memchr(b']', authority).ok_or(HostError)?;
+    let inside = &authority[1..end];
+    let is_literal = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
+    if inside.is_empty() || !inside.iter().all(is_literal) {
+        return Err(HostError);
+    }
+    Ok(end + 1)
+}
+
+fn port(digits: &[u8]) -> Result<u16, HostError> {
+    digits.iter().try_fold(0_u16, |port, &digit| {
+        let digit = char::from(digit).to_digit(10).ok_or(HostError)?;
+        port.checked_mul(10).and_then(|port| port.checked_add(digit as u16)).ok_or(HostError)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostError, normalise};
+    use proptest::prelude::proptest;
+
+    #[test]
+    fn hosts_lose_case_port_and_final_dot() {
+        let cases = [
+            ("Example.COM", "example.com", None),
+            ("example.com.", "example.com", None),
+            ("example.com.:8080", "example.com", Some(8080)),
+            ("example.com:", "example.com", None),
+            ("[2001:DB8::1]:443", "[2001:db8::1]", Some(443)),
+            ("[::1]", "[::1]", None),
+            ("127.0.0.1:80", "127.0.0.1", Some(80)),
+            ("a_b", "a_b", None),
+        ];
+        let mut name = Vec::new();
+        for (authority, host, port) in cases {
+            assert_eq!(normalise(authority.as_bytes(), &mut name), Ok(port), "{authority}");
+            assert_eq!(name, host.as_bytes(), "{authority}");
+        }
+    }
+
+    #[test]
+    fn impossible_hosts_are_refused() {
+        let cases = [
+            "", ".", ":80", "a..b", "a/b", "a b", "u@h", "a:80:80", "a:x", "a:65536", "[::1", "[]",
+            "[::1]x", "a]", "[g::1]", "a\\b", "a\u{0}",
+        ];
+        for authority in cases {
+            let result = normalise(authority.as_bytes(), &mut Vec::new());
+            assert_eq!(result, Err(HostError), "{authority}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_normal_host_stays_as_it_is(authority: Vec<u8>) {
+            crate::fuzz::host(&authority);
+        }
+
+        #[test]
+        fn a_likely_host_stays_as_it_is(authority in "[A-Za-z.:0-9\\[\\]-]{0,20}") {
+            crate::fuzz::host(authority.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! `Range: bytes=…` (RFC 9110 §14) with nginx's reading, and the texts of a partial answer.
+//!
+//! Never yields a range outside the representation. Whether a range applies at all (method,
+//! status, `If-Range`) is the caller's to decide.
+
+use crate::digits::{Decimal, push_decimal};
+
+/// Bytes `start..end` of a representation; never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteRange {
+    /// The first byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+}
+
+impl ByteRange {
+    /// Bytes in the range.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a byte range is never empty")]
+    pub const fn len(self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// What a `Range` field asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Ignore it and send everything (200).
+    Whole,
+    /// Send the ranges (206).
+    Partial,
+    /// Nothing can be sent (416 with [`push_unsatisfied`]).
+    Unsatisfiable,
+}
+
+/// The largest number nginx accepts, that of a signed file offset.
+const OFFSET_MAX: u64 = i64::MAX as u64;
+
+struct Scan<'a>(&'a [u8]);
+
+impl Scan<'_> {
+    fn skip_blanks(&mut self) {
+        while let [b' ', rest @ ..] = self.0 {
+            self.0 = rest;
+        }
+    }
+
+    /// One or more digits; `None` also when the number is out of range.
+    fn number(&mut self) -> Option<u64> {
+        let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            return None;
+        }
+        let (text, rest) = self.0.split_at(digits);
+        self.0 = rest;
+        let number = text.iter().try_fold(0_u64, |number, &digit| {
+            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+        });
+        number.filter(|&number| number <= OFFSET_MAX)
+    }
+
+    fn at_end_of_spec(&self) -> bool {
+        matches!(self.0, [] | [b',', ..])
+    }
+
+    /// One element of the list as an unchecked `start..end`; `None` if it is malformed.
+    fn spec(&mut self, length: u64) -> Option<(u64, u64)> {
+        self.skip_blanks();
+        if let [b'-', rest @ ..] = self.0 {
+            self.0 = rest;
+            let suffix = self.number()?;
+            self.skip_blanks();
+            return self.at_end_of_spec().then_some((length.saturating_sub(suffix), length));
+        }
+        let start = self.number()?;
+        self.skip_blanks();
+        let [b'-', rest @ ..] = self.0 else { return None };
+        self.0 = rest;
+        self.skip_blanks();
+        if self.at_end_of_spec() {
+            return Some((start, length));
+        }
+        let last = self.number()?;
+        self.skip_blanks();
+        self.at_end_of_spec().then_some((start, last.saturating_add(1).min(length)))
+    }
+}
+
+/// Reads `field` for a representation of `length` bytes into `ranges` (cleared first).
+///
+/// More than `max` ranges (`max_ranges`), or ranges that together are longer than the
+/// representation, ask for the whole of it; malformed specs and only impossible ones are
+/// unsatisfiable. Another unit than bytes is ignored.
+#[must_use]
+pub fn parse(field: &[u8], length: u64, max: u32, ranges: &mut Vec<ByteRange>) -> Outcome {
+    ranges.clear();
+    let Some((unit, specs)) = field.split_at_checked(6) else { return Outcome::Whole };
+    if !unit.eq_ignore_ascii_case(b"bytes=") || specs.is_empty() {
+        return Outcome::Whole;
+    }
+    let outcome = parse_specs(&mut Scan(specs), length, max, ranges);
+    if outcome != Outcome::Partial {
+        ranges.clear();
+    }
+    outcome
+}
+
+fn parse_specs(scan: &mut Scan<'_>, length: u64, max: u32, out: &mut Vec<ByteRange>) -> Outcome {
+    let mut size = 0_u64;
+    let mut left = max;
+    loop {
+        let Some((start, end)) = scan.spec(length) else { return Outcome::Unsatisfiable };
+        if start < end {
+            if left == 0 {
+                return Outcome::Whole;
+            }
+            left -= 1;
+            size = size.saturating_add(end - start);
+            // LIMIT: once the total is too long the list is only read for its errors.
+            if size <= length {
+                out.push(ByteRange { start, end });
+            }
+        } else if start == 0 {
+            return Outcome::Whole;
+        }
+        match scan.0 {
+            [b',', rest @ ..] => scan.0 = rest,
+            _ => break,
+        }
+    }
+    if size == 0 {
+        Outcome::Unsatisfiable
+    } else if size > length {
+        Outcome::Whole
+    } else {
+        Outcome::Partial
+    }
+}
+
+/// Appends the value of `Content-Range` for one range: `bytes 0-99/1234`.
+pub fn push_content_range(out: &mut Vec<u8>, range: ByteRange, length: u64) {
+    out.extend_from_slice(b"bytes ");
+    push_decimal(out, range.start);
+    out.push(b'-');
+    push_decimal(out, range.end - 1);
+    out.push(b'/');
+    push_decimal(out, length);
+}
+
+/// Appends the value of `Content-Range` for a 416: `bytes */1234`.
+pub fn push_unsatisfied(out: &mut Vec<u8>, length: u64) {
+    out.extend_from_slice(b"bytes */");
+    push_decimal(out, length);
+}
+
+/// The frame of a `multipart/byteranges` body.
+#[derive(Clone, Copy, Debug)]
+pub struct Multipart<'a> {
+    /// Twenty digits that do not stand in the content but by the rarest chance.
+    pub boundary: Boundary,
+    /// What each part's `Content-Type` says; empty to leave it out.
+    pub content_type: &'a [u8],
+    /// Bytes of the whole representation.
+    pub length: u64,
+}
+
+/// A boundary between parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Boundary(Decimal);
+
+impl Boundary {
+    /// The boundary that belongs to `chance`.
+    #[must_use]
+    pub const fn new(chance: u64) -> Self {
+        Self(Decimal::new(chance))
+    }
+
+    /// Its digits.
+    #[must_use]
+    pub const fn digits(&self) -> &[u8; 20] {
+        self.0.padded()
+    }
+
+    /// Appends the value of the answer's `Content-Type`.
+    pub fn push_content_type(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"multipart/byteranges; boundary=");
+        out.extend_from_slice(self.digits());
+    }
+}
+
+impl Multipart<'_> {
+    /// Appends what stands before the bytes of `range`.
+    pub fn push_part(&self, out: &mut Vec<u8>, range: ByteRange) {
+        out.extend_from_slice(b"\r\n--");
+        out.extend_from_slice(self.boundary.digits());
+        if !self.content_type.is_empty() {
+            out.extend_from_slice(b"\r\nContent-Type: ");
+            out.extend_from_slice(self.content_type);
+        }
+        out.extend_from_slice(b"\r\nContent-Range: ");
+        push_content_range(out, range, self.length);
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+
+    /// Appends what stands after the last part.
+    pub fn push_end(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\r\n--");
+        out.extend_from_slice(self.boundary.digits());
+        out.extend_from_slice(b"--\r\n");
+    }
+
+    /// Bytes of the whole body with these parts.
+    #[must_use]
+    pub fn body_len(&self, ranges: &[ByteRange]) -> u64 {
+        let fixed = match self.content_type.len() {
+            0 => 0,
+            len => 16 + len,
+        };
+        // "\r\n--" + boundary, "\r\nContent-Range: bytes ", "-", "/", "\r\n\r\n".
+        let fixed = (24 + fixed + 23 + 2 + 4) as u64;
+        let digits = |number: u64| Decimal::new(number).as_bytes().len() as u64;
+        let total = digits(self.length);
+        let part = |range: &ByteRange| {
+            fixed + digits(range.start) + digits(range.end - 1) + total + range.len()
+        };
+        ranges.iter().map(part).sum::<u64>() + 28
+    }
+}
+
+#[cfg(test)]
+mod tests;
