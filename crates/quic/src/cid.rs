@@ -1,0 +1,292 @@
+//! Connection ids that carry their worker, and the rule that finds it again: in Rust for mailed
+//! datagrams, as classic BPF for the kernel's choice of socket.
+//!
+//! ```text
+//!   byte   0        1 2 3 4     5 6      7
+//!          worker   random r    mark     random
+//!          ^ P[0]               = P[1..3]          P = r * key (mod 2^32), big-endian
+//! ```
+//!
+//! The product hides the worker from a casual observer and marks the id as ours: of the random ids
+//! that clients choose for their first datagrams one in 65,536 * 256 / workers looks like ours, and
+//! such a stray only starts its connection on another worker. It is a mixing, not a cipher.
+//!
+//! Easiest to break: [`owner`] and [`bpf_program`] must stay the same rule.
+
+use aws_lc_rs::rand::fill;
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
+use std::time::Duration;
+
+use crate::SharedKeys;
+
+/// Bytes of every connection id that we issue.
+pub const CID_LEN: usize = 8;
+
+/// Ids made from one draw of randomness.
+const DRAW: usize = 32;
+/// Random bytes in an id.
+const RANDOM: usize = 5;
+
+/// Makes ids of one worker.
+pub(crate) struct Generator {
+    worker: u8,
+    key: u32,
+    random: [u8; DRAW * RANDOM],
+    used: usize,
+}
+
+impl Generator {
+    pub(crate) const fn new(worker: u8, keys: &SharedKeys) -> Self {
+        Self { worker, key: keys.cid, random: [0; DRAW * RANDOM], used: DRAW * RANDOM }
+    }
+
+    fn draw(&mut self) -> [u8; RANDOM] {
+        if self.used >= self.random.len() {
+            fill(&mut self.random).expect("a seeded random generator does not fail");
+            self.used = 0;
+        }
+        let mut drawn = [0; RANDOM];
+        drawn.copy_from_slice(&self.random[self.used..self.used + RANDOM]);
+        self.used += RANDOM;
+        drawn
+    }
+}
+
+impl ConnectionIdGenerator for Generator {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let [a, b, c, d, last] = self.draw();
+        let product = u32::from_be_bytes([a, b, c, d]).wrapping_mul(self.key).to_be_bytes();
+        let first = self.worker ^ product[0];
+        ConnectionId::new(&[first, a, b, c, d, product[1], product[2], last])
+    }
+
+    fn validate(&self, cid: &ConnectionId) -> Result<(), InvalidCid> {
+        // Any worker's id: after a change of the number of workers a reset is still owed.
+        read(cid, self.key).map(|_| ()).ok_or(InvalidCid)
+    }
+
+    fn cid_len(&self) -> usize {
+        CID_LEN
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// The worker that an id names, if it bears our mark.
+fn read(cid: &[u8], key: u32) -> Option<u8> {
+    let &[first, a, b, c, d, mark_high, mark_low, _] = cid else { return None };
+    let product = u32::from_be_bytes([a, b, c, d]).wrapping_mul(key).to_be_bytes();
+    (product[1..3] == [mark_high, mark_low]).then_some(first ^ product[0])
+}
+
+/// The worker whose connection a datagram belongs to. None: it is a first datagram, or not QUIC;
+/// whoever received it may keep it.
+#[must_use]
+pub fn owner(datagram: &[u8], keys: &SharedKeys, workers: u8) -> Option<u8> {
+    let first = *datagram.first()?;
+    let cid = if first & 0x80 != 0 {
+        // RFC 8999 §5.1: after the version, in every version of QUIC.
+        if usize::from(*datagram.get(5)?) != CID_LEN {
+            return None;
+        }
+        datagram.get(6..6 + CID_LEN)?
+    } else {
+        datagram.get(1..1 + CID_LEN)?
+    };
+    read(cid, keys.cid).filter(|worker| *worker < workers)
+}
+
+/// Classic BPF with the rule of [`owner`], as `(code, jt, jf, k)`: it returns the worker's index in
+/// the reuseport group, or a number so large that the kernel falls back to the addresses' hash.
+#[must_use]
+pub fn bpf_program(keys: &SharedKeys, workers: u8) -> Vec<(u16, u8, u8, u32)> {
+    use bpf::{
+        AND, JEQ, JEQ_X, JGE, JSET, LD_BYTE, LD_BYTE_AT_X, LD_HALF_AT_X, LD_MEM, LD_WORD_AT_X, LDX,
+        LDX_MEM, MUL, RET, RET_A, RSH, ST, XOR_X,
+    };
+    vec![
+        (LD_BYTE, 0, 0, 0),
+        (JSET, 2, 0, 0x80),
+        // Short header: the id follows the first byte.
+        (LDX, 0, 0, 1),
+        (bpf::JUMP, 0, 0, 3),
+        // Long header: the id follows the version and its own length.
+        (LD_BYTE, 0, 0, 5),
+        (JEQ, 0, 18, CID_LEN as u32),
+        (LDX, 0, 0, 6),
+        // M[0] = product, M[1] = mark, M[2] = first byte.
+        (LD_WORD_AT_X, 0, 0, 1),
+        (MUL, 0, 0, keys.cid),
+        (ST, 0, 0, 0),
+        (LD_HALF_AT_X, 0, 0, 5),
+        (ST, 0, 0, 1),
+        (LD_BYTE_AT_X, 0, 0, 0),
+        (ST, 0, 0, 2),
+        (LD_MEM, 0, 0, 0),
+        (RSH, 0, 0, 8),
+        (AND, 0, 0, 0xffff),
+        (LDX_MEM, 0, 0, 1),
+        (JEQ_X, 0, 5, 0),
+        (LD_MEM, 0, 0, 0),
+        (RSH, 0, 0, 24),
+        (LDX_MEM, 0, 0, 2),
+        (XOR_X, 0, 0, 0),
+        (JGE, 0, 1, u32::from(workers)),
+        (RET, 0, 0, u32::MAX),
+        (RET_A, 0, 0, 0),
+    ]
+}
+
+/// The instruction codes of classic BPF that are used.
+mod bpf {
+    pub(super) const LD_BYTE: u16 = 0x30;
+    pub(super) const LD_WORD_AT_X: u16 = 0x40;
+    pub(super) const LD_HALF_AT_X: u16 = 0x48;
+    pub(super) const LD_BYTE_AT_X: u16 = 0x50;
+    pub(super) const LD_MEM: u16 = 0x60;
+    pub(super) const LDX: u16 = 0x01;
+    pub(super) const LDX_MEM: u16 = 0x61;
+    pub(super) const ST: u16 = 0x02;
+    pub(super) const MUL: u16 = 0x24;
+    pub(super) const RSH: u16 = 0x74;
+    pub(super) const AND: u16 = 0x54;
+    pub(super) const XOR_X: u16 = 0xac;
+    pub(super) const JUMP: u16 = 0x05;
+    pub(super) const JEQ: u16 = 0x15;
+    pub(super) const JEQ_X: u16 = 0x1d;
+    pub(super) const JGE: u16 = 0x35;
+    pub(super) const JSET: u16 = 0x45;
+    pub(super) const RET: u16 = 0x06;
+    pub(super) const RET_A: u16 = 0x16;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CID_LEN, Generator, bpf_program, owner};
+    use crate::SharedKeys;
+    use base::prng::Prng;
+    use proptest::prelude::{any, proptest};
+    use quinn_proto::ConnectionIdGenerator as _;
+
+    /// What the kernel does with such a program.
+    fn interpret(program: &[(u16, u8, u8, u32)], packet: &[u8]) -> u32 {
+        let load = |at: u32, size: usize| {
+            let at = at as usize;
+            packet
+                .get(at..at + size)
+                .map(|bytes| bytes.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)))
+        };
+        let (mut a, mut x, mut m, mut at) = (0_u32, 0_u32, [0_u32; 16], 0_usize);
+        loop {
+            let (code, jt, jf, k) = program[at];
+            at += 1;
+            let mut branch = |yes: bool| at += usize::from(if yes { jt } else { jf });
+            let loaded = match code {
+                0x30 => Some(load(k, 1)),
+                0x40 => Some(load(x.wrapping_add(k), 4)),
+                0x48 => Some(load(x.wrapping_add(k), 2)),
+                0x50 => Some(load(x.wrapping_add(k), 1)),
+                _ => None,
+            };
+            match (code, loaded) {
+                (_, Some(Some(word))) => a = word,
+                // The kernel ends a program that reads past the packet with 0.
+                (_, Some(None)) => return 0,
+                (0x60, _) => a = m[k as usize],
+                (0x01, _) => x = k,
+                (0x61, _) => x = m[k as usize],
+                (0x02, _) => m[k as usize] = a,
+                (0x24, _) => a = a.wrapping_mul(k),
+                (0x74, _) => a >>= k,
+                (0x54, _) => a &= k,
+                (0xac, _) => a ^= x,
+                (0x05, _) => at += k as usize,
+                (0x15, _) => branch(a == k),
+                (0x1d, _) => branch(a == x),
+                (0x35, _) => branch(a >= k),
+                (0x45, _) => branch(a & k != 0),
+                (0x06, _) => return k,
+                (0x16, _) => return a,
+                other => panic!("not an instruction we use: {other:?}"),
+            }
+        }
+    }
+
+    fn short(cid: &[u8]) -> Vec<u8> {
+        [&[0x40], cid, &[7; 30]].concat()
+    }
+
+    fn long(cid: &[u8]) -> Vec<u8> {
+        [&[0xc0, 0, 0, 0, 1, cid.len() as u8], cid, &[8], &[7; 30]].concat()
+    }
+
+    #[test]
+    fn every_worker_is_found_by_the_rule_and_by_the_program() {
+        let keys = SharedKeys::generate().unwrap();
+        for workers in [1, 4, 64, 255] {
+            let program = bpf_program(&keys, workers);
+            for worker in 0..workers {
+                let mut generator = Generator::new(worker, &keys);
+                for _ in 0..40 {
+                    let cid = generator.generate_cid();
+                    assert!(generator.validate(&cid).is_ok());
+                    for datagram in [short(&cid), long(&cid)] {
+                        assert_eq!(owner(&datagram, &keys, workers), Some(worker));
+                        assert_eq!(interpret(&program, &datagram), u32::from(worker));
+                    }
+                    assert_eq!(owner(&short(&cid), &keys, worker), None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ids_that_clients_choose_are_left_to_the_hash() {
+        let keys = SharedKeys::from_secret([3; 32]);
+        let program = bpf_program(&keys, 4);
+        let mut prng = Prng::new(5);
+        let strays = (0..20_000)
+            .filter(|_| {
+                let datagram = long(&prng.next_u64().to_be_bytes());
+                let program_says = interpret(&program, &datagram);
+                assert_eq!(program_says < 4, owner(&datagram, &keys, 4).is_some());
+                program_says < 4
+            })
+            .count();
+        assert_eq!(strays, 0);
+        for len in [0, 7, 9, 20] {
+            assert_eq!(interpret(&program, &long(&vec![0; len])), u32::MAX);
+        }
+    }
+
+    #[test]
+    fn ids_differ_and_other_keys_do_not_know_them() {
+        let (keys, others) = (SharedKeys::from_secret([1; 32]), SharedKeys::from_secret([2; 32]));
+        let mut generator = Generator::new(3, &keys);
+        let cids: Vec<_> = (0..100).map(|_| generator.generate_cid()).collect();
+        for (index, cid) in cids.iter().enumerate() {
+            assert!(!cids[..index].contains(cid) && cid.len() == CID_LEN);
+        }
+        assert!(cids.iter().all(|cid| owner(&short(cid), &others, 255).is_none()));
+    }
+
+    proptest! {
+        #[test]
+        fn the_rule_and_the_program_agree_on_anything(
+            mut bytes in proptest::collection::vec(any::<u8>(), 14..40), ours in any::<bool>(),
+            workers in 1_u8..,
+        ) {
+            let keys = SharedKeys::from_secret([9; 32]);
+            if ours {
+                let at = if bytes[0] & 0x80 == 0 { 1 } else { 6 };
+                let cid = Generator::new(200, &keys).generate_cid();
+                bytes[at..at + CID_LEN].copy_from_slice(&cid);
+            }
+            let program = interpret(&bpf_program(&keys, workers), &bytes);
+            let program = u8::try_from(program).ok().filter(|index| *index < workers);
+            assert_eq!(program, owner(&bytes, &keys, workers));
+        }
+    }
+}

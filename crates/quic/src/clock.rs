@@ -1,0 +1,47 @@
+//! Our time and the library's. The library counts from the system's monotonic clock, of which one
+//! reading, taken by the caller, is enough.
+
+#![expect(clippy::disallowed_types, reason = "the library's vocabulary; no clock is read here")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base::{Instant, Now};
+use quinn_proto::TimeSource;
+
+/// Converts between [`base::Instant`] and the library's instants.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(std::time::Instant);
+
+impl Clock {
+    /// Takes the reading that belongs to `Instant::from_nanos(0)`. Any reading does, as long as all
+    /// endpoints of the process use the same one.
+    #[must_use]
+    pub const fn starting_at(epoch: std::time::Instant) -> Self {
+        Self(epoch)
+    }
+
+    pub(crate) fn library(self, at: Instant) -> std::time::Instant {
+        self.0 + Duration::from_nanos(at.as_nanos())
+    }
+
+    pub(crate) fn ours(self, at: std::time::Instant) -> Instant {
+        Instant::from_nanos(0).after(at.saturating_duration_since(self.0))
+    }
+}
+
+/// Civil time for the expiry of address tokens, as the worker last told it.
+#[derive(Debug, Default)]
+pub(crate) struct Civil(AtomicU64);
+
+impl Civil {
+    pub(crate) fn tell(&self, now: Now) {
+        self.0.store(now.unix_millis, Ordering::Relaxed);
+    }
+}
+
+impl TimeSource for Civil {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,458 @@
+//! One QUIC connection: its streams by their numbers on the wire, its events, its end.
+//!
+//! ```text
+//!   Handshaking ──Connected{early}──▶ Open ──Lost──▶ Closing ──Gone──▶ (the id is dead)
+//!        │                                              ▲
+//!        └───────────────────────Lost───────────────────┘
+//! ```
+//!
+//! Easiest to break: after a write that took less than it was given, `Writable` must come; so a
+//! short write is tried again until the library itself says that it is blocked.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use base::Now;
+use bytes::Bytes;
+use quinn_proto::{
+    Connection, ConnectionError, ConnectionHandle, Dir, Event, FinishError, ReadError, Side,
+    StreamEvent, StreamId, VarInt, WriteError,
+};
+
+use crate::Clock;
+pub use crate::crypto::Handshake;
+
+/// Bytes worth offering to a stream that is not blocked.
+const ROOM: usize = base::limits::SEND_PER_TURN;
+
+/// What happened on a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum QuicEvent {
+    /// Streams may be used. `early`: the handshake is not over, what is read now may be a replay
+    /// (RFC 8470); [`QuicEvent::Confirmed`] follows.
+    Connected {
+        /// Whether this is before the end of the handshake.
+        early: bool,
+    },
+    /// The handshake of an early connection is over.
+    Confirmed,
+    /// The stream is new, or has bytes, an end or a reset to read.
+    StreamReadable(u64),
+    /// The stream takes bytes again after a short write.
+    StreamWritable(u64),
+    /// The peer wants nothing more on this stream; the code is its reason.
+    Stopped(u64, u64),
+    /// `open_uni` may succeed again.
+    UniAvailable,
+    /// The connection is over; nothing is readable or writable any more.
+    Lost(Lost),
+    /// All is said; the connection is forgotten and its id is dead.
+    Gone,
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Silence for longer than the idle timeout.
+    TimedOut,
+    /// The peer has lost its state.
+    Reset,
+    /// The peer's application closed with this code.
+    Closed(u64),
+    /// The peer's transport closed with this code.
+    Aborted(u64),
+    /// We closed because the peer broke the transport's rules or its TLS failed: code and reason.
+    Failed(u64, String),
+    /// We closed.
+    Local,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Reset => f.write_str("reset by the client"),
+            Self::Closed(code) => write!(f, "closed by the client with code 0x{code:x}"),
+            Self::Aborted(code) => write!(f, "aborted by the client with code 0x{code:x}"),
+            Self::Failed(code, reason) => write!(f, "failed with code 0x{code:x}: {reason}"),
+            Self::Local => f.write_str("closed"),
+        }
+    }
+}
+
+impl From<ConnectionError> for Lost {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::TimedOut => Self::TimedOut,
+            ConnectionError::Reset => Self::Reset,
+            ConnectionError::ApplicationClosed(close) => Self::Closed(close.error_code.into()),
+            ConnectionError::ConnectionClosed(close) => Self::Aborted(close.error_code.into()),
+            ConnectionError::TransportError(error) => Self::Failed(error.code.into(), error.reason),
+            ConnectionError::LocallyClosed => Self::Local,
+            other @ (ConnectionError::VersionMismatch | ConnectionError::CidsExhausted) => {
+                Self::Failed(0, other.to_string())
+            }
+        }
+    }
+}
+
+/// Where a read stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadEnd {
+    /// Nothing more now; [`QuicEvent::StreamReadable`] tells when.
+    Blocked,
+    /// As much was read as was asked for; there may be more.
+    Full,
+    /// The stream is complete.
+    Finished,
+    /// The peer gave the stream up with this code.
+    Reset(u64),
+    /// There is no such stream, or its end was already read.
+    Gone,
+}
+
+/// The stream or connection takes no bytes any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+/// Figures for log lines and the status page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Congestion window in bytes.
+    pub congestion_window: u64,
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Packets that were declared lost.
+    pub packets_lost: u64,
+    /// Bytes of the largest datagram that the path takes.
+    pub mtu: u16,
+}
+
+/// How far the handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Handshaking,
+    /// Streams of the client's first flight may be read.
+    Early,
+    Open,
+}
+
+/// One connection; lives in its [`crate::Endpoint`].
+pub struct Conn {
+    pub(crate) inner: Box<Connection>,
+    pub(crate) handle: ConnectionHandle,
+    clock: Clock,
+    phase: Phase,
+    handshake: Handshake,
+    /// Directions in which streams were opened that are not yet reported.
+    opened: [bool; 2],
+    /// Streams whose last write was short.
+    blocked: Vec<u64>,
+    /// Events that the library does not queue itself.
+    events: VecDeque<QuicEvent>,
+}
+
+impl Conn {
+    pub(crate) fn new(inner: Connection, handle: ConnectionHandle, clock: Clock) -> Self {
+        Self {
+            inner: Box::new(inner),
+            handle,
+            clock,
+            phase: Phase::Handshaking,
+            handshake: Handshake::default(),
+            opened: [false; 2],
+            blocked: Vec::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Appends at most `max` bytes of `stream` to `chunks`, in order.
+    pub fn read(&mut self, stream: u64, max: usize, chunks: &mut Vec<Bytes>) -> ReadEnd {
+        let Some(id) = self.receiving(stream) else { return ReadEnd::Gone };
+        let mut recv = self.inner.recv_stream(id);
+        let Ok(mut reading) = recv.read(true) else { return ReadEnd::Gone };
+        let mut left = max;
+        let end = loop {
+            if left == 0 {
+                break ReadEnd::Full;
+            }
+            match reading.next(left) {
+                Ok(Some(chunk)) => {
+                    left -= chunk.bytes.len();
+                    chunks.push(chunk.bytes);
+                }
+                Ok(None) => break ReadEnd::Finished,
+                Err(ReadError::Blocked) => break ReadEnd::Blocked,
+                Err(ReadError::Reset(code)) => break ReadEnd::Reset(code.into()),
+            }
+        };
+        // What has to be told to the peer leaves with the next `transmit` in any case.
+        let _ = reading.finalize();
+        end
+    }
+
+    /// Whether what is read now came before the end of the handshake and may be a replay.
+    #[must_use]
+    pub fn is_early(&self) -> bool {
+        self.phase == Phase::Early
+    }
+
+    /// Opens a stream towards the peer; none when the peer allows no more now.
+    pub fn open_uni(&mut self) -> Option<u64> {
+        self.inner.streams().open(Dir::Uni).map(u64::from)
+    }
+
+    /// Moves bytes from the front of `bytes` to the stream, without copying, and tells how many.
+    /// What is left waits for [`QuicEvent::StreamWritable`].
+    ///
+    /// # Errors
+    ///
+    /// When the peer stopped the stream, or the stream or the connection is over.
+    pub fn write(&mut self, stream: u64, bytes: &mut Bytes) -> Result<usize, Gone> {
+        let id = self.sending(stream).ok_or(Gone)?;
+        let mut written = 0;
+        while !bytes.is_empty() {
+            let result = self.inner.send_stream(id).write_chunks(std::slice::from_mut(bytes));
+            match result {
+                Ok(part) => written += part.bytes,
+                Err(WriteError::Blocked) if self.inner.is_closed() => return Err(Gone),
+                Err(WriteError::Blocked) => {
+                    if !self.blocked.contains(&stream) {
+                        self.blocked.push(stream);
+                    }
+                    break;
+                }
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return Err(Gone),
+            }
+        }
+        Ok(written)
+    }
+
+    /// How many bytes are worth making for a stream: none while it is blocked. [`Self::write`] may
+    /// still take fewer.
+    #[must_use]
+    pub fn room(&self, stream: u64) -> usize {
+        // PERF: the list is empty but for slow clients.
+        if self.blocked.contains(&stream) { 0 } else { ROOM }
+    }
+
+    /// Ends a stream after what was written.
+    ///
+    /// # Errors
+    ///
+    /// When the peer stopped the stream, or it is over already.
+    pub fn finish(&mut self, stream: u64) -> Result<(), Gone> {
+        let id = self.sending(stream).ok_or(Gone)?;
+        self.unblock(stream);
+        match self.inner.send_stream(id).finish() {
+            Ok(()) => Ok(()),
+            Err(FinishError::Stopped(_) | FinishError::ClosedStream) => Err(Gone),
+        }
+    }
+
+    /// Gives a stream up; what was written may never arrive.
+    pub fn reset(&mut self, stream: u64, code: u64) {
+        self.unblock(stream);
+        if let (Some(id), Ok(code)) = (self.sending(stream), VarInt::from_u64(code)) {
+            // A stream that is over already needs no reset.
+            let _ = self.inner.send_stream(id).reset(code);
+        }
+    }
+
+    /// Asks the peer to send no more on a stream; what it sent is dropped.
+    pub fn stop(&mut self, stream: u64, code: u64) {
+        if let (Some(id), Ok(code)) = (self.receiving(stream), VarInt::from_u64(code)) {
+            // A stream that is complete already needs no stop.
+            let _ = self.inner.recv_stream(id).stop(code);
+        }
+    }
+
+    /// Lets a stream go before those of lower priority; streams of one priority take turns.
+    pub fn set_priority(&mut self, stream: u64, priority: i32) {
+        if let Some(id) = self.sending(stream) {
+            // A stream that is over already has no priority.
+            let _ = self.inner.send_stream(id).set_priority(priority);
+        }
+    }
+
+    /// Closes the connection with an application's code; `reason` is for the peer's log.
+    pub fn close(&mut self, now: Now, code: u64, reason: Bytes) {
+        let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
+        self.inner.close(self.clock.library(now.mono), code, reason);
+        self.blocked.clear();
+    }
+
+    /// Whether the connection is closed, by whomever.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// Whether the handshake is under way.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    /// Where the peer is now; it changes when the peer migrates.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.inner.remote_address()
+    }
+
+    /// Which of our addresses the peer came to, when the socket told.
+    #[must_use]
+    pub fn local(&self) -> Option<IpAddr> {
+        self.inner.local_ip()
+    }
+
+    /// The name that the client asked for; known from [`QuicEvent::Connected`] on.
+    #[must_use]
+    pub fn server_name(&self) -> Option<&str> {
+        self.handshake.server_name.as_deref()
+    }
+
+    /// What was agreed on; known from [`QuicEvent::Connected`] on.
+    #[must_use]
+    pub const fn handshake(&self) -> &Handshake {
+        &self.handshake
+    }
+
+    /// Figures of this moment.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let stats = self.inner.stats();
+        Stats {
+            rtt: stats.path.rtt,
+            congestion_window: stats.path.cwnd,
+            datagrams_sent: stats.udp_tx.datagrams,
+            datagrams_received: stats.udp_rx.datagrams,
+            packets_lost: stats.path.lost_packets,
+            mtu: stats.path.current_mtu,
+        }
+    }
+
+    /// Starts using new packet keys (RFC 9001 §6); the peer follows.
+    pub fn update_keys(&mut self) {
+        if self.phase == Phase::Open && !self.inner.is_closed() {
+            self.inner.force_key_update();
+        }
+    }
+
+    /// Notes that the library forgot the connection.
+    pub(crate) fn drained(&mut self) {
+        self.events.push_back(QuicEvent::Gone);
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<QuicEvent> {
+        loop {
+            if let Some(id) = self.poll_opened() {
+                return Some(QuicEvent::StreamReadable(id));
+            }
+            let Some(event) = self.inner.poll() else { return self.events.pop_front() };
+            match event {
+                Event::HandshakeDataReady => {
+                    self.read_handshake();
+                    if self.inner.has_0rtt() {
+                        self.phase = Phase::Early;
+                        return Some(QuicEvent::Connected { early: true });
+                    }
+                }
+                Event::Connected => {
+                    self.read_handshake();
+                    let before = std::mem::replace(&mut self.phase, Phase::Open);
+                    return Some(match before {
+                        Phase::Early => QuicEvent::Confirmed,
+                        Phase::Handshaking | Phase::Open => QuicEvent::Connected { early: false },
+                    });
+                }
+                Event::ConnectionLost { reason } => return Some(QuicEvent::Lost(reason.into())),
+                Event::Stream(event) => {
+                    if let Some(event) = self.stream_event(&event) {
+                        return Some(event);
+                    }
+                }
+                Event::DatagramReceived | Event::DatagramsUnblocked => {}
+            }
+        }
+    }
+
+    fn stream_event(&mut self, event: &StreamEvent) -> Option<QuicEvent> {
+        match *event {
+            StreamEvent::Opened { dir } => {
+                self.opened[dir as usize] = true;
+                None
+            }
+            StreamEvent::Readable { id } => Some(QuicEvent::StreamReadable(id.into())),
+            StreamEvent::Writable { id } => {
+                self.unblock(id.into());
+                Some(QuicEvent::StreamWritable(id.into()))
+            }
+            StreamEvent::Stopped { id, error_code } => {
+                self.unblock(id.into());
+                Some(QuicEvent::Stopped(id.into(), error_code.into()))
+            }
+            StreamEvent::Available { dir: Dir::Uni } => Some(QuicEvent::UniAvailable),
+            StreamEvent::Available { dir: Dir::Bi } | StreamEvent::Finished { .. } => None,
+        }
+    }
+
+    fn poll_opened(&mut self) -> Option<u64> {
+        for dir in [Dir::Uni, Dir::Bi] {
+            if self.opened[dir as usize] {
+                if let Some(id) = self.inner.streams().accept(dir) {
+                    return Some(id.into());
+                }
+                self.opened[dir as usize] = false;
+            }
+        }
+        None
+    }
+
+    fn read_handshake(&mut self) {
+        let data = self.inner.crypto_session().handshake_data();
+        if let Some(Ok(data)) = data.map(|data| data.downcast::<Handshake>()) {
+            self.handshake = *data;
+        }
+    }
+
+    fn unblock(&mut self, stream: u64) {
+        if let Some(at) = self.blocked.iter().position(|blocked| *blocked == stream) {
+            self.blocked.swap_remove(at);
+        }
+    }
+
+    /// The stream, if bytes may come to us on it.
+    fn receiving(&self, stream: u64) -> Option<StreamId> {
+        let id = stream_id(stream)?;
+        (id.dir() == Dir::Bi || id.initiator() == Side::Client).then_some(id)
+    }
+
+    /// The stream, if bytes may leave on it.
+    fn sending(&self, stream: u64) -> Option<StreamId> {
+        let id = stream_id(stream)?;
+        (id.dir() == Dir::Bi || id.initiator() == Side::Server).then_some(id)
+    }
+}
+
+fn stream_id(stream: u64) -> Option<StreamId> {
+    VarInt::from_u64(stream).ok().map(StreamId::from)
+}
+
+impl fmt::Debug for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conn")
+            .field("remote", &self.remote())
+            .field("phase", &self.phase)
+            .field("server_name", &self.handshake.server_name)
+            .field("is_closed", &self.is_closed())
+            .field("blocked", &self.blocked.len())
+            .finish_non_exhaustive()
+    }
+}

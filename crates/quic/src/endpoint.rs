@@ -1,0 +1,349 @@
+//! All QUIC connections of one worker on one port: routing of datagrams to them, new connections,
+//! stateless answers, and the events between the library's endpoint and its connections.
+//!
+//! ```text
+//!   datagram ─▶ receive ─┬─▶ a connection ─▶ poll_event, transmit, deadline
+//!                        ├─▶ a new connection (or Retry, or a refusal)
+//!                        └─▶ a stateless answer in `out`, or nothing
+//! ```
+//!
+//! Easiest to break: a handle of the library is let again as soon as its connection is drained, so
+//! the way from handle to [`ConnId`] is cleared at that moment and not when the id dies.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use base::{Instant, Key, Now, Slab};
+use bytes::BytesMut;
+use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig};
+
+use crate::clock::Civil;
+use crate::settings::{self, PathMtu};
+use crate::{Clock, Conn, Outgoing, QuicEvent, Retry, Settings, SettingsError, SharedKeys};
+
+/// Names a connection of an endpoint; goes stale with [`QuicEvent::Gone`].
+pub type ConnId = Key<Conn>;
+
+/// Trains that one connection may fill in one `transmit`.
+const TRAINS_PER_TURN: usize = 4;
+
+/// Bytes of the buffer that received datagrams are copied into.
+const ARENA_SIZE: usize = 16 * 1024;
+
+/// Where a datagram came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Its sender.
+    pub remote: SocketAddr,
+    /// To which of our addresses, when the socket told.
+    pub local: Option<IpAddr>,
+    /// The two ECN bits.
+    pub ecn: u8,
+}
+
+/// Whether a connection has more to send right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// No; a datagram, a deadline or a write may change that.
+    Nothing,
+    /// Yes: it used its share of this turn.
+    More,
+}
+
+/// The connections of one worker.
+pub struct Endpoint {
+    inner: quinn_proto::Endpoint,
+    conns: Slab<Conn>,
+    by_handle: Vec<Option<ConnId>>,
+    clock: Clock,
+    civil: Arc<Civil>,
+    keys: SharedKeys,
+    arena: BytesMut,
+    server: Server,
+    handshaking: u32,
+}
+
+/// What new connections get.
+struct Server {
+    config: Arc<ServerConfig>,
+    retry: Retry,
+    conns_max: u32,
+    send_window_min: u64,
+    send_window_max: u64,
+    door: Door,
+}
+
+/// Whether new connections are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Open,
+    Shut,
+}
+
+impl Server {
+    fn new(
+        settings: &Settings,
+        tls: Arc<rustls::ServerConfig>,
+        keys: &SharedKeys,
+        civil: &Arc<Civil>,
+    ) -> Result<Self, SettingsError> {
+        Ok(Self {
+            config: settings::server_config(settings, tls, keys, civil)?,
+            retry: settings.retry,
+            conns_max: settings.conns_max,
+            send_window_min: settings.send_window_min,
+            send_window_max: settings.send_window_max.max(settings.send_window_min),
+            door: Door::Open,
+        })
+    }
+}
+
+impl Endpoint {
+    /// An endpoint of worker number `worker`; `tls` is `tls::Acceptor::quic()`.
+    ///
+    /// # Errors
+    ///
+    /// When the TLS configuration does not fit QUIC or a setting is out of bounds.
+    pub fn new(
+        settings: &Settings,
+        tls: Arc<rustls::ServerConfig>,
+        worker: u8,
+        keys: &SharedKeys,
+        clock: Clock,
+    ) -> Result<Self, SettingsError> {
+        let civil = Arc::new(Civil::default());
+        let server = Server::new(settings, tls, keys, &civil)?;
+        let inner = quinn_proto::Endpoint::new(
+            settings::endpoint_config(worker, keys),
+            Some(Arc::clone(&server.config)),
+            settings.path_mtu == PathMtu::Discovered,
+            None,
+        );
+        Ok(Self {
+            inner,
+            conns: Slab::with_capacity(u32::MAX),
+            by_handle: Vec::new(),
+            clock,
+            civil,
+            keys: keys.clone(),
+            arena: BytesMut::new(),
+            server,
+            handshaking: 0,
+        })
+    }
+
+    /// Gives connections that begin from now on other settings and certificates; the others keep
+    /// theirs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`]; the old settings then stay.
+    pub fn set_server_config(
+        &mut self,
+        settings: &Settings,
+        tls: Arc<rustls::ServerConfig>,
+    ) -> Result<(), SettingsError> {
+        self.server = Server::new(settings, tls, &self.keys, &self.civil)?;
+        self.inner.set_server_config(Some(Arc::clone(&self.server.config)));
+        Ok(())
+    }
+
+    /// Refuses new connections from now on; for an orderly end.
+    pub fn stop_accepting(&mut self) {
+        self.server.door = Door::Shut;
+    }
+
+    /// Takes one datagram. Names the connection that it woke or started, which then wants
+    /// `poll_event` and `transmit`; answers without a connection go to `out`.
+    pub fn receive(
+        &mut self,
+        now: Now,
+        from: Arrival,
+        datagram: &[u8],
+        out: &mut Outgoing,
+    ) -> Option<ConnId> {
+        // The library judges the age of a token before it tells of the datagram that bears it.
+        self.civil.tell(now);
+        let at = self.clock.library(now.mono);
+        let data = self.copied(datagram);
+        let ecn = EcnCodepoint::from_bits(from.ecn);
+        let buffer = out.vacant();
+        match self.inner.handle(at, from.remote, from.local, ecn, data, buffer)? {
+            DatagramEvent::ConnectionEvent(handle, event) => {
+                let id = self.by_handle.get(handle.0).copied().flatten()?;
+                self.conns.get_mut(id)?.inner.handle_event(event);
+                self.exchange_events(id);
+                Some(id)
+            }
+            DatagramEvent::NewConnection(incoming) => self.welcome(now, incoming, out),
+            DatagramEvent::Response(transmit) => {
+                out.commit(&transmit);
+                None
+            }
+        }
+    }
+
+    /// PERF: the library wants to own a datagram. All copies of a quiet moment lie in one buffer,
+    /// which is used again once nobody holds a part of it, so a datagram costs no allocation.
+    fn copied(&mut self, datagram: &[u8]) -> BytesMut {
+        if self.arena.capacity() < datagram.len() {
+            self.arena.reserve(datagram.len().max(ARENA_SIZE));
+        }
+        self.arena.extend_from_slice(datagram);
+        self.arena.split()
+    }
+
+    /// Decides about a client's first datagram.
+    fn welcome(&mut self, now: Now, incoming: Incoming, out: &mut Outgoing) -> Option<ConnId> {
+        let full = self.conns.live() >= self.server.conns_max as usize;
+        if full || self.server.door == Door::Shut {
+            let transmit = self.inner.refuse(incoming, out.vacant());
+            out.commit(&transmit);
+            return None;
+        }
+        let checks = match self.server.retry {
+            Retry::Always => true,
+            Retry::UnderLoad(handshakes) => self.handshaking >= handshakes,
+        };
+        let incoming = if checks && !incoming.remote_address_validated() {
+            match self.inner.retry(incoming, out.vacant()) {
+                Ok(transmit) => {
+                    out.commit(&transmit);
+                    return None;
+                }
+                Err(refused) => refused.into_incoming(),
+            }
+        } else {
+            incoming
+        };
+        let at = self.clock.library(now.mono);
+        match self.inner.accept(incoming, at, out.vacant(), None) {
+            Ok((handle, conn)) => self.adopt(Conn::new(conn, handle, self.clock)),
+            Err(refused) => {
+                if let Some(transmit) = refused.response {
+                    out.commit(&transmit);
+                }
+                None
+            }
+        }
+    }
+
+    fn adopt(&mut self, conn: Conn) -> Option<ConnId> {
+        let handle = conn.handle.0;
+        let id = self.conns.insert(conn).ok()?;
+        if self.by_handle.len() <= handle {
+            self.by_handle.resize(handle + 1, None);
+        }
+        self.by_handle[handle] = Some(id);
+        self.handshaking += 1;
+        self.exchange_events(id);
+        Some(id)
+    }
+
+    /// Carries events between the library's endpoint and one connection until both are silent.
+    fn exchange_events(&mut self, id: ConnId) {
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        while let Some(event) = conn.inner.poll_endpoint_events() {
+            let drained = event.is_drained();
+            if let Some(event) = self.inner.handle_event(conn.handle, event) {
+                conn.inner.handle_event(event);
+            }
+            if drained {
+                self.by_handle[conn.handle.0] = None;
+                conn.drained();
+            }
+        }
+    }
+
+    /// The connection, unless it is gone.
+    pub fn conn(&mut self, id: ConnId) -> Option<&mut Conn> {
+        self.conns.get_mut(id)
+    }
+
+    /// Appends what the connection has to send to `out`, in trains of at most `max_segments`
+    /// datagrams (1: no segmentation offload).
+    pub fn transmit(
+        &mut self,
+        id: ConnId,
+        now: Now,
+        max_segments: usize,
+        out: &mut Outgoing,
+    ) -> Rest {
+        let at = self.clock.library(now.mono);
+        let Some(conn) = self.conns.get_mut(id) else { return Rest::Nothing };
+        let window = conn.inner.congestion_state().window().saturating_mul(2);
+        let (min, max) = (self.server.send_window_min, self.server.send_window_max);
+        conn.inner.set_send_window(window.clamp(min, max));
+        let mut rest = Rest::More;
+        for _ in 0..TRAINS_PER_TURN {
+            match conn.inner.poll_transmit(at, max_segments.max(1), out.vacant()) {
+                Some(transmit) => out.commit(&transmit),
+                None => {
+                    rest = Rest::Nothing;
+                    break;
+                }
+            }
+        }
+        self.exchange_events(id);
+        rest
+    }
+
+    /// When the connection wants [`Self::handle_deadline`]; it changes with every other call.
+    pub fn deadline(&mut self, id: ConnId) -> Option<Instant> {
+        let at = self.conns.get_mut(id)?.inner.poll_timeout()?;
+        Some(self.clock.ours(at))
+    }
+
+    /// Does what is due; harmless when nothing is. Then the connection wants `poll_event` and
+    /// `transmit`.
+    pub fn handle_deadline(&mut self, id: ConnId, now: Now) {
+        let at = self.clock.library(now.mono);
+        if let Some(conn) = self.conns.get_mut(id) {
+            conn.inner.handle_timeout(at);
+            self.exchange_events(id);
+        }
+    }
+
+    /// What happened on the connection; ask until there is nothing. With [`QuicEvent::Gone`] the
+    /// connection is dropped.
+    pub fn poll_event(&mut self, id: ConnId) -> Option<QuicEvent> {
+        let conn = self.conns.get_mut(id)?;
+        let was_handshaking = conn.is_handshaking();
+        let event = conn.poll_event();
+        let is_handshaking = conn.is_handshaking() && event != Some(QuicEvent::Gone);
+        if was_handshaking && !is_handshaking {
+            self.handshaking -= 1;
+        }
+        if event == Some(QuicEvent::Gone) {
+            self.conns.remove(id);
+        }
+        event
+    }
+
+    /// Ids of all connections, for an orderly end.
+    pub fn ids(&self) -> impl Iterator<Item = ConnId> + '_ {
+        self.conns.keys()
+    }
+
+    /// Connections, closing ones included.
+    #[must_use]
+    pub const fn live(&self) -> usize {
+        self.conns.live()
+    }
+
+    /// Connections whose handshake is under way.
+    #[must_use]
+    pub const fn handshaking(&self) -> u32 {
+        self.handshaking
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("live", &self.live())
+            .field("handshaking", &self.handshaking)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,76 @@
+//! The secrets that all workers share and that survive reloads and hand-overs: without them a
+//! datagram could not be routed to its worker, nor a token or a reset be believed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand::fill;
+
+/// Keys of stateless resets, address tokens and connection ids, derived from one secret.
+#[derive(Clone)]
+pub struct SharedKeys {
+    secret: [u8; 32],
+    pub(crate) reset: Arc<hmac::Key>,
+    pub(crate) token: Arc<Prk>,
+    pub(crate) cid: u32,
+}
+
+/// How many bytes are wanted from the derivation.
+struct Bytes(usize);
+
+impl KeyType for Bytes {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+impl SharedKeys {
+    /// Fresh keys, for a process that inherits none.
+    ///
+    /// # Errors
+    ///
+    /// In words, when the system's randomness fails.
+    pub fn generate() -> Result<Self, String> {
+        let mut secret = [0; 32];
+        fill(&mut secret).map_err(|_| "the system's randomness failed".to_owned())?;
+        Ok(Self::from_secret(secret))
+    }
+
+    /// The keys that belong to `secret`; for the successor of a running process.
+    #[must_use]
+    pub fn from_secret(secret: [u8; 32]) -> Self {
+        let root = Salt::new(HKDF_SHA256, b"bolide quic").extract(&secret);
+        let (mut reset, mut token, mut cid) = ([0; 64], [0; 64], [0; 4]);
+        derive(&root, b"reset", &mut reset);
+        derive(&root, b"token", &mut token);
+        derive(&root, b"cid", &mut cid);
+        Self {
+            secret,
+            reset: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)),
+            token: Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&token)),
+            // Odd, so that multiplying by it permutes the 32-bit numbers.
+            cid: u32::from_be_bytes(cid) | 1,
+        }
+    }
+
+    /// What a successor needs to go on with the same keys. Keep it out of logs.
+    #[must_use]
+    pub const fn secret(&self) -> &[u8; 32] {
+        &self.secret
+    }
+}
+
+fn derive(root: &Prk, label: &[u8], out: &mut [u8]) {
+    let info = [label];
+    root.expand(&info, Bytes(out.len()))
+        .and_then(|okm| okm.fill(out))
+        .expect("HKDF yields up to 8160 bytes");
+}
+
+impl fmt::Debug for SharedKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedKeys")
+    }
+}

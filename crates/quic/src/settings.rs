@@ -1,0 +1,153 @@
+//! What an endpoint allows its peers, and its translation into the library's words.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::limits::{CONN_WINDOW, STREAMS_PER_CONN_MAX};
+use quinn_proto::congestion::CubicConfig;
+use quinn_proto::{EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig};
+use quinn_proto::{VarInt, VarIntBoundsExceeded};
+
+use crate::clock::Civil;
+use crate::crypto::Starter;
+use crate::{SharedKeys, cid};
+
+/// QUIC version 1 (RFC 9000 §15); drafts are over.
+const VERSION_1: u32 = 1;
+
+/// Bytes of the largest datagram we send: what Ethernet carries over IPv6 with room for a tunnel.
+const DATAGRAM_MAX: u16 = 1452;
+
+/// When a client must show that it receives at its address before anything is kept for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Always, at the price of a round trip: `quic_retry on`.
+    Always,
+    /// While at least so many handshakes are under way.
+    UnderLoad(u32),
+}
+
+/// The bounds of an endpoint; [`Settings::default`] fits a web server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Silence after which a connection is dropped; zero: never.
+    pub idle_timeout: Duration,
+    /// Requests a client may have open.
+    pub bidi_streams_max: u32,
+    /// Streams that a client may open beside its requests.
+    pub uni_streams_max: u32,
+    /// Bytes a client may send ahead of the reader, per stream.
+    pub stream_window: u32,
+    /// Bytes a client may send ahead of the readers, per connection.
+    pub conn_window: u32,
+    /// Bytes kept for a client that does not acknowledge them: at first and on slow paths.
+    pub send_window_min: u64,
+    /// The same at most, on fast and long paths; the window is twice the congestion window.
+    pub send_window_max: u64,
+    /// When addresses are checked first.
+    pub retry: Retry,
+    /// Connections; more are refused.
+    pub conns_max: u32,
+    /// Whether the socket never fragments, so that larger datagrams may be tried.
+    pub path_mtu: PathMtu,
+}
+
+/// Whether larger datagrams than 1200 bytes are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathMtu {
+    /// Yes: the socket sets the don't-fragment bit.
+    Discovered,
+    /// No.
+    Minimal,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(60),
+            bidi_streams_max: STREAMS_PER_CONN_MAX,
+            // RFC 9114 §6.2 needs three; clients add streams of reserved types.
+            uni_streams_max: 8,
+            stream_window: 256 * 1024,
+            conn_window: CONN_WINDOW,
+            send_window_min: 128 * 1024,
+            send_window_max: 4 * 1024 * 1024,
+            retry: Retry::UnderLoad(1000),
+            conns_max: base::limits::CONNS_MAX,
+            path_mtu: PathMtu::Discovered,
+        }
+    }
+}
+
+/// Why an endpoint cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsError {
+    /// The TLS configuration has no TLS 1.3, or bounds early data.
+    Tls,
+    /// A duration or count is beyond what the protocol can express.
+    OutOfBounds,
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tls => "the TLS settings do not fit QUIC, which needs TLS 1.3",
+            Self::OutOfBounds => "a QUIC limit is out of bounds",
+        })
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+impl From<VarIntBoundsExceeded> for SettingsError {
+    fn from(_: VarIntBoundsExceeded) -> Self {
+        Self::OutOfBounds
+    }
+}
+
+/// What all connections of an endpoint share.
+pub(crate) fn endpoint_config(worker: u8, keys: &SharedKeys) -> Arc<EndpointConfig> {
+    let mut config = EndpointConfig::new(Arc::<aws_lc_rs::hmac::Key>::clone(&keys.reset));
+    config.supported_versions(vec![VERSION_1]);
+    let keys = keys.clone();
+    config.cid_generator(move || Box::new(cid::Generator::new(worker, &keys)));
+    Arc::new(config)
+}
+
+/// What new connections get.
+pub(crate) fn server_config(
+    settings: &Settings,
+    tls: Arc<rustls::ServerConfig>,
+    keys: &SharedKeys,
+    civil: &Arc<Civil>,
+) -> Result<Arc<ServerConfig>, SettingsError> {
+    let starter = Starter::new(tls).ok_or(SettingsError::Tls)?;
+    let token = Arc::<aws_lc_rs::hkdf::Prk>::clone(&keys.token);
+    let mut config = ServerConfig::new(Arc::new(starter), token);
+    config.transport_config(Arc::new(transport(settings)?));
+    config.time_source(Arc::<Civil>::clone(civil));
+    config.migration(true);
+    Ok(Arc::new(config))
+}
+
+fn transport(settings: &Settings) -> Result<TransportConfig, SettingsError> {
+    let mut transport = TransportConfig::default();
+    let idle = (!settings.idle_timeout.is_zero())
+        .then(|| IdleTimeout::try_from(settings.idle_timeout))
+        .transpose()?;
+    let mut discovery = MtuDiscoveryConfig::default();
+    discovery.upper_bound(DATAGRAM_MAX);
+    let discovery = (settings.path_mtu == PathMtu::Discovered).then_some(discovery);
+    transport
+        .max_idle_timeout(idle)
+        .max_concurrent_bidi_streams(VarInt::from_u32(settings.bidi_streams_max))
+        .max_concurrent_uni_streams(VarInt::from_u32(settings.uni_streams_max))
+        .stream_receive_window(VarInt::from_u32(settings.stream_window))
+        .receive_window(VarInt::from_u32(settings.conn_window))
+        .send_window(settings.send_window_min)
+        .mtu_discovery_config(discovery)
+        .datagram_receive_buffer_size(None)
+        .congestion_controller_factory(Arc::new(CubicConfig::default()));
+    Ok(transport)
+}

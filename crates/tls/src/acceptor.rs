@@ -1,0 +1,181 @@
+//! What all TLS connections of one listening socket share, for one configuration generation.
+//! It refuses settings with which no handshake could succeed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ServerConfig, SupportedCipherSuite};
+
+use crate::{ServerCerts, Tickets, names};
+
+/// Sessions that may be resumed with 0-RTT; each is good for one use.
+const EARLY_SESSIONS_MAX: usize = 4096;
+
+/// Protocol versions that are offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// TLS 1.2.
+    pub tls12: bool,
+    /// TLS 1.3.
+    pub tls13: bool,
+}
+
+/// Whose order of ciphers counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CipherOrder {
+    /// Ours: `ssl_prefer_server_ciphers on`, and the default because it picks AES-128-GCM.
+    Server,
+    /// The client's.
+    Client,
+}
+
+/// Whether QUIC clients may send requests with their first flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyData {
+    /// Never.
+    Off,
+    /// With a session that is good for one use (RFC 8446 §8.1), kept in memory instead of tickets.
+    SingleUse,
+}
+
+/// What a socket offers; [`AcceptorOptions::default`] is what a site without `ssl_*` gets.
+#[derive(Clone, Debug)]
+pub struct AcceptorOptions {
+    /// Protocol versions of TCP connections; QUIC is always TLS 1.3.
+    pub versions: Versions,
+    /// Application protocols of TCP connections, preferred first; none: ALPN is not answered.
+    pub alpn: Vec<Vec<u8>>,
+    /// TLS 1.2 suites, preferred first.
+    pub ciphers: Vec<SupportedCipherSuite>,
+    /// TLS 1.3 suites, preferred first.
+    pub ciphersuites: Vec<SupportedCipherSuite>,
+    /// Key exchange groups, preferred first.
+    pub curves: Vec<&'static dyn SupportedKxGroup>,
+    /// Whose order of ciphers counts.
+    pub order: CipherOrder,
+    /// Ticket keys; none: sessions are not resumed.
+    pub tickets: Option<Arc<Tickets>>,
+    /// 0-RTT for QUIC.
+    pub early_data: EarlyData,
+}
+
+impl Default for AcceptorOptions {
+    fn default() -> Self {
+        Self {
+            versions: Versions { tls12: true, tls13: true },
+            alpn: Vec::new(),
+            ciphers: names::default_ciphers(),
+            ciphersuites: names::default_ciphersuites(),
+            curves: names::default_curves(),
+            order: CipherOrder::Server,
+            tickets: None,
+            early_data: EarlyData::Off,
+        }
+    }
+}
+
+/// Why no acceptor can be made of some options, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptorError(String);
+
+impl fmt::Display for AcceptorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for AcceptorError {}
+
+/// Makes sessions. Old connections keep the acceptor's parts that they were made with.
+#[derive(Clone, Debug)]
+pub struct Acceptor {
+    pub(crate) tcp: Arc<ServerConfig>,
+    quic: Option<Arc<ServerConfig>>,
+}
+
+impl Acceptor {
+    /// Prepares both the TCP and the QUIC side.
+    ///
+    /// # Errors
+    ///
+    /// In words, when the versions, suites and groups leave nothing to agree on.
+    pub fn new(certs: &Arc<ServerCerts>, options: &AcceptorOptions) -> Result<Self, AcceptorError> {
+        let mut tcp = server_config(certs, options, options.versions)?;
+        tcp.alpn_protocols.clone_from(&options.alpn);
+        // PERF: a ticket costs an HKDF and an AEAD; browsers that open several HTTP/1.1
+        // connections at once use two, HTTP/3 clients open one connection.
+        use_tickets(&mut tcp, options, 2);
+        let quic = match server_config(certs, options, Versions { tls12: false, tls13: true }) {
+            Ok(config) => Some(Arc::new(quic_config(config, options))),
+            Err(_) => None,
+        };
+        Ok(Self { tcp: Arc::new(tcp), quic })
+    }
+
+    /// The QUIC side (TLS 1.3, ALPN `h3`) for `quic::Endpoint`; none when the options leave no
+    /// TLS 1.3 suite.
+    #[must_use]
+    pub fn quic(&self) -> Option<Arc<ServerConfig>> {
+        self.quic.clone()
+    }
+}
+
+fn quic_config(mut config: ServerConfig, options: &AcceptorOptions) -> ServerConfig {
+    config.alpn_protocols = vec![b"h3".to_vec()];
+    if options.early_data == EarlyData::Off {
+        use_tickets(&mut config, options, 1);
+    } else {
+        // The library accepts 0-RTT only for sessions it can strike out after one use.
+        config.send_tls13_tickets = 1;
+        config.session_storage = ServerSessionMemoryCache::new(EARLY_SESSIONS_MAX);
+        // RFC 9001 §4.6.1: any value but 0xffffffff is a connection error at the client.
+        config.max_early_data_size = u32::MAX;
+    }
+    config
+}
+
+fn server_config(
+    certs: &Arc<ServerCerts>,
+    options: &AcceptorOptions,
+    versions: Versions,
+) -> Result<ServerConfig, AcceptorError> {
+    let mut suites = Vec::new();
+    let mut offered = Vec::new();
+    if versions.tls13 && !options.ciphersuites.is_empty() {
+        suites.extend_from_slice(&options.ciphersuites);
+        offered.push(&TLS13);
+    }
+    if versions.tls12 && !options.ciphers.is_empty() {
+        suites.extend_from_slice(&options.ciphers);
+        offered.push(&TLS12);
+    }
+    if offered.is_empty() {
+        return Err(AcceptorError("no TLS version with a usable cipher is enabled".into()));
+    }
+    let provider = CryptoProvider {
+        cipher_suites: suites,
+        kx_groups: options.curves.clone(),
+        ..aws_lc_rs::default_provider()
+    };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&offered)
+        .map_err(|error| AcceptorError(error.to_string()))?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::<ServerCerts>::clone(certs));
+    config.ignore_client_order = options.order == CipherOrder::Server;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(config)
+}
+
+fn use_tickets(config: &mut ServerConfig, options: &AcceptorOptions, count: usize) {
+    match &options.tickets {
+        Some(tickets) => {
+            config.ticketer = Arc::clone(&tickets.0);
+            config.send_tls13_tickets = count;
+        }
+        None => config.send_tls13_tickets = 0,
+    }
+}

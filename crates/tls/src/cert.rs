@@ -1,0 +1,145 @@
+//! One certificate chain with its private key. It reads PEM bytes, never files.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+
+/// A chain, leaf first, and the key that signs for it. Cheap to clone.
+#[derive(Clone)]
+pub struct Certificate(pub(crate) Arc<CertifiedKey>);
+
+/// Why a chain and a key do not make a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertError {
+    /// The chain holds no `CERTIFICATE` section.
+    NoCertificate,
+    /// A section of the chain is not well-formed PEM.
+    BadChain(String),
+    /// The leaf is not a certificate that can be used.
+    BadCertificate(String),
+    /// The key holds no private key section.
+    NoKey,
+    /// The key is encrypted with a password.
+    EncryptedKey,
+    /// The key is malformed or of a kind that is not supported.
+    BadKey(String),
+    /// The key is another certificate's.
+    KeyMismatch,
+}
+
+impl fmt::Display for CertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCertificate => f.write_str("no certificate found"),
+            Self::BadChain(why) => write!(f, "malformed PEM in the certificate chain: {why}"),
+            Self::BadCertificate(why) => write!(f, "unusable certificate: {why}"),
+            Self::NoKey => f.write_str("no private key found"),
+            Self::EncryptedKey => f.write_str("the private key is encrypted with a password"),
+            Self::BadKey(why) => write!(f, "unusable private key: {why}"),
+            Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
+        }
+    }
+}
+
+impl std::error::Error for CertError {}
+
+impl Certificate {
+    /// Reads a PEM chain (leaf first) and a PEM key (PKCS#8, PKCS#1 or SEC1); other sections of
+    /// either input are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Says in words which of the two inputs is at fault and why.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertError> {
+        let chain = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| CertError::BadChain(error.to_string()))?;
+        if chain.is_empty() {
+            return Err(CertError::NoCertificate);
+        }
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| key_error(&error, key))?;
+        let key = any_supported_type(&key).map_err(|error| CertError::BadKey(words(&error)))?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+                return Err(CertError::KeyMismatch);
+            }
+            Err(error) => return Err(CertError::BadCertificate(words(&error))),
+        }
+        Ok(Self(Arc::new(certified)))
+    }
+
+    /// The leaf in DER.
+    #[must_use]
+    pub fn leaf(&self) -> &[u8] {
+        self.0.cert.first().map_or(&[], |leaf| leaf.as_ref())
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate").field("chain_len", &self.0.cert.len()).finish_non_exhaustive()
+    }
+}
+
+fn key_error(error: &PemError, pem: &[u8]) -> CertError {
+    const SEALED: &[u8] = b"ENCRYPTED PRIVATE KEY";
+    const SEALED_BODY: &[u8] = b"Proc-Type: 4,ENCRYPTED";
+    let holds = |needle: &[u8]| pem.windows(needle.len()).any(|window| window == needle);
+    if holds(SEALED) || holds(SEALED_BODY) {
+        return CertError::EncryptedKey;
+    }
+    match error {
+        PemError::NoItemsFound => CertError::NoKey,
+        other => CertError::BadKey(other.to_string()),
+    }
+}
+
+/// What the library says, without its wrapping.
+fn words(error: &Error) -> String {
+    match error {
+        Error::General(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CertError, Certificate};
+    use crate::self_signed;
+
+    #[test]
+    fn every_fault_of_a_certificate_is_said_in_words() {
+        let (chain, key) = self_signed(&["a.example"]).unwrap();
+        let (_, other) = self_signed(&["a.example"]).unwrap();
+        let read = |chain: &[u8], key: &[u8]| Certificate::from_pem(chain, key).map(|_| ());
+        assert_eq!(read(chain.as_bytes(), key.as_bytes()), Ok(()));
+        assert_eq!(read(b"", key.as_bytes()), Err(CertError::NoCertificate));
+        assert_eq!(read(chain.as_bytes(), b"x"), Err(CertError::NoKey));
+        assert_eq!(read(chain.as_bytes(), chain.as_bytes()), Err(CertError::NoKey));
+        assert_eq!(read(chain.as_bytes(), other.as_bytes()), Err(CertError::KeyMismatch));
+        let sealed = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+        assert_eq!(read(chain.as_bytes(), sealed.as_bytes()), Err(CertError::EncryptedKey));
+        let cut = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        assert!(matches!(read(chain.as_bytes(), cut.as_bytes()), Err(CertError::BadKey(_))));
+        let cut = "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n";
+        assert!(matches!(read(cut.as_bytes(), key.as_bytes()), Err(CertError::BadChain(_))));
+        let cut = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(matches!(read(cut.as_bytes(), key.as_bytes()), Err(CertError::BadCertificate(_))));
+    }
+
+    #[test]
+    fn a_chain_and_a_key_may_share_one_file_with_other_sections() {
+        let (chain, key) = self_signed(&["a.example"]).unwrap();
+        let both = format!(
+            "text\n-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n{key}{chain}"
+        );
+        assert!(Certificate::from_pem(both.as_bytes(), both.as_bytes()).is_ok());
+    }
+}

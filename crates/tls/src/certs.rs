@@ -1,0 +1,186 @@
+//! Which certificate answers to which server name. Names are compared in lower case, as nginx's
+//! `server_name` is: exact, then the longest `*.suffix`, then the longest `prefix.*`, then
+//! patterns, then the default.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::Certificate;
+
+/// Names one set of certificates of a [`ServerCerts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertSet(u32);
+
+/// Maps a name that nothing else matched to a set: the regular expressions of `server_name`.
+type Patterns = dyn Fn(&str) -> Option<CertSet> + Send + Sync;
+
+/// All certificates behind one listening socket. Built once per configuration generation.
+#[derive(Default)]
+pub struct ServerCerts {
+    sets: Vec<Vec<Certificate>>,
+    default: Option<CertSet>,
+    exact: HashMap<Box<str>, CertSet>,
+    suffix: HashMap<Box<str>, CertSet>,
+    prefix: HashMap<Box<str>, CertSet>,
+    patterns: Option<Box<Patterns>>,
+}
+
+impl ServerCerts {
+    /// No certificates: every handshake is refused until a default or a name is set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores the certificates of one server block; a client is given the first whose key it can
+    /// verify (so both an ECDSA and an RSA certificate may be listed).
+    pub fn add(&mut self, certificates: Vec<Certificate>) -> CertSet {
+        let set = CertSet(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
+        self.sets.push(certificates);
+        set
+    }
+
+    /// Answers clients that name nobody or nobody known.
+    pub fn set_default(&mut self, set: CertSet) {
+        self.default = Some(set);
+    }
+
+    /// Lets `set` answer to a `server_name`: `a.example`, `*.example`, `.example` or `www.*`.
+    /// The first taker of a name keeps it, as nginx lets the first server block do.
+    pub fn name(&mut self, name: &str, set: CertSet) {
+        let name = name.to_ascii_lowercase();
+        if let Some(suffix) = name.strip_prefix("*.") {
+            self.suffix.entry(suffix.into()).or_insert(set);
+        } else if let Some(suffix) = name.strip_prefix('.') {
+            self.suffix.entry(suffix.into()).or_insert(set);
+            self.exact.entry(suffix.into()).or_insert(set);
+        } else if let Some(prefix) = name.strip_suffix(".*") {
+            self.prefix.entry(prefix.into()).or_insert(set);
+        } else {
+            self.exact.entry(name.into()).or_insert(set);
+        }
+    }
+
+    /// Sets who is asked about names that no string matched.
+    pub fn set_patterns(
+        &mut self,
+        patterns: impl Fn(&str) -> Option<CertSet> + Send + Sync + 'static,
+    ) {
+        self.patterns = Some(Box::new(patterns));
+    }
+
+    /// Whether no handshake can succeed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sets.iter().all(Vec::is_empty)
+    }
+
+    /// The set for the name that a client asks for.
+    #[must_use]
+    pub fn choose(&self, server_name: Option<&str>) -> Option<CertSet> {
+        let Some(name) = server_name else { return self.default };
+        let lower;
+        let name = if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            lower = name.to_ascii_lowercase();
+            lower.as_str()
+        } else {
+            name
+        };
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if let Some(set) = self.exact.get(name) {
+            return Some(*set);
+        }
+        let by_suffix = dots(name).find_map(|dot| self.suffix.get(&name[dot + 1..]));
+        let by_prefix = || dots(name).rev().find_map(|dot| self.prefix.get(&name[..dot]));
+        let by_pattern = || self.patterns.as_ref().and_then(|choose| choose(name));
+        by_suffix.or_else(by_prefix).copied().or_else(by_pattern).or(self.default)
+    }
+
+    fn certified(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let set = self.choose(hello.server_name())?;
+        let certificates = self.sets.get(set.0 as usize)?;
+        let schemes = hello.signature_schemes();
+        let fits = |cert: &&Certificate| cert.0.key.choose_scheme(schemes).is_some();
+        // Without a fitting key the handshake fails anyway; the library then names the reason.
+        certificates.iter().find(fits).or(certificates.first()).map(|cert| Arc::clone(&cert.0))
+    }
+}
+
+fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
+    name.bytes().enumerate().filter(|(_, byte)| *byte == b'.').map(|(at, _)| at)
+}
+
+thread_local! {
+    /// The server name of the hello that this thread's library call is looking at: the unbuffered
+    /// connection does not tell it, and the resolver runs inside that call.
+    static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// Takes the server name that the resolver saw on this thread since the last call.
+pub(crate) fn take_server_name() -> Option<Box<str>> {
+    ASKED.with_borrow_mut(Option::take)
+}
+
+impl ResolvesServerCert for ServerCerts {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        ASKED.set(hello.server_name().map(Into::into));
+        self.certified(&hello)
+    }
+}
+
+impl fmt::Debug for ServerCerts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerCerts")
+            .field("sets", &self.sets.len())
+            .field("default", &self.default)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ServerCerts;
+
+    #[test]
+    fn names_are_chosen_as_nginx_chooses_servers() {
+        let mut certs = ServerCerts::new();
+        let sets: Vec<_> = (0..8).map(|_| certs.add(Vec::new())).collect();
+        certs.set_default(sets[0]);
+        certs.name("a.example", sets[1]);
+        certs.name("*.example", sets[2]);
+        certs.name("*.deep.example", sets[3]);
+        certs.name(".dot.test", sets[4]);
+        certs.name("www.*", sets[5]);
+        certs.name("www.shop.*", sets[6]);
+        certs.name("A.Example", sets[7]);
+        let pattern = sets[7];
+        certs.set_patterns(move |name| name.starts_with("re").then_some(pattern));
+        let cases = [
+            (None, 0),
+            (Some("nobody.test"), 0),
+            (Some("a.example"), 1),
+            (Some("A.EXAMPLE"), 1),
+            (Some("a.example."), 1),
+            (Some("b.example"), 2),
+            (Some("x.deep.example"), 3),
+            (Some("deep.example"), 2),
+            (Some("example"), 0),
+            (Some("dot.test"), 4),
+            (Some("x.dot.test"), 4),
+            (Some("www.other.org"), 5),
+            (Some("www.shop.org"), 6),
+            (Some("www.b.example"), 2),
+            (Some("regex.test"), 7),
+            (Some(""), 0),
+            (Some("."), 0),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(certs.choose(name), Some(sets[expected]), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The words of nginx and OpenSSL for versions, ciphers and groups, in both directions. Pure
+//! functions; what a word cannot mean here is handed back so that the caller can warn.
+
+use rustls::crypto::SupportedKxGroup;
+use rustls::crypto::aws_lc_rs::{cipher_suite as suite, kx_group};
+use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SupportedCipherSuite};
+
+use crate::Versions;
+
+/// One TLS 1.2 suite with what OpenSSL's cipher strings can ask of it.
+struct Row {
+    suite: SupportedCipherSuite,
+    name: &'static str,
+    auth: &'static str,
+    cipher: &'static str,
+    bits: &'static str,
+}
+
+/// AES-128-GCM first: half the rounds-per-byte of AES-256 and hardware support everywhere.
+static TLS12_ROWS: [Row; 6] = [
+    Row {
+        suite: suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        name: "ECDHE-ECDSA-AES128-GCM-SHA256",
+        auth: "AECDSA",
+        cipher: "AESGCM",
+        bits: "AES128",
+    },
+    Row {
+        suite: suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        name: "ECDHE-RSA-AES128-GCM-SHA256",
+        auth: "ARSA",
+        cipher: "AESGCM",
+        bits: "AES128",
+    },
+    Row {
+        suite: suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        name: "ECDHE-ECDSA-AES256-GCM-SHA384",
+        auth: "AECDSA",
+        cipher: "AESGCM",
+        bits: "AES256",
+    },
+    Row {
+        suite: suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        name: "ECDHE-RSA-AES256-GCM-SHA384",
+        auth: "ARSA",
+        cipher: "AESGCM",
+        bits: "AES256",
+    },
+    Row {
+        suite: suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        name: "ECDHE-ECDSA-CHACHA20-POLY1305",
+        auth: "AECDSA",
+        cipher: "CHACHA20",
+        bits: "CHACHA20",
+    },
+    Row {
+        suite: suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        name: "ECDHE-RSA-CHACHA20-POLY1305",
+        auth: "ARSA",
+        cipher: "CHACHA20",
+        bits: "CHACHA20",
+    },
+];
+
+static TLS13_ROWS: [(SupportedCipherSuite, &str); 3] = [
+    (suite::TLS13_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
+    (suite::TLS13_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
+    (suite::TLS13_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
+];
+
+/// Groups by OpenSSL's names; the first name of a group is the one shown.
+static GROUPS: [(&dyn SupportedKxGroup, &[&str]); 4] = [
+    (kx_group::X25519MLKEM768, &["X25519MLKEM768"]),
+    (kx_group::X25519, &["X25519"]),
+    (kx_group::SECP256R1, &["prime256v1", "P-256", "secp256r1"]),
+    (kx_group::SECP384R1, &["secp384r1", "P-384"]),
+];
+
+/// All TLS 1.2 suites, preferred first.
+#[must_use]
+pub fn default_ciphers() -> Vec<SupportedCipherSuite> {
+    TLS12_ROWS.iter().map(|row| row.suite).collect()
+}
+
+/// All TLS 1.3 suites, preferred first.
+#[must_use]
+pub fn default_ciphersuites() -> Vec<SupportedCipherSuite> {
+    TLS13_ROWS.iter().map(|(suite, _)| *suite).collect()
+}
+
+/// All groups, preferred first.
+#[must_use]
+pub fn default_curves() -> Vec<&'static dyn SupportedKxGroup> {
+    GROUPS.iter().map(|(group, _)| *group).collect()
+}
+
+/// Reads the words of `ssl_protocols`; also gives the words that are not supported (SSLv2, SSLv3,
+/// TLSv1, TLSv1.1) or unknown.
+pub fn protocols<'a>(words: impl IntoIterator<Item = &'a str>) -> (Versions, Vec<String>) {
+    let mut versions = Versions { tls12: false, tls13: false };
+    let mut unknown = Vec::new();
+    for word in words {
+        match word {
+            "TLSv1.2" => versions.tls12 = true,
+            "TLSv1.3" => versions.tls13 = true,
+            other => unknown.push(other.to_owned()),
+        }
+    }
+    (versions, unknown)
+}
+
+/// Reads `ssl_ciphers`: an OpenSSL cipher string (`HIGH:!aNULL`, `EECDH+AESGCM`, full names). Gives
+/// the TLS 1.2 suites it selects, in its order, and the words that ask for what does not exist.
+#[must_use]
+pub fn ciphers(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut killed = [false; TLS12_ROWS.len()];
+    let mut unknown = Vec::new();
+    for word in spec.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
+        if word.starts_with('@') {
+            // `@STRENGTH` and `@SECLEVEL=n` order and bound what is all strong here.
+            continue;
+        }
+        let (action, selector) = match word.as_bytes()[0] {
+            action @ (b'!' | b'-' | b'+') => (Some(action), &word[1..]),
+            _ => (None, word),
+        };
+        let selects = |index: usize| matches(&TLS12_ROWS[index], selector);
+        match action {
+            Some(b'!') => {
+                (0..killed.len()).filter(|i| selects(*i)).for_each(|i| killed[i] = true);
+                chosen.retain(|index| !selects(*index));
+            }
+            Some(b'-') => chosen.retain(|index| !selects(*index)),
+            // OpenSSL moves what is already chosen to the end.
+            Some(_) => chosen.sort_by_key(|index| selects(*index)),
+            None => {
+                let before = chosen.len();
+                for index in (0..killed.len()).filter(|index| selects(*index)) {
+                    if !killed[index] && !chosen.contains(&index) {
+                        chosen.push(index);
+                    }
+                }
+                let known = chosen.len() > before || (0..killed.len()).any(selects);
+                if !known && !is_tls13(selector) {
+                    unknown.push(selector.to_owned());
+                }
+            }
+        }
+    }
+    (chosen.into_iter().map(|index| TLS12_ROWS[index].suite).collect(), unknown)
+}
+
+/// Whether all `+`-joined parts of a selector hold for a suite.
+fn matches(row: &Row, selector: &str) -> bool {
+    if row.name.eq_ignore_ascii_case(selector) {
+        return true;
+    }
+    !selector.is_empty()
+        && selector.split('+').all(|part| {
+            let part = part.to_ascii_uppercase();
+            match part.as_str() {
+                "ALL" | "DEFAULT" | "HIGH" | "FIPS" | "TLSV1.2" | "AEAD" | "ECDHE" | "EECDH"
+                | "KECDHE" | "KEECDH" => part != "FIPS" || row.cipher == "AESGCM",
+                "AES" => row.cipher == "AESGCM",
+                "ECDSA" => row.auth == "AECDSA",
+                _ => part == row.auth || part == row.cipher || part == row.bits,
+            }
+        })
+}
+
+fn is_tls13(name: &str) -> bool {
+    TLS13_ROWS.iter().any(|(_, known)| known.eq_ignore_ascii_case(name))
+}
+
+/// Reads `ssl_conf_command Ciphersuites`: full TLS 1.3 names joined by colons. Gives the suites in
+/// its order and the names that are not supported.
+#[must_use]
+pub fn ciphersuites(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
+    let mut chosen: Vec<SupportedCipherSuite> = Vec::new();
+    let mut unknown = Vec::new();
+    for word in spec.split(':').map(str::trim).filter(|word| !word.is_empty()) {
+        match TLS13_ROWS.iter().find(|(_, name)| name.eq_ignore_ascii_case(word)) {
+            Some((suite, _)) if !chosen.contains(suite) => chosen.push(*suite),
+            Some(_) => {}
+            None => unknown.push(word.to_owned()),
+        }
+    }
+    (chosen, unknown)
+}
+
+/// Reads `ssl_ecdh_curve`: group names joined by colons, or `auto`. Gives the groups in its order
+/// and the names that are not supported.
+#[must_use]
+pub fn curves(spec: &str) -> (Vec<&'static dyn SupportedKxGroup>, Vec<String>) {
+    if spec == "auto" {
+        return (default_curves(), Vec::new());
+    }
+    let mut chosen: Vec<&'static dyn SupportedKxGroup> = Vec::new();
+    let mut unknown = Vec::new();
+    // OpenSSL marks optional groups with `?` and groups that get a key share with `*`.
+    for word in spec.split([':', '/']).map(|word| word.trim_start_matches(['?', '*'])) {
+        let known = GROUPS
+            .iter()
+            .find(|(_, names)| names.iter().any(|name| name.eq_ignore_ascii_case(word)));
+        match known {
+            Some((group, _)) if chosen.iter().all(|other| other.name() != group.name()) => {
+                chosen.push(*group);
+            }
+            Some(_) => {}
+            None if word.is_empty() => {}
+            None => unknown.push(word.to_owned()),
+        }
+    }
+    (chosen, unknown)
+}
+
+/// The value of `$ssl_protocol`.
+#[must_use]
+pub const fn version_name(version: ProtocolVersion) -> &'static str {
+    match version {
+        ProtocolVersion::TLSv1_3 => "TLSv1.3",
+        ProtocolVersion::TLSv1_2 => "TLSv1.2",
+        _ => "",
+    }
+}
+
+/// The value of `$ssl_cipher`.
+#[must_use]
+pub fn cipher_name(suite: CipherSuite) -> &'static str {
+    let tls13 = TLS13_ROWS.iter().map(|(row, name)| (row.suite(), *name));
+    let mut all = tls13.chain(TLS12_ROWS.iter().map(|row| (row.suite.suite(), row.name)));
+    all.find(|(known, _)| *known == suite).map_or("", |(_, name)| name)
+}
+
+/// The value of `$ssl_curve`.
+#[must_use]
+pub fn curve_name(group: NamedGroup) -> &'static str {
+    GROUPS.iter().find(|(known, _)| known.name() == group).map_or("", |(_, names)| names[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_of(spec: &str) -> (Vec<&'static str>, Vec<String>) {
+        let (suites, unknown) = ciphers(spec);
+        (suites.iter().map(|suite| cipher_name(suite.suite())).collect(), unknown)
+    }
+
+    #[test]
+    fn a_cipher_string_selects_in_its_own_order() {
+        let (suites, unknown) = names_of(
+            "ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256",
+        );
+        assert_eq!(suites, ["ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256"]);
+        assert_eq!(unknown, ["DHE-RSA-AES128-GCM-SHA256"]);
+    }
+
+    #[test]
+    fn the_default_strings_of_nginx_select_everything_without_a_warning() {
+        for spec in ["HIGH:!aNULL:!MD5", "DEFAULT", "ALL:@STRENGTH:!RC4", "HIGH:@SECLEVEL=1"] {
+            let (suites, unknown) = names_of(spec);
+            assert_eq!((suites.len(), unknown.len()), (6, 0), "{spec}");
+        }
+    }
+
+    #[test]
+    fn parts_are_joined_by_plus_and_taken_away_by_minus_and_bang() {
+        assert_eq!(names_of("EECDH+ECDSA+AESGCM").0.len(), 2);
+        assert_eq!(names_of("EECDH+CHACHA20").0.len(), 2);
+        assert_eq!(names_of("ECDHE:!AES128:!aRSA").0.len(), 2);
+        assert_eq!(names_of("!CHACHA20:HIGH").0.len(), 4);
+        assert_eq!(names_of("HIGH:-CHACHA20:ECDHE-RSA-CHACHA20-POLY1305").0.len(), 5);
+        assert_eq!(names_of("HIGH:+AES128").0[0], "ECDHE-ECDSA-AES256-GCM-SHA384");
+        assert_eq!(names_of("RC4-MD5:kEDH").1, ["RC4-MD5", "kEDH"]);
+        assert_eq!(names_of("TLS_AES_128_GCM_SHA256").1, [""; 0]);
+    }
+
+    #[test]
+    fn suites_groups_and_versions_are_read_and_shown_by_the_same_names() {
+        let (suites, unknown) = ciphersuites("TLS_AES_256_GCM_SHA384:TLS_AES_128_CCM_SHA256");
+        assert_eq!(cipher_name(suites[0].suite()), "TLS_AES_256_GCM_SHA384");
+        assert_eq!((suites.len(), unknown), (1, vec!["TLS_AES_128_CCM_SHA256".to_owned()]));
+        let (groups, unknown) = curves("?X25519MLKEM768:P-256:secp521r1:prime256v1");
+        let shown: Vec<_> = groups.iter().map(|group| curve_name(group.name())).collect();
+        assert_eq!(shown, ["X25519MLKEM768", "prime256v1"]);
+        assert_eq!(unknown, ["secp521r1"]);
+        assert_eq!(curves("auto").0.len(), 4);
+        let (versions, unknown) = protocols(["TLSv1", "TLSv1.2", "TLSv1.3", "x"]);
+        assert_eq!(versions, Versions { tls12: true, tls13: true });
+        assert_eq!(unknown, ["TLSv1", "x"]);
+        assert_eq!(version_name(ProtocolVersion::TLSv1_3), "TLSv1.3");
+    }
+
+    #[test]
+    fn the_preferred_cipher_is_aes_128_and_the_preferred_group_is_hybrid() {
+        assert_eq!(cipher_name(default_ciphersuites()[0].suite()), "TLS_AES_128_GCM_SHA256");
+        assert_eq!(default_curves()[0].name(), NamedGroup::X25519MLKEM768);
+    }
+}

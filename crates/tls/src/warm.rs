@@ -1,0 +1,27 @@
+//! The first use of the cryptographic library, before anybody waits for it.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use rustls::crypto::aws_lc_rs::kx_group::{X25519, X25519MLKEM768};
+
+/// Seeds the random generator and does one key exchange and one signature.
+///
+/// PERF: the first use of a cold library takes about 100 ms (it gathers jitter entropy); a client
+/// that meets it takes that for the round-trip time and paces its requests by it. Call this before
+/// listening, once per process.
+///
+/// # Errors
+///
+/// In words, when the system's randomness fails.
+pub fn warm_up() -> Result<(), String> {
+    for group in [X25519, X25519MLKEM768] {
+        let client = group.start().map_err(|error| error.to_string())?;
+        let server =
+            group.start_and_complete(client.pub_key()).map_err(|error| error.to_string())?;
+        client.complete(&server.pub_key).map_err(|error| error.to_string())?;
+    }
+    let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING)
+        .map_err(|_| "cannot generate a key".to_owned())?;
+    key.sign(&SystemRandom::new(), b"warm").map_err(|_| "cannot sign".to_owned())?;
+    Ok(())
+}
