@@ -236,10 +236,10 @@ const fn index_at(position: usize) -> u32 {
 
 /// Appends a string literal, Huffman-encoded where that is shorter.
 fn string(bytes: &[u8], case: Case, out: &mut Vec<u8>) {
-    let encoded = huffman::encoded_len(bytes, case);
+    let encoded = huffman::encoded_len_in(bytes, case);
     if encoded < bytes.len() {
         prefix::write(out, 0x80, 7, encoded as u32);
-        huffman::encode(bytes, case, out);
+        huffman::encode_in(bytes, case, out);
     } else {
         prefix::write(out, 0, 7, bytes.len() as u32);
         out.extend(bytes.iter().map(|&byte| case.apply(byte)));

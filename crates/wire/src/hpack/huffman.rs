@@ -211,14 +211,27 @@ impl Case {
 /// How many bytes [`encode`] makes of `bytes`.
 #[must_use]
 #[inline]
-pub fn encoded_len(bytes: &[u8], case: Case) -> usize {
-    let length = |&byte: &u8| usize::from(LENGTHS[usize::from(case.apply(byte))]);
-    bytes.iter().map(length).sum::<usize>().div_ceil(8)
+pub fn encoded_len(bytes: &[u8]) -> usize {
+    encoded_len_in(bytes, Case::Keep)
 }
 
 /// Appends the code of `bytes`, padded with ones.
 #[inline]
-pub fn encode(bytes: &[u8], case: Case, out: &mut Vec<u8>) {
+pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
+    encode_in(bytes, Case::Keep, out);
+}
+
+/// How many bytes [`encode_in`] makes of `bytes`.
+#[must_use]
+#[inline]
+pub fn encoded_len_in(bytes: &[u8], case: Case) -> usize {
+    let length = |&byte: &u8| usize::from(LENGTHS[usize::from(case.apply(byte))]);
+    bytes.iter().map(length).sum::<usize>().div_ceil(8)
+}
+
+/// Appends the code of `bytes` in the given case, padded with ones.
+#[inline]
+pub fn encode_in(bytes: &[u8], case: Case, out: &mut Vec<u8>) {
     let (mut acc, mut have) = (0_u64, 0_u32);
     for &byte in bytes {
         let symbol = usize::from(case.apply(byte));
@@ -240,7 +253,7 @@ pub fn encode(bytes: &[u8], case: Case, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, HuffmanError, decode, encode, encoded_len};
+    use super::{HuffmanError, decode, encode, encoded_len};
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     fn decoded(input: &[u8]) -> Result<Vec<u8>, HuffmanError> {
@@ -261,7 +274,7 @@ mod tests {
         ] {
             let code = super::super::tests::hex(code);
             let mut out = Vec::new();
-            encode(text.as_bytes(), Case::Keep, &mut out);
+            encode(text.as_bytes(), &mut out);
             assert_eq!(out, code, "{text}");
             assert_eq!(decoded(&code).unwrap(), text.as_bytes());
         }
@@ -283,8 +296,8 @@ mod tests {
         #[test]
         fn any_bytes_survive(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut out = Vec::new();
-            encode(&bytes, Case::Keep, &mut out);
-            prop_assert_eq!(out.len(), encoded_len(&bytes, Case::Keep));
+            encode(&bytes, &mut out);
+            prop_assert_eq!(out.len(), encoded_len(&bytes));
             prop_assert_eq!(decoded(&out).unwrap(), bytes);
         }
 
@@ -292,7 +305,7 @@ mod tests {
         fn what_decodes_encodes_to_the_same(code in proptest::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(text) = decoded(&code) {
                 let mut out = Vec::new();
-                encode(&text, Case::Keep, &mut out);
+                encode(&text, &mut out);
                 prop_assert_eq!(out, code);
             }
         }

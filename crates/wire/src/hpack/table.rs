@@ -180,7 +180,7 @@ impl Table {
         self.size_max
     }
 
-    /// Changes with every change of the contents; the same number means the same table.
+    /// Changes with the contents and the bound; the same number means the same table.
     #[must_use]
     #[inline]
     pub const fn generation(&self) -> u32 {
@@ -242,9 +242,13 @@ impl Table {
 
     /// Changes the bound and evicts what no longer fits.
     pub fn resize(&mut self, size_max: u32) {
-        self.size_max = size_max.min(SIZE_MAX);
-        while self.size > self.size_max {
-            self.generation = self.generation.wrapping_add(1);
+        let size_max = size_max.min(SIZE_MAX);
+        if size_max == self.size_max {
+            return;
+        }
+        self.size_max = size_max;
+        self.generation = self.generation.wrapping_add(1);
+        while self.size > size_max {
             self.evict();
         }
     }
