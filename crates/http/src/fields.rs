@@ -13,7 +13,7 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     name: Name,
     removed: bool,
@@ -41,6 +41,19 @@ impl Fields {
     pub fn clear(&mut self) {
         self.arena.clear();
         self.entries.clear();
+    }
+
+    /// Becomes a copy of `other` and keeps its own memory.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.clear();
+        self.arena.extend_from_slice(&other.arena);
+        self.entries.extend_from_slice(&other.entries);
+    }
+
+    /// Whether `other` was built by the same pushes and removals; cheaper than comparing fields.
+    #[must_use]
+    pub fn is_identical(&self, other: &Self) -> bool {
+        self.arena == other.arena && self.entries == other.entries
     }
 
     /// Appends a field by known name.

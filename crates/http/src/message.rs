@@ -98,6 +98,30 @@ impl RequestHead {
     }
 }
 
+impl RequestHead {
+    /// Becomes a copy of `other` and keeps its own memory.
+    pub fn copy_from(&mut self, other: &Self) {
+        let Self { method, method_text, version, target, authority, fields, line, .. } = self;
+        *method = other.method;
+        copy_bytes(method_text, &other.method_text);
+        *version = other.version;
+        copy_bytes(target, &other.target);
+        copy_bytes(authority, &other.authority);
+        fields.copy_from(&other.fields);
+        copy_bytes(line, &other.line);
+        self.body = other.body;
+        self.expects_continue = other.expects_continue;
+        self.wire_size = other.wire_size;
+        self.early = other.early;
+    }
+}
+
+#[inline]
+fn copy_bytes(to: &mut Vec<u8>, from: &[u8]) {
+    to.clear();
+    to.extend_from_slice(from);
+}
+
 /// How long a response body is; framing turns this into `Content-Length`, chunks or stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyLen {
@@ -130,5 +154,13 @@ impl ResponseHead {
         self.fields.clear();
         self.body = BodyLen::None;
         self.close = false;
+    }
+
+    /// Becomes a copy of `other` and keeps its own memory.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.status = other.status;
+        self.fields.copy_from(&other.fields);
+        self.body = other.body;
+        self.close = other.close;
     }
 }

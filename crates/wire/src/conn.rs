@@ -20,6 +20,8 @@ pub const UNBOUND: User = u64::MAX;
 pub struct HeadPool {
     #[expect(clippy::vec_box, reason = "heads travel boxed; unboxing would copy 250 bytes twice")]
     free: Vec<Box<RequestHead>>,
+    /// Where field sections are decompressed; no connection has such a buffer of its own.
+    pub(crate) scratch: Vec<u8>,
 }
 
 /// Heads kept for reuse, and the arena size above which a head is not worth keeping.

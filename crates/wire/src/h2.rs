@@ -1,1 +1,469 @@
-//! To be filled.
+//! HTTP/2 for servers (RFC 9113, RFC 9218): bytes in, events out, responses pulled.
+//!
+//! Owns frames, streams, windows, field compression and the defence against peers that cost more
+//! than they ask. It refuses server push, RFC 7540 priorities and upgrades from HTTP/1.1; prior
+//! knowledge in the clear is the same machine.
+//!
+//! ```text
+//!   receive ─ preface ─► SETTINGS ─► open ──────── ConnError ───────► dead: GOAWAY, then close
+//!                                     │  shutdown, keepalive_requests, peer's GOAWAY
+//!                                     ▼
+//!                                  going away: open streams are served, then close
+//!
+//!   respond ─► queue (heads and control frames, first in first out) ─► transmit ─► out
+//!   bodies  ─────────────── pulled by the scheduler's choice ────────────┘
+//! ```
+//!
+//! The invariant easiest to break: a field block that was encoded or received changes a table, so
+//! it is sent or decoded whatever becomes of its stream, and in that order.
+
+mod abuse;
+mod control;
+mod frame;
+pub mod fuzz;
+mod head;
+mod headers;
+mod recv;
+mod replay;
+mod send;
+mod streams;
+
+pub use frame::code;
+pub use fuzz::fuzz;
+
+use base::limits::{BODY_WINDOW, CONN_WINDOW, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX};
+use bytes::Bytes;
+use http::Scheme;
+
+use crate::conn::UNBOUND;
+use crate::hpack::{Decoder, Encoder};
+use crate::sched::{Priority, Sched};
+use crate::{ConnError, Event, StreamId, User};
+use abuse::Abuse;
+use frame::{Kind, WINDOW_INITIAL};
+use replay::{Requests, Responses};
+use streams::{Closed, Held, Receiving, Sending, Streams};
+
+/// Request body bytes that are swallowed after the response is complete before the stream is reset.
+const LINGER_MAX: u32 = 16 * 1024;
+/// Capacity that the queue keeps between uses.
+const QUEUE_KEPT: usize = 2048;
+/// Priorities kept for streams that are not open yet (RFC 9218 §7.1).
+const EARLY_MAX: usize = 16;
+
+/// What the server allows on a connection; the same for the connection's whole life.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How the connection is made; the `:scheme` of requests is not trusted.
+    pub scheme: Scheme,
+    /// Streams the peer may have open; more are refused.
+    pub max_concurrent_streams: u32,
+    /// Bytes of one decoded head: names, values and 32 per field.
+    pub head_size_max: usize,
+    /// Bytes of one name and value.
+    pub field_size_max: usize,
+    /// Largest DATA payload we send; at most 16 KiB are used.
+    pub chunk_size: usize,
+    /// Bytes a request body may run ahead of its reader, per stream.
+    pub recv_window: u32,
+    /// Whether names with `_` are as good as others.
+    pub underscores_in_headers: bool,
+    /// Whether fields with odd but harmless names are dropped.
+    pub ignore_invalid_headers: bool,
+    /// Requests after which the connection is shut down gracefully.
+    pub keepalive_requests: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::Http,
+            max_concurrent_streams: STREAMS_PER_CONN_MAX,
+            head_size_max: HEAD_SIZE_MAX,
+            field_size_max: 8 * 1024,
+            chunk_size: 16 * 1024,
+            recv_window: BODY_WINDOW,
+            underscores_in_headers: false,
+            ignore_invalid_headers: true,
+            keepalive_requests: 1000,
+        }
+    }
+}
+
+/// How far the connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was said by either side.
+    New,
+    /// Our settings are queued; the client's preface is awaited.
+    Preface,
+    /// The client's first SETTINGS is awaited (RFC 9113 §3.4).
+    Settings,
+    /// Frames of all kinds may come.
+    Open,
+    /// The connection broke; only the queue leaves.
+    Dead(ConnError),
+}
+
+/// The rest of a DATA frame whose payload did not arrive in one piece, or of an ignored frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct Partial {
+    /// The stream that gets the data, if it is still open.
+    stream: Option<StreamId>,
+    /// Data to come.
+    data: u32,
+    /// Padding to come.
+    padding: u32,
+    /// Bytes to come that mean nothing to us and are under no flow control.
+    ignored: u32,
+    /// Whether the data ends the stream.
+    ends: bool,
+}
+
+/// A field block that is not complete.
+#[derive(Debug)]
+struct Block {
+    stream: u32,
+    ends_stream: bool,
+    /// RFC 9113 §5.3.1: it asked to depend on itself.
+    is_self_dependent: bool,
+    frames: u32,
+    bytes: Vec<u8>,
+}
+
+/// What the peer told us of itself, and what is left of the windows both ways.
+#[derive(Debug)]
+struct Flow {
+    /// What the peer lets us send on the connection.
+    send: u32,
+    /// What new streams may send at first.
+    send_initial: u32,
+    /// The largest frame the peer takes.
+    frame_size: u32,
+    /// What we let the peer send on the connection.
+    recv: u32,
+    /// Consumed bytes that the peer has not been told of.
+    credit: u32,
+    /// What new streams may receive at first.
+    recv_initial: u32,
+}
+
+/// One HTTP/2 connection. Small while idle: tables and buffers come with the first use.
+#[derive(Debug)]
+pub struct Conn {
+    phase: Phase,
+    is_going_away: bool,
+    is_peer_going: bool,
+    settings_are_acked: bool,
+    /// The highest stream the peer opened, and the highest we looked at.
+    last_seen: u32,
+    last_taken: u32,
+    /// Control frames queued since the last transmit.
+    control_queued: u32,
+    /// Largest DATA payload.
+    chunk_size: u32,
+    requests: u64,
+    flow: Flow,
+    partial: Partial,
+    block: Option<Box<Block>>,
+    decoder: Decoder,
+    encoder: Encoder,
+    streams: Streams,
+    sched: Sched,
+    /// Control frames and response heads in the order in which they must leave.
+    queue: Vec<u8>,
+    /// Streams whose `END_STREAM` stands in the queue.
+    ended: Vec<StreamId>,
+    /// Events that came up where nobody could take them.
+    deferred: Vec<Event>,
+    early: Vec<(u32, Priority)>,
+    known_requests: Requests,
+    known_responses: Responses,
+    abuse: Abuse,
+}
+
+impl Default for Conn {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Conn {
+    /// A connection on which nothing has been said. It allocates nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            phase: Phase::New,
+            is_going_away: false,
+            is_peer_going: false,
+            settings_are_acked: false,
+            last_seen: 0,
+            last_taken: 0,
+            control_queued: 0,
+            chunk_size: 0,
+            requests: 0,
+            flow: Flow {
+                send: WINDOW_INITIAL,
+                send_initial: WINDOW_INITIAL,
+                frame_size: *frame::FRAME_SIZES.start(),
+                recv: CONN_WINDOW,
+                credit: 0,
+                recv_initial: WINDOW_INITIAL,
+            },
+            partial: Partial::default(),
+            block: None,
+            decoder: Decoder::default(),
+            encoder: Encoder::new(),
+            streams: Streams::default(),
+            sched: Sched::new(),
+            queue: Vec::new(),
+            ended: Vec::new(),
+            deferred: Vec::new(),
+            early: Vec::new(),
+            known_requests: Requests::default(),
+            known_responses: Responses::default(),
+            abuse: Abuse::default(),
+        }
+    }
+
+    /// Says whose stream it is. What had arrived before, or the end of a stream that is gone
+    /// already, comes with the next `receive` or `transmit`.
+    pub fn bind(&mut self, stream: StreamId, user: User) {
+        let Some(slot) = self.streams.slot(stream) else {
+            self.deferred.push(Event::Reset { user });
+            return;
+        };
+        let bound = self.streams.at(slot);
+        bound.user = user;
+        if let Some(held) = bound.held.take() {
+            let Held { bytes, is_complete } = *held;
+            self.deferred.extend(bytes.into_iter().map(|bytes| Event::Body { user, bytes }));
+            if is_complete {
+                self.deferred.push(Event::BodyEnd { user });
+            }
+        }
+    }
+
+    /// Nobody wants the request body: its window is given back by itself from now on, and no more
+    /// of it is told.
+    pub fn discard_body(&mut self, stream: StreamId) {
+        let Some(slot) = self.streams.slot(stream) else { return };
+        let discarded = self.streams.at(slot);
+        discarded.discards = true;
+        discarded.held = None;
+        let bytes = discarded.outstanding;
+        self.give_back(slot, bytes);
+    }
+
+    /// Gives the room of consumed body bytes back to the peer.
+    pub fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
+        let Some(slot) = self.streams.slot(stream) else { return };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let bytes = bytes.min(self.streams.at(slot).outstanding);
+        self.give_back(slot, bytes);
+    }
+
+    /// Resets a stream; its `Reset` event comes with the next `receive` or `transmit`.
+    pub fn reset(&mut self, stream: StreamId, code: u32) {
+        let Some(slot) = self.streams.slot(stream) else { return };
+        let id = self.streams.id(slot);
+        if let Some(user) = self.drop_stream(slot, Closed::ByUs) {
+            self.deferred.push(Event::Reset { user });
+        }
+        frame::push_u32(self.control(), Kind::RstStream, id, code);
+    }
+
+    /// Ends the connection gracefully: no new streams; what is open is served.
+    pub fn shutdown(&mut self) {
+        if self.is_going_away || matches!(self.phase, Phase::Dead(_)) {
+            return;
+        }
+        self.is_going_away = true;
+        // Before our preface a GOAWAY would be no frame the peer expects (RFC 9113 §3.4).
+        if self.phase != Phase::New {
+            let last = self.last_taken;
+            frame::push_goaway(self.control(), last, code::NO_ERROR);
+        }
+    }
+
+    /// Whether `transmit` would append or tell something.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.queue.is_empty()
+            || !self.deferred.is_empty()
+            || !self.ended.is_empty()
+            || (self.flow.send > 0 && !self.sched.is_empty())
+    }
+
+    /// Whether no response is owed.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.streams.active() == 0
+    }
+
+    /// Whether the connection is over once the output has left.
+    #[must_use]
+    pub const fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Dead(_))
+            || ((self.is_going_away || self.is_peer_going) && self.is_idle())
+    }
+
+    /// Streams whose response is not complete.
+    #[must_use]
+    pub const fn streams_open(&self) -> u32 {
+        self.streams.active()
+    }
+
+    /// Requests taken on this connection.
+    #[must_use]
+    pub const fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Gives memory back that the next request would take again; for connections that have been
+    /// idle for a while.
+    pub fn shrink(&mut self) {
+        if !self.is_idle() || self.has_output() {
+            return;
+        }
+        self.streams.shrink();
+        self.sched.shrink();
+        self.decoder.shrink();
+        self.encoder.shrink();
+        self.known_requests.shrink();
+        self.known_responses.shrink();
+        self.queue = Vec::new();
+        self.ended = Vec::new();
+        self.deferred = Vec::new();
+    }
+
+    /// The queue, for one more control frame.
+    fn control(&mut self) -> &mut Vec<u8> {
+        self.control_queued += 1;
+        &mut self.queue
+    }
+
+    /// Notes that `bytes` of what a stream delivered are consumed.
+    fn give_back(&mut self, slot: u32, bytes: u32) {
+        let stream = self.streams.at(slot);
+        stream.outstanding -= bytes;
+        self.credit_stream(slot, bytes);
+        self.credit_conn(bytes);
+    }
+
+    /// Tells the peer of consumed bytes once they are half a window.
+    fn credit_stream(&mut self, slot: u32, bytes: u32) {
+        let half = self.flow.recv_initial / 2;
+        let stream = self.streams.at(slot);
+        stream.recv_credit += bytes;
+        // A peer that is done, or whose response is complete, needs no more room.
+        if stream.recv_credit <= half
+            || stream.receiving == Receiving::Ended
+            || !stream.is_active()
+        {
+            return;
+        }
+        let credit = std::mem::take(&mut stream.recv_credit);
+        stream.recv_window = stream.recv_window.saturating_add_unsigned(credit);
+        let id = self.streams.id(slot);
+        frame::push_u32(self.control(), Kind::WindowUpdate, id, credit);
+    }
+
+    fn credit_conn(&mut self, bytes: u32) {
+        self.flow.credit += bytes;
+        if self.flow.credit > CONN_WINDOW / 2 {
+            let credit = std::mem::take(&mut self.flow.credit);
+            self.flow.recv += credit;
+            frame::push_u32(self.control(), Kind::WindowUpdate, 0, credit);
+        }
+    }
+
+    /// Takes a stream away; says who has to be told.
+    fn drop_stream(&mut self, slot: u32, why: Closed) -> Option<User> {
+        let stream = self.streams.at(slot);
+        // What a lingering stream swallowed has been credited.
+        let unread = if stream.is_active() { stream.outstanding } else { 0 };
+        if std::mem::take(&mut stream.is_scheduled) {
+            self.sched.remove(slot);
+        }
+        self.credit_conn(unread);
+        self.streams.remove(slot, why)
+    }
+
+    /// Lets a stream wait for its turn if it could write.
+    fn schedule(&mut self, slot: u32) {
+        let id = self.streams.id(slot);
+        let stream = self.streams.at(slot);
+        if stream.is_ready() && !stream.is_scheduled {
+            stream.is_scheduled = true;
+            self.sched.insert(slot, u64::from(id), stream.priority);
+        }
+    }
+
+    /// Hands body bytes to whoever is bound, or keeps them.
+    fn deliver(&mut self, slot: u32, data: &[u8], events: &mut Vec<Event>) {
+        let bytes = Bytes::copy_from_slice(data);
+        let stream = self.streams.at(slot);
+        stream.outstanding += data.len() as u32;
+        match stream.user {
+            UNBOUND => stream.held.get_or_insert_default().bytes.push(bytes),
+            user => events.push(Event::Body { user, bytes }),
+        }
+    }
+
+    /// Breaks the connection: every user is told, and GOAWAY is the last frame.
+    fn fail(&mut self, error: ConnError, events: &mut Vec<Event>) {
+        for slot in 0..self.streams.slots() {
+            if self.streams.is_open(slot) {
+                let user = self.drop_stream(slot, Closed::ByUs);
+                events.extend(user.map(|user| Event::Reset { user }));
+            }
+        }
+        self.ended.clear();
+        self.block = None;
+        let last = self.last_taken;
+        frame::push_goaway(self.control(), last, error.code as u32);
+        self.phase = Phase::Dead(error);
+    }
+
+    /// RFC 9113 §5.4.2: resets one stream because of what the peer sent on it.
+    fn stream_error(
+        &mut self,
+        id: u32,
+        code: u32,
+        events: &mut Vec<Event>,
+    ) -> Result<(), ConnError> {
+        match self.streams.find(id) {
+            Some(slot) => {
+                let user = self.drop_stream(slot, Closed::ByUs);
+                events.extend(user.map(|user| Event::Reset { user }));
+            }
+            None if self.streams.closed(id).is_none() => self.streams.forget(id, Closed::ByUs),
+            None => {}
+        }
+        frame::push_u32(self.control(), Kind::RstStream, id, code);
+        self.abuse.waste()
+    }
+
+    /// The response is complete: its user is told, and the stream goes or lingers.
+    fn finish(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let stream = self.streams.at(slot);
+        let (user, body_bytes, unread) = (stream.user, stream.sent, stream.outstanding);
+        debug_assert!(matches!(stream.sending, Sending::Ended | Sending::Body));
+        stream.outstanding = 0;
+        stream.discards = true;
+        stream.held = None;
+        self.streams.complete(slot);
+        self.credit_conn(unread);
+        if self.streams.at(slot).receiving == Receiving::Ended {
+            self.streams.remove(slot, Closed::Ended);
+        }
+        self.abuse.complete();
+        if user != UNBOUND {
+            events.push(Event::Sent { user, body_bytes });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ pub mod h2;
 pub mod h3;
 pub mod hpack;
 pub mod qpack;
+pub mod sched;
 
 pub use conn::{
     BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,

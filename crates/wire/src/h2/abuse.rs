@@ -1,0 +1,170 @@
+//! What a peer may cost us beyond its requests, by kind, and who has gone too far.
+//!
+//! Owns counters only; useful work and time pay them off. Frames that cost us little but never end
+//! are counted per kind, cancelled requests against completed ones.
+
+use base::Now;
+
+use super::frame::code;
+use crate::ConnError;
+
+/// SETTINGS frames ahead of useful work (each must be acknowledged).
+pub(super) const SETTINGS_MAX: u16 = 64;
+/// PING frames ahead of useful work (each must be answered).
+pub(super) const PINGS_MAX: u16 = 512;
+/// DATA frames without data that do not end a stream.
+pub(super) const EMPTY_DATA_MAX: u16 = 256;
+/// PRIORITY and `PRIORITY_UPDATE` frames.
+pub(super) const PRIORITIES_MAX: u16 = 2048;
+/// `WINDOW_UPDATE` frames; each DATA frame we send pays for some.
+pub(super) const WINDOW_UPDATES_MAX: u16 = 4096;
+/// Frames of unknown type.
+pub(super) const UNKNOWN_MAX: u16 = 1024;
+/// Frames on streams that are closed.
+pub(super) const STRAYS_MAX: u16 = 1024;
+/// Requests beyond the completed ones that were cancelled before their answer began, refused for
+/// the stream limit, or malformed: each costs us a request and the peer nothing.
+pub(super) const RESETS_MAX: u64 = 200;
+/// CONTINUATION frames in one field block.
+pub(super) const CONTINUATIONS_MAX: u32 = 64;
+/// Bytes of a field block, and of the fields in it, as a multiple of `head_size_max`.
+pub(super) const BLOCK_FACTOR: usize = 4;
+/// Control frames that wait for a peer who does not read.
+pub(super) const CONTROL_QUEUED_MAX: u32 = 2048;
+
+/// Strikes of every kind that one request pays for.
+const REQUEST_PAYS: u16 = 16;
+/// `WINDOW_UPDATE` frames that one DATA frame pays for.
+const DATA_PAYS: u16 = 4;
+/// Part of each limit that a second pays for.
+const SECOND_PAYS: u16 = 64;
+
+/// Kinds of frames that are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chatter {
+    Settings,
+    Ping,
+    EmptyData,
+    Priority,
+    WindowUpdate,
+    Unknown,
+    Stray,
+}
+
+const KINDS: usize = 7;
+const LIMITS: [u16; KINDS] = [
+    SETTINGS_MAX,
+    PINGS_MAX,
+    EMPTY_DATA_MAX,
+    PRIORITIES_MAX,
+    WINDOW_UPDATES_MAX,
+    UNKNOWN_MAX,
+    STRAYS_MAX,
+];
+const REASONS: [&str; KINDS] = [
+    "client sent too many SETTINGS frames",
+    "client sent too many PING frames",
+    "client sent too many empty DATA frames",
+    "client sent too many PRIORITY frames",
+    "client sent too many WINDOW_UPDATE frames",
+    "client sent too many frames of unknown type",
+    "client sent too many frames on closed streams",
+];
+
+/// An `ENHANCE_YOUR_CALM` error.
+pub(super) const fn calm(reason: &'static str) -> ConnError {
+    ConnError { code: code::ENHANCE_YOUR_CALM as u64, reason }
+}
+
+/// The counters of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Abuse {
+    counts: [u16; KINDS],
+    /// The second up to which time has paid.
+    paid_until: u64,
+    resets: u64,
+    completed: u64,
+}
+
+impl Abuse {
+    /// Counts a frame.
+    pub(super) fn charge(&mut self, kind: Chatter, now: Now) -> Result<(), ConnError> {
+        let second = now.mono.as_nanos() / 1_000_000_000;
+        let seconds = second.saturating_sub(self.paid_until).min(u64::from(u16::MAX)) as u16;
+        if seconds > 0 {
+            self.paid_until = second;
+            for (count, limit) in self.counts.iter_mut().zip(LIMITS) {
+                *count = count.saturating_sub((limit / SECOND_PAYS).saturating_mul(seconds));
+            }
+        }
+        let count = &mut self.counts[kind as usize];
+        *count += 1;
+        if *count > LIMITS[kind as usize] { Err(calm(REASONS[kind as usize])) } else { Ok(()) }
+    }
+
+    /// A request arrived.
+    #[inline]
+    pub(super) fn pay_request(&mut self) {
+        for count in &mut self.counts {
+            *count = count.saturating_sub(REQUEST_PAYS);
+        }
+    }
+
+    /// A DATA frame left.
+    #[inline]
+    pub(super) fn pay_data(&mut self) {
+        let count = &mut self.counts[Chatter::WindowUpdate as usize];
+        *count = count.saturating_sub(DATA_PAYS);
+    }
+
+    /// A response left completely.
+    #[inline]
+    pub(super) fn complete(&mut self) {
+        self.completed += 1;
+    }
+
+    /// A request was wasted.
+    pub(super) fn waste(&mut self) -> Result<(), ConnError> {
+        self.resets += 1;
+        if self.resets > RESETS_MAX + self.completed {
+            return Err(calm("client cancelled too many requests"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Abuse, Chatter, PINGS_MAX, RESETS_MAX};
+    use base::{Instant, Now};
+
+    fn at(seconds: u64) -> Now {
+        Now { mono: Instant::from_nanos(seconds * 1_000_000_000), unix_millis: 0 }
+    }
+
+    #[test]
+    fn chatter_is_paid_for_by_requests_and_time() {
+        let mut abuse = Abuse::default();
+        for _ in 0..PINGS_MAX {
+            assert!(abuse.charge(Chatter::Ping, at(0)).is_ok());
+        }
+        assert!(abuse.charge(Chatter::Ping, at(0)).is_err());
+        abuse.pay_request();
+        assert!(abuse.charge(Chatter::Ping, at(0)).is_ok());
+        // A ping every second is paid for by the second.
+        let mut abuse = Abuse::default();
+        for second in 0..10_000 {
+            assert!(abuse.charge(Chatter::Ping, at(second)).is_ok());
+        }
+    }
+
+    #[test]
+    fn cancelled_requests_are_set_against_completed_ones() {
+        let mut abuse = Abuse::default();
+        abuse.complete();
+        for _ in 0..=RESETS_MAX {
+            assert!(abuse.waste().is_ok());
+        }
+        assert!(abuse.waste().is_err());
+    }
+}

@@ -1,0 +1,289 @@
+//! Frames that carry neither fields nor data: settings, windows, pings, resets, priorities, GOAWAY.
+//!
+//! Each handler checks size and stream, charges what the frame costs us, and then obeys it.
+
+use super::abuse::Chatter;
+use super::frame::{self, FRAME_SIZES, Header, Kind, WINDOW_INITIAL, WINDOW_MAX};
+use super::frame::{code, flag, setting};
+use super::recv::{Turn, error, protocol};
+use super::streams::{Closed, Sending};
+use super::{Conn, EARLY_MAX, Phase, Settings};
+use crate::sched::Priority;
+use crate::{ConnError, Event};
+
+impl Conn {
+    /// RFC 9113 §6.5.
+    pub(super) fn receive_settings(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        let is_ack = header.has(flag::ACK);
+        if header.stream != 0 {
+            return Err(protocol("client sent SETTINGS frame on a stream"));
+        }
+        if (is_ack && !payload.is_empty()) || !payload.len().is_multiple_of(6) {
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "client sent SETTINGS frame with incorrect length",
+            ));
+        }
+        if is_ack {
+            if self.phase == Phase::Settings {
+                return Err(protocol("client sent no SETTINGS frame first"));
+            }
+            if !self.settings_are_acked {
+                self.settings_are_acked = true;
+                self.apply_our_window(turn.settings);
+            }
+            return Ok(());
+        }
+        self.abuse.charge(Chatter::Settings, turn.now)?;
+        self.phase = Phase::Open;
+        let (entries, _) = payload.as_chunks::<6>();
+        for &[a, b, c, d, e, f] in entries {
+            let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
+            self.apply_setting(id, value)?;
+        }
+        frame::push(self.control(), Kind::Settings, flag::ACK, 0, &[]);
+        Ok(())
+    }
+
+    fn apply_setting(&mut self, id: u16, value: u32) -> Result<(), ConnError> {
+        match id {
+            setting::HEADER_TABLE_SIZE => self.encoder.limit_table(value),
+            setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
+                return Err(protocol("client sent SETTINGS frame with a value that is no boolean"));
+            }
+            setting::INITIAL_WINDOW_SIZE if value > WINDOW_MAX => {
+                return Err(error(
+                    code::FLOW_CONTROL_ERROR,
+                    "client sent SETTINGS frame with incorrect INITIAL_WINDOW_SIZE value",
+                ));
+            }
+            setting::INITIAL_WINDOW_SIZE => self.move_windows(value)?,
+            setting::MAX_FRAME_SIZE if !FRAME_SIZES.contains(&value) => {
+                return Err(protocol(
+                    "client sent SETTINGS frame with incorrect MAX_FRAME_SIZE value",
+                ));
+            }
+            setting::MAX_FRAME_SIZE => self.flow.frame_size = value,
+            // RFC 9113 §6.5.2: unknown settings MUST be ignored.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// RFC 9113 §6.9.2: a new initial window changes those of all streams, even below zero.
+    fn move_windows(&mut self, initial: u32) -> Result<(), ConnError> {
+        let delta = i64::from(initial) - i64::from(self.flow.send_initial);
+        self.flow.send_initial = initial;
+        for slot in 0..self.streams.slots() {
+            if !self.streams.is_open(slot) {
+                continue;
+            }
+            let stream = self.streams.at(slot);
+            let moved = i64::from(stream.send_window) + delta;
+            // RFC 9113 §6.9.2: a window above the maximum is a connection error.
+            stream.send_window = i32::try_from(moved).map_err(|_| {
+                error(code::FLOW_CONTROL_ERROR, "client made a window too large by SETTINGS")
+            })?;
+            if stream.send_window <= 0 && std::mem::take(&mut stream.is_scheduled) {
+                self.sched.remove(slot);
+            }
+            self.schedule(slot);
+        }
+        Ok(())
+    }
+
+    /// From now on the peer's streams start with the window we announced.
+    fn apply_our_window(&mut self, settings: &Settings) {
+        let ours = settings.recv_window.min(WINDOW_MAX);
+        let delta = i64::from(ours) - i64::from(self.flow.recv_initial);
+        debug_assert!(delta <= 0 && ours.max(WINDOW_INITIAL) == self.flow.recv_initial);
+        self.flow.recv_initial = ours;
+        for slot in 0..self.streams.slots() {
+            if self.streams.is_open(slot) {
+                let stream = self.streams.at(slot);
+                stream.recv_window = stream.recv_window.saturating_add(delta as i32);
+            }
+        }
+    }
+
+    /// RFC 9113 §6.7.
+    pub(super) fn receive_ping(
+        &mut self,
+        turn: &Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        if payload.len() != 8 {
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "client sent PING frame with incorrect length",
+            ));
+        }
+        if header.stream != 0 {
+            return Err(protocol("client sent PING frame on a stream"));
+        }
+        self.abuse.charge(Chatter::Ping, turn.now)?;
+        if !header.has(flag::ACK) {
+            frame::push(self.control(), Kind::Ping, flag::ACK, 0, payload);
+        }
+        Ok(())
+    }
+
+    /// RFC 9113 §6.8: the client takes no more of our streams, of which there are none.
+    pub(super) fn receive_goaway(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        if header.stream != 0 {
+            return Err(protocol("client sent GOAWAY frame on a stream"));
+        }
+        if payload.len() < 8 {
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "client sent GOAWAY frame with incorrect length",
+            ));
+        }
+        self.is_peer_going = true;
+        Ok(())
+    }
+
+    /// RFC 9113 §6.9.
+    pub(super) fn receive_window_update(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        let &[a, b, c, d] = payload else {
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "client sent WINDOW_UPDATE frame with incorrect length",
+            ));
+        };
+        let increment = u32::from_be_bytes([a, b, c, d]) & WINDOW_MAX;
+        self.abuse.charge(Chatter::WindowUpdate, turn.now)?;
+        if header.stream == 0 {
+            if increment == 0 {
+                return Err(protocol("client sent WINDOW_UPDATE frame with increment 0"));
+            }
+            // RFC 9113 §6.9.1: a window MUST NOT exceed 2^31-1.
+            let window = self.flow.send + increment;
+            if window > WINDOW_MAX {
+                return Err(error(
+                    code::FLOW_CONTROL_ERROR,
+                    "client violated flow control by an overflow",
+                ));
+            }
+            self.flow.send = window;
+            return Ok(());
+        }
+        self.check_idle(header.stream, "client sent WINDOW_UPDATE frame on an idle stream")?;
+        // RFC 9113 §5.1: on a closed stream it is no error.
+        let Some(slot) = self.streams.find(header.stream) else { return Ok(()) };
+        let stream = self.streams.at(slot);
+        let wrong = match stream.send_window.checked_add_unsigned(increment) {
+            Some(_) if increment == 0 => code::PROTOCOL_ERROR,
+            Some(window) => {
+                stream.send_window = window;
+                self.schedule(slot);
+                return Ok(());
+            }
+            None => code::FLOW_CONTROL_ERROR,
+        };
+        self.stream_error(header.stream, wrong, turn.events)
+    }
+
+    /// RFC 9113 §6.4.
+    pub(super) fn receive_reset(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        if payload.len() != 4 {
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "client sent RST_STREAM frame with incorrect length",
+            ));
+        }
+        self.check_idle(header.stream, "client sent RST_STREAM frame on an idle stream")?;
+        let Some(slot) = self.streams.find(header.stream) else {
+            return self.abuse.charge(Chatter::Stray, turn.now);
+        };
+        let is_waste = self.streams.at(slot).sending == Sending::Waiting;
+        let user = self.drop_stream(slot, Closed::ByPeer);
+        turn.events.extend(user.map(|user| Event::Reset { user }));
+        if is_waste { self.abuse.waste() } else { Ok(()) }
+    }
+
+    /// RFC 9113 §6.3: checked and ignored; we announced that we use RFC 9218 instead.
+    pub(super) fn receive_priority(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        if header.stream == 0 {
+            return Err(protocol("client sent PRIORITY frame with incorrect identifier"));
+        }
+        self.abuse.charge(Chatter::Priority, turn.now)?;
+        let wrong = match *payload {
+            [a, b, c, d, _] => {
+                let depends_on = u32::from_be_bytes([a, b, c, d]) & WINDOW_MAX;
+                (depends_on == header.stream).then_some(code::PROTOCOL_ERROR)
+            }
+            _ => Some(code::FRAME_SIZE_ERROR),
+        };
+        match wrong {
+            Some(code) => self.stream_error(header.stream, code, turn.events),
+            None => Ok(()),
+        }
+    }
+
+    /// RFC 9218 §7.1.
+    pub(super) fn receive_priority_update(
+        &mut self,
+        turn: &Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        if header.stream != 0 {
+            return Err(protocol("client sent PRIORITY_UPDATE frame on a stream"));
+        }
+        let (Some(id), Some(text)) = (frame::read_u32(payload), payload.get(4..)) else {
+            return Err(error(
+                code::FRAME_SIZE_ERROR,
+                "client sent PRIORITY_UPDATE frame with incorrect length",
+            ));
+        };
+        let id = id & WINDOW_MAX;
+        if id.is_multiple_of(2) {
+            return Err(protocol("client sent PRIORITY_UPDATE frame for no request"));
+        }
+        self.abuse.charge(Chatter::Priority, turn.now)?;
+        let priority = Priority::parse(text);
+        if id > self.last_seen {
+            self.early.retain(|(early, _)| *early != id);
+            // LIMIT: the oldest goes; a priority is only a wish.
+            if self.early.len() == EARLY_MAX {
+                self.early.remove(0);
+            }
+            self.early.push((id, priority));
+        } else if let Some(slot) = self.streams.find(id) {
+            self.streams.at(slot).priority = priority;
+            self.sched.reprioritise(slot, priority);
+        }
+        Ok(())
+    }
+
+    /// RFC 9113 §5.1: on an idle stream only HEADERS and PRIORITY are allowed.
+    fn check_idle(&self, id: u32, reason: &'static str) -> Result<(), ConnError> {
+        if id.is_multiple_of(2) || id > self.last_seen { Err(protocol(reason)) } else { Ok(()) }
+    }
+}

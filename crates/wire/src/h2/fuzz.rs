@@ -1,0 +1,154 @@
+//! Drives a connection with arbitrary bytes and asserts what must always hold.
+
+use std::collections::BTreeMap;
+
+use base::chain::Weave;
+use base::{Instant, Now, SendChain};
+use http::{BodyLen, Name, ResponseHead};
+
+use super::frame::{HEADER_LEN, Header, Kind, PREFACE, flag};
+use super::{Conn, Settings};
+use crate::{BodySource, Event, HeadPool, Pull, StreamId, User};
+
+/// Bodies of a few thousand bytes that now and then have nothing, or break.
+struct Bodies {
+    left: BTreeMap<User, usize>,
+    turn: usize,
+}
+
+impl BodySource for Bodies {
+    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+        assert!(max > 0, "a body is asked for at least one byte");
+        self.turn += 1;
+        let Some(left) = self.left.get_mut(&user) else { return Pull::Broken };
+        if self.turn.is_multiple_of(5) {
+            return Pull::Pending;
+        }
+        let bytes = max.min(*left).min(700);
+        out.push_slice(&vec![b'x'; bytes]);
+        *left -= bytes;
+        if *left == 0 { Pull::End } else { Pull::More }
+    }
+}
+
+#[derive(Default)]
+struct World {
+    next: User,
+    /// Bound streams that have not been told their end.
+    bound: BTreeMap<User, StreamId>,
+}
+
+impl World {
+    /// Answers requests in one of a few ways.
+    fn handle(
+        &mut self,
+        conn: &mut Conn,
+        bodies: &mut Bodies,
+        heads: &mut HeadPool,
+        event: Event,
+    ) {
+        match event {
+            Event::Request { stream, head } | Event::Refused { stream, head, .. } => {
+                let user = self.next;
+                self.next += 1;
+                assert!(!head.line.is_empty());
+                heads.put(head);
+                conn.bind(stream, user);
+                self.bound.insert(user, stream);
+                let size = user as usize % 7 * 613;
+                bodies.left.insert(user, size);
+                let mut head = ResponseHead { status: 200, ..ResponseHead::default() };
+                head.fields.push(Name::Server, b"fuzz");
+                head.body = match user % 4 {
+                    0 => BodyLen::None,
+                    1 => BodyLen::Unknown,
+                    _ => BodyLen::Exact(size as u64),
+                };
+                match user % 11 {
+                    9 => conn.reset(stream, 8),
+                    10 => conn.send_continue(stream),
+                    _ => {
+                        // A stream that died in the same call refuses its answer.
+                        let _ = conn.respond(stream, &head);
+                    }
+                }
+            }
+            Event::Body { user, bytes } => {
+                if let (Some(stream), true) = (self.bound.get(&user), user % 2 == 0) {
+                    conn.body_consumed(*stream, bytes.len());
+                } else if let Some(stream) = self.bound.get(&user) {
+                    conn.discard_body(*stream);
+                }
+            }
+            Event::BodyEnd { user } | Event::BodyRefused { user, .. } => {
+                assert!(user < self.next, "only bound users hear of bodies");
+            }
+            Event::Reset { user } | Event::Sent { user, .. } => {
+                assert!(self.bound.remove(&user).is_some(), "a stream ends exactly once");
+            }
+        }
+    }
+}
+
+/// Output must be whole frames of legal sizes with blocks that are not interrupted.
+fn check_output(out: &[u8]) {
+    let mut rest = out;
+    let mut block = None;
+    while !rest.is_empty() {
+        let (bytes, tail) = rest.split_first_chunk::<HEADER_LEN>().expect("whole frame headers");
+        let header = Header::parse(*bytes);
+        assert!(header.len <= 16_384 && tail.len() >= header.len as usize, "whole frames");
+        assert_eq!(header.kind == Kind::Continuation, block.is_some());
+        if matches!(header.kind, Kind::Headers | Kind::Continuation) {
+            block = (!header.has(flag::END_HEADERS)).then_some(header.stream);
+        }
+        rest = &tail[header.len as usize..];
+    }
+    assert!(block.is_none(), "whole blocks");
+}
+
+/// Plays `data` as what a client sends, in pieces whose sizes depend on it too.
+///
+/// # Panics
+///
+/// When an invariant does not hold.
+pub fn fuzz(data: &[u8]) {
+    let settings = Settings { head_size_max: 4096, field_size_max: 512, ..Settings::default() };
+    let (mut conn, mut heads, mut events) = (Conn::new(), HeadPool::default(), Vec::new());
+    let (mut world, mut bodies) =
+        (World::default(), Bodies { left: BTreeMap::new(), turn: data.len() });
+    let mut input = PREFACE.to_vec();
+    input.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    input.extend_from_slice(data);
+    let step = 1 + data.first().map_or(0, |&byte| usize::from(byte) * 3);
+    let (mut start, mut end, mut is_dead) = (0, 0, false);
+    while end < input.len() && !is_dead {
+        end = (end + step).min(input.len());
+        let now = Now { mono: Instant::from_nanos(end as u64 * 1_000_000), unix_millis: 0 };
+        match conn.receive(&settings, now, &input[start..end], &mut heads, &mut events) {
+            Ok(used) => {
+                assert!(used <= end - start);
+                start += used;
+                assert!(end - start <= 16_384 + HEADER_LEN, "what is held back is bounded");
+            }
+            Err(_) => is_dead = true,
+        }
+        for event in std::mem::take(&mut events) {
+            world.handle(&mut conn, &mut bodies, &mut heads, event);
+        }
+        let streams: Vec<_> = world.bound.values().copied().collect();
+        for stream in streams {
+            conn.body_ready(stream);
+        }
+        let mut out = SendChain::new(Weave::Contiguous);
+        conn.transmit(now, 8192, &mut out, &mut events, &mut bodies);
+        check_output(out.contiguous().unwrap_or_default());
+        for event in std::mem::take(&mut events) {
+            world.handle(&mut conn, &mut bodies, &mut heads, event);
+        }
+        assert!(conn.streams_open() <= settings.max_concurrent_streams);
+        assert_eq!(conn.is_idle(), conn.streams_open() == 0);
+        assert_eq!(conn.is_closing() && is_dead, is_dead);
+    }
+    assert!(!is_dead || world.bound.is_empty(), "nobody is stranded");
+}

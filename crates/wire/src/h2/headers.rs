@@ -1,0 +1,275 @@
+//! Field blocks in: requests, trailers, and blocks nobody wants but the decoder must see.
+//!
+//! Owns HEADERS and CONTINUATION, and the decision what a block means for its stream.
+
+use http::RequestHead;
+
+use super::abuse::{BLOCK_FACTOR, CONTINUATIONS_MAX, calm};
+use super::frame::{self, Header, Kind, WINDOW_MAX, code, flag};
+use super::head::{Assembly, Finished, Swallow, Trailers, Verdict};
+use super::recv::{Turn, error, protocol};
+use super::streams::{Closed, Receiving, Stream};
+use super::{Block, Conn};
+use crate::hpack::{DecodeError, Sink};
+use crate::{ConnError, Event};
+
+/// What stands before a complete field block.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    stream: u32,
+    ends_stream: bool,
+    is_self_dependent: bool,
+    frames: u32,
+}
+
+impl Conn {
+    /// RFC 9113 §6.2.
+    pub(super) fn receive_headers(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        // RFC 9113 §5.1.1: clients use odd ids.
+        if header.stream.is_multiple_of(2) {
+            return Err(protocol("client sent HEADERS frame with incorrect identifier"));
+        }
+        let mut fragment = payload;
+        if header.has(flag::PADDED) {
+            let len = frame::strip_padding(header, payload)
+                .ok_or(protocol("client sent padded HEADERS frame with incorrect length"))?;
+            fragment = &payload[1..=len];
+        }
+        let mut is_self_dependent = false;
+        if header.has(flag::PRIORITY) {
+            let Some((priority, rest)) = fragment.split_first_chunk::<5>() else {
+                return Err(error(
+                    code::FRAME_SIZE_ERROR,
+                    "client sent HEADERS frame with incorrect length",
+                ));
+            };
+            let [a, b, c, d, _] = *priority;
+            let depends_on = u32::from_be_bytes([a, b, c, d]) & WINDOW_MAX;
+            is_self_dependent = depends_on == header.stream;
+            fragment = rest;
+        }
+        let (stream, ends_stream) = (header.stream, header.has(flag::END_STREAM));
+        if header.has(flag::END_HEADERS) {
+            let opening = Opening { stream, ends_stream, is_self_dependent, frames: 1 };
+            return self.receive_block(turn, opening, fragment);
+        }
+        let bytes = fragment.to_vec();
+        self.block =
+            Some(Box::new(Block { stream, ends_stream, is_self_dependent, frames: 1, bytes }));
+        Ok(())
+    }
+
+    /// RFC 9113 §6.10. That it continues the right block has been checked.
+    pub(super) fn receive_continuation(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        let Some(mut block) = self.block.take() else {
+            return Err(protocol("client sent unexpected CONTINUATION frame"));
+        };
+        block.frames += 1;
+        if block.frames > CONTINUATIONS_MAX {
+            return Err(calm("client sent too many CONTINUATION frames"));
+        }
+        if block.bytes.len() + payload.len() > turn.settings.head_size_max * BLOCK_FACTOR {
+            return Err(calm(DecodeError::TooLarge.reason()));
+        }
+        block.bytes.extend_from_slice(payload);
+        if !header.has(flag::END_HEADERS) {
+            self.block = Some(block);
+            return Ok(());
+        }
+        let Block { stream, ends_stream, is_self_dependent, frames, bytes } = *block;
+        let opening = Opening { stream, ends_stream, is_self_dependent, frames };
+        self.receive_block(turn, opening, &bytes)
+    }
+
+    /// A field block is complete.
+    fn receive_block(
+        &mut self,
+        turn: &mut Turn<'_>,
+        opening: Opening,
+        block: &[u8],
+    ) -> Result<(), ConnError> {
+        let id = opening.stream;
+        if id > self.last_seen {
+            return self.receive_request(turn, opening, block);
+        }
+        if let Some(slot) = self.streams.find(id) {
+            return self.receive_trailers(turn, opening, slot, block);
+        }
+        match self.streams.closed(id) {
+            // RFC 9113 §5.1: after END_STREAM on both sides this is no race.
+            Some(Closed::Ended) => {
+                Err(error(code::STREAM_CLOSED, "client sent HEADERS frame on a closed stream"))
+            }
+            Some(Closed::ByPeer) => {
+                self.decode(turn, block, &mut Swallow)?;
+                self.stream_error(id, code::STREAM_CLOSED, turn.events)
+            }
+            Some(Closed::ByUs) => self.decode(turn, block, &mut Swallow),
+            // RFC 9113 §5.1.1: ids of new streams MUST grow.
+            None => Err(protocol("client sent HEADERS frame with a decreasing identifier")),
+        }
+    }
+
+    fn receive_trailers(
+        &mut self,
+        turn: &mut Turn<'_>,
+        opening: Opening,
+        slot: u32,
+        block: &[u8],
+    ) -> Result<(), ConnError> {
+        let mut trailers = Trailers::default();
+        self.decode(turn, block, &mut trailers)?;
+        let stream = self.streams.at(slot);
+        let wrong = if stream.receiving == Receiving::Ended {
+            // RFC 9113 §5.1: half-closed (remote).
+            Some(code::STREAM_CLOSED)
+        } else {
+            let is_short = stream.recv_left != super::streams::UNKNOWN && stream.recv_left > 0;
+            // RFC 9113 §8.1: trailers end the stream; they have no pseudo-fields.
+            let is_wrong = !opening.ends_stream
+                || trailers.are_malformed
+                || opening.is_self_dependent
+                || is_short;
+            is_wrong.then_some(code::PROTOCOL_ERROR)
+        };
+        match wrong {
+            Some(code) => self.stream_error(opening.stream, code, turn.events),
+            None => {
+                self.end_body(slot, turn.events);
+                Ok(())
+            }
+        }
+    }
+
+    /// A new stream.
+    fn receive_request(
+        &mut self,
+        turn: &mut Turn<'_>,
+        opening: Opening,
+        block: &[u8],
+    ) -> Result<(), ConnError> {
+        let id = opening.stream;
+        self.last_seen = id;
+        // RFC 9113 §6.8: streams beyond the one named in our GOAWAY are ignored.
+        if self.is_going_away {
+            self.streams.forget(id, Closed::ByUs);
+            return self.decode(turn, block, &mut Swallow);
+        }
+        if self.streams.open() >= turn.settings.max_concurrent_streams && !self.make_room() {
+            self.decode(turn, block, &mut Swallow)?;
+            // RFC 9113 §5.1.2: REFUSED_STREAM lets the client try again.
+            return self.stream_error(id, code::REFUSED_STREAM, turn.events);
+        }
+        self.last_taken = id;
+        self.requests += 1;
+        self.abuse.pay_request();
+        let mut head = turn.heads.take();
+        let finished = self.decode_head(turn, opening, block, &mut head)?;
+        head.wire_size = block.len() as u32 + opening.frames * frame::HEADER_LEN as u32;
+        if finished.verdict == Verdict::Malformed || opening.is_self_dependent {
+            turn.heads.put(head);
+            return self.stream_error(id, code::PROTOCOL_ERROR, turn.events);
+        }
+        self.open(turn, opening, finished, head);
+        if self.requests >= turn.settings.keepalive_requests {
+            self.shutdown();
+        }
+        Ok(())
+    }
+
+    /// Resets a stream whose response is complete, if there is one.
+    fn make_room(&mut self) -> bool {
+        let Some(slot) = self.streams.lingering() else { return false };
+        let id = self.streams.id(slot);
+        self.drop_stream(slot, Closed::ByUs);
+        frame::push_u32(self.control(), Kind::RstStream, id, code::NO_ERROR);
+        true
+    }
+
+    fn open(
+        &mut self,
+        turn: &mut Turn<'_>,
+        opening: Opening,
+        finished: Finished,
+        head: Box<RequestHead>,
+    ) {
+        let windows = (self.flow.send_initial as i32, self.flow.recv_initial as i32);
+        let mut stream = Stream::new(windows.0, windows.1);
+        stream.is_head = head.method == http::Method::Head;
+        if opening.ends_stream {
+            stream.receiving = Receiving::Ended;
+        }
+        if let http::RequestBody::Length(length) = head.body {
+            stream.recv_left = length;
+        }
+        stream.priority = finished.priority.unwrap_or_default();
+        // RFC 9218 §7: a frame that came before the request overrides its field.
+        if !self.early.is_empty() {
+            if let Some((_, early)) = self.early.iter().find(|(id, _)| *id == opening.stream) {
+                stream.priority = *early;
+            }
+            self.early.retain(|(id, _)| *id > opening.stream);
+        }
+        let refusal = match finished.verdict {
+            Verdict::Refused(refusal) => Some(refusal),
+            Verdict::Accepted | Verdict::Malformed => None,
+        };
+        stream.discards = refusal.is_some();
+        let stream = self.streams.insert(opening.stream, stream);
+        turn.events.push(match refusal {
+            Some(refusal) => Event::Refused { stream, head, refusal },
+            None => Event::Request { stream, head },
+        });
+    }
+
+    /// Decodes a request's block, or remembers what it decoded to the last time.
+    fn decode_head(
+        &mut self,
+        turn: &mut Turn<'_>,
+        opening: Opening,
+        block: &[u8],
+        head: &mut RequestHead,
+    ) -> Result<Finished, ConnError> {
+        let generation = self.decoder.generation();
+        if opening.ends_stream
+            && let Some(priority) = self.known_requests.find(generation, block, head)
+        {
+            return Ok(Finished { verdict: Verdict::Accepted, priority });
+        }
+        let mut assembly = Assembly::new(turn.settings, head);
+        self.decode(turn, block, &mut assembly)?;
+        let finished = assembly.finish(opening.ends_stream);
+        if opening.ends_stream
+            && finished.verdict == Verdict::Accepted
+            && self.decoder.generation() == generation
+        {
+            self.known_requests.note(generation, block, head, finished.priority);
+        }
+        Ok(finished)
+    }
+
+    fn decode(
+        &mut self,
+        turn: &mut Turn<'_>,
+        block: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), ConnError> {
+        let size_max = turn.settings.head_size_max * BLOCK_FACTOR;
+        let result = self.decoder.decode(block, size_max, &mut turn.heads.scratch, sink);
+        result.map_err(|failure| match failure {
+            DecodeError::TooLarge => calm(failure.reason()),
+            // RFC 9113 §4.3: the tables are out of step, which ends the connection.
+            _ => error(code::COMPRESSION_ERROR, failure.reason()),
+        })
+    }
+}

@@ -1,0 +1,346 @@
+//! Bytes in: the preface, frames one by one, and DATA in whatever pieces it comes.
+//!
+//! Owns the order in which frames are checked. A frame other than DATA is taken when it is complete;
+//! DATA is handed on as it arrives, so that nobody has to hold a whole frame of it.
+
+use base::Now;
+use base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};
+
+use super::abuse::{CONTROL_QUEUED_MAX, Chatter, calm};
+use super::frame::{self, HEADER_LEN, Header, Kind, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
+use super::frame::{code, flag, setting};
+use super::streams::{Closed, Receiving, UNKNOWN};
+use super::{Conn, LINGER_MAX, Partial, Phase, Settings};
+use crate::conn::UNBOUND;
+use crate::{ConnError, Event, HeadPool};
+
+/// What every handler may use of the call it belongs to.
+pub(super) struct Turn<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) now: Now,
+    pub(super) heads: &'a mut HeadPool,
+    pub(super) events: &'a mut Vec<Event>,
+}
+
+pub(super) const fn error(code: u32, reason: &'static str) -> ConnError {
+    ConnError { code: code as u64, reason }
+}
+
+pub(super) const fn protocol(reason: &'static str) -> ConnError {
+    error(code::PROTOCOL_ERROR, reason)
+}
+
+impl Conn {
+    /// Takes what the peer sent, from its preface on. Says how many bytes were consumed; the others
+    /// are to be offered again with more behind them (never more than 16 KiB and a header).
+    ///
+    /// # Errors
+    ///
+    /// The connection is over: a GOAWAY is queued, every bound stream has got its `Reset`.
+    pub fn receive(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        input: &[u8],
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> Result<usize, ConnError> {
+        events.append(&mut self.deferred);
+        let mut turn = Turn { settings, now, heads, events };
+        let result = match self.phase {
+            Phase::Dead(error) => return Err(error),
+            Phase::New => {
+                self.start(settings);
+                self.receive_preface(&mut turn, input)
+            }
+            Phase::Preface => self.receive_preface(&mut turn, input),
+            Phase::Settings | Phase::Open => self.receive_frames(&mut turn, input),
+        };
+        result.inspect_err(|error| self.fail(*error, turn.events))
+    }
+
+    /// Queues our preface (RFC 9113 §3.4); it needs not wait for the client's.
+    fn start(&mut self, settings: &Settings) {
+        self.phase = Phase::Preface;
+        self.chunk_size = settings.chunk_size.clamp(1, H2_FRAME_SIZE_MAX) as u32;
+        let recv_window = settings.recv_window.min(WINDOW_MAX);
+        // Until our settings are acknowledged the peer may use the initial window.
+        self.flow.recv_initial = recv_window.max(WINDOW_INITIAL);
+        let head_size_max = u32::try_from(settings.head_size_max).unwrap_or(u32::MAX);
+        let ours = [
+            (setting::MAX_CONCURRENT_STREAMS, settings.max_concurrent_streams),
+            (setting::INITIAL_WINDOW_SIZE, recv_window),
+            (setting::MAX_HEADER_LIST_SIZE, head_size_max),
+            (setting::NO_RFC7540_PRIORITIES, 1),
+        ];
+        self.queue.reserve_exact(64);
+        frame::push_settings(self.control(), &ours);
+        let increment = CONN_WINDOW - WINDOW_INITIAL;
+        frame::push_u32(self.control(), Kind::WindowUpdate, 0, increment);
+        if self.is_going_away {
+            frame::push_goaway(self.control(), 0, code::NO_ERROR);
+        }
+    }
+
+    fn receive_preface(&mut self, turn: &mut Turn<'_>, input: &[u8]) -> Result<usize, ConnError> {
+        if let Some(rest) = input.strip_prefix(PREFACE) {
+            self.phase = Phase::Settings;
+            return Ok(PREFACE.len() + self.receive_frames(turn, rest)?);
+        }
+        if PREFACE.starts_with(input) {
+            return Ok(0);
+        }
+        Err(protocol("client sent invalid http2 preface"))
+    }
+
+    fn receive_frames(&mut self, turn: &mut Turn<'_>, input: &[u8]) -> Result<usize, ConnError> {
+        let mut rest = input;
+        loop {
+            if !self.receive_partial(turn, &mut rest) {
+                break;
+            }
+            let Some(bytes) = rest.first_chunk::<HEADER_LEN>() else { break };
+            let header = Header::parse(*bytes);
+            self.check_header(&header)?;
+            let used = match header.kind {
+                Kind::Data => self.begin_data(turn, &header, &rest[HEADER_LEN..])?,
+                Kind::Unknown => {
+                    // RFC 9113 §5.5: frames of unknown types MUST be ignored.
+                    self.abuse.charge(Chatter::Unknown, turn.now)?;
+                    self.partial.ignored = header.len;
+                    Some(0)
+                }
+                _ => match rest[HEADER_LEN..].get(..header.len as usize) {
+                    Some(payload) => {
+                        self.receive_frame(turn, &header, payload)?;
+                        Some(payload.len())
+                    }
+                    None => None,
+                },
+            };
+            let Some(used) = used else { break };
+            rest = &rest[HEADER_LEN + used..];
+            // LIMIT: what a peer that does not read can make us queue.
+            if self.control_queued > CONTROL_QUEUED_MAX {
+                return Err(calm("client does not read what it makes us send"));
+            }
+        }
+        Ok(input.len() - rest.len())
+    }
+
+    /// What can be said of a frame before its payload is there.
+    #[inline]
+    fn check_header(&self, header: &Header) -> Result<(), ConnError> {
+        // RFC 9113 §4.2: we never raised SETTINGS_MAX_FRAME_SIZE.
+        if header.len as usize > H2_FRAME_SIZE_MAX {
+            return Err(error(code::FRAME_SIZE_ERROR, "client sent too large a frame"));
+        }
+        // RFC 9113 §4.3: a field block is not interrupted by any other frame.
+        if let Some(block) = &self.block
+            && (header.kind != Kind::Continuation || header.stream != block.stream)
+        {
+            return Err(protocol("client interrupted a header block"));
+        }
+        // RFC 9113 §3.4: the first frame MUST be a SETTINGS frame.
+        if self.phase == Phase::Settings && header.kind != Kind::Settings {
+            return Err(protocol("client sent no SETTINGS frame first"));
+        }
+        Ok(())
+    }
+
+    fn receive_frame(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), ConnError> {
+        match header.kind {
+            Kind::Headers => self.receive_headers(turn, header, payload),
+            Kind::Continuation => self.receive_continuation(turn, header, payload),
+            Kind::Priority => self.receive_priority(turn, header, payload),
+            Kind::RstStream => self.receive_reset(turn, header, payload),
+            Kind::Settings => self.receive_settings(turn, header, payload),
+            Kind::Ping => self.receive_ping(turn, header, payload),
+            Kind::GoAway => self.receive_goaway(header, payload),
+            Kind::WindowUpdate => self.receive_window_update(turn, header, payload),
+            Kind::PriorityUpdate => self.receive_priority_update(turn, header, payload),
+            // RFC 9113 §8.4: a client cannot push.
+            Kind::PushPromise => Err(protocol("client sent PUSH_PROMISE frame")),
+            Kind::Data | Kind::Unknown => Ok(()),
+        }
+    }
+
+    /// Starts a DATA frame (RFC 9113 §6.1); `None` if its pad length is not there yet.
+    fn begin_data(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<Option<usize>, ConnError> {
+        let id = header.stream;
+        if id.is_multiple_of(2) || id > self.last_seen {
+            return Err(protocol("client sent DATA frame on an idle stream"));
+        }
+        let (used, padding) = match (header.has(flag::PADDED), header.len, payload.first()) {
+            (false, ..) => (0, 0),
+            (true, 1.., None) => return Ok(None),
+            (true, 1.., Some(&padding)) if u32::from(padding) < header.len => {
+                (1, u32::from(padding))
+            }
+            // RFC 9113 §6.1: padding as long as the payload is a connection error.
+            (true, ..) => return Err(protocol("client sent padded DATA frame with wrong length")),
+        };
+        // RFC 9113 §6.9: the whole payload counts, padding included.
+        let Some(left) = self.flow.recv.checked_sub(header.len) else {
+            return Err(error(code::FLOW_CONTROL_ERROR, "client violated connection flow control"));
+        };
+        self.flow.recv = left;
+        self.credit_conn(used);
+        let data = header.len - used - padding;
+        let ends = header.has(flag::END_STREAM);
+        if data == 0 && !ends {
+            self.abuse.charge(Chatter::EmptyData, turn.now)?;
+        }
+        let stream = match self.accept_data(turn, header, data)? {
+            Some(slot) => {
+                self.credit_stream(slot, used + padding);
+                Some(self.streams.name(slot))
+            }
+            None => None,
+        };
+        self.partial = Partial { stream, data, padding, ignored: 0, ends };
+        if data == 0 && padding == 0 {
+            self.end_data(turn);
+        }
+        Ok(Some(used as usize))
+    }
+
+    /// Checks a DATA frame against its stream; gives the slot that gets it, if any does.
+    fn accept_data(
+        &mut self,
+        turn: &mut Turn<'_>,
+        header: &Header,
+        data: u32,
+    ) -> Result<Option<u32>, ConnError> {
+        let id = header.stream;
+        let Some(slot) = self.streams.find(id) else {
+            self.abuse.charge(Chatter::Stray, turn.now)?;
+            return match self.streams.closed(id) {
+                // RFC 9113 §5.1: after END_STREAM on both sides this is no race.
+                Some(Closed::Ended) => {
+                    Err(error(code::STREAM_CLOSED, "client sent DATA frame on a closed stream"))
+                }
+                // It may have been on its way when we reset the stream.
+                Some(Closed::ByUs) => Ok(None),
+                Some(Closed::ByPeer) | None => {
+                    self.stream_error(id, code::STREAM_CLOSED, turn.events).map(|()| None)
+                }
+            };
+        };
+        let stream = self.streams.at(slot);
+        let wrong = if stream.receiving == Receiving::Ended {
+            // RFC 9113 §5.1: half-closed (remote).
+            Some(code::STREAM_CLOSED)
+        } else if stream.recv_window < header.len as i32 {
+            Some(code::FLOW_CONTROL_ERROR)
+        } else {
+            let left = stream.recv_left;
+            let is_short = left != UNKNOWN
+                && (u64::from(data) > left
+                    || (header.has(flag::END_STREAM) && u64::from(data) < left));
+            // RFC 9113 §8.1.1: DATA that does not add up to content-length is malformed.
+            is_short.then_some(code::PROTOCOL_ERROR)
+        };
+        if let Some(code) = wrong {
+            return self.stream_error(id, code, turn.events).map(|()| None);
+        }
+        stream.recv_window -= header.len as i32;
+        if stream.recv_left != UNKNOWN {
+            stream.recv_left -= u64::from(data);
+        }
+        Ok(Some(slot))
+    }
+
+    /// Goes on with a frame whose payload comes in pieces; `false` if it needs more bytes.
+    #[inline]
+    fn receive_partial(&mut self, turn: &mut Turn<'_>, rest: &mut &[u8]) -> bool {
+        let Partial { data, padding, ignored, .. } = self.partial;
+        if data | padding | ignored == 0 {
+            return true;
+        }
+        let ignored_now = take(rest, ignored).len() as u32;
+        self.partial.ignored -= ignored_now;
+        let bytes = take(rest, data);
+        if !bytes.is_empty() {
+            self.partial.data -= bytes.len() as u32;
+            self.receive_data(turn, bytes);
+        }
+        let padding_now = take(rest, padding).len() as u32;
+        self.partial.padding -= padding_now;
+        self.credit_conn(padding_now);
+        let Partial { data: data_left, padding: padding_left, ignored: ignored_left, .. } =
+            self.partial;
+        if data_left | padding_left | ignored_left != 0 {
+            return false;
+        }
+        if data | padding != 0 {
+            self.end_data(turn);
+        }
+        true
+    }
+
+    fn receive_data(&mut self, turn: &mut Turn<'_>, bytes: &[u8]) {
+        let len = bytes.len() as u32;
+        let open = self.partial.stream.and_then(|stream| self.streams.slot(stream));
+        let Some(slot) = open else {
+            return self.credit_conn(len);
+        };
+        let stream = self.streams.at(slot);
+        if !stream.discards {
+            return self.deliver(slot, bytes, turn.events);
+        }
+        if stream.is_active() {
+            self.credit_stream(slot, len);
+            return self.credit_conn(len);
+        }
+        stream.outstanding += len;
+        let swallowed = stream.outstanding;
+        self.credit_conn(len);
+        if swallowed > LINGER_MAX {
+            // RFC 9113 §8.1: the response is complete, so the rest of the request is not needed.
+            let id = self.streams.id(slot);
+            self.drop_stream(slot, Closed::ByUs);
+            frame::push_u32(self.control(), Kind::RstStream, id, code::NO_ERROR);
+        }
+    }
+
+    /// A DATA frame is complete.
+    fn end_data(&mut self, turn: &mut Turn<'_>) {
+        let Partial { stream, ends, .. } = std::mem::take(&mut self.partial);
+        let open = stream.and_then(|stream| self.streams.slot(stream));
+        if let (Some(slot), true) = (open, ends) {
+            self.end_body(slot, turn.events);
+        }
+    }
+
+    /// The peer has ended its side of a stream.
+    pub(super) fn end_body(&mut self, slot: u32, events: &mut Vec<Event>) {
+        let stream = self.streams.at(slot);
+        stream.receiving = Receiving::Ended;
+        if !stream.is_active() {
+            self.streams.remove(slot, Closed::Ended);
+        } else if !stream.discards {
+            match stream.user {
+                UNBOUND => stream.held.get_or_insert_default().is_complete = true,
+                user => events.push(Event::BodyEnd { user }),
+            }
+        }
+    }
+}
+
+/// Takes at most `len` bytes off the front.
+fn take<'a>(rest: &mut &'a [u8], len: u32) -> &'a [u8] {
+    let (taken, left) = rest.split_at(rest.len().min(len as usize));
+    *rest = left;
+    taken
+}

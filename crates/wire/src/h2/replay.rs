@@ -1,0 +1,135 @@
+//! What a connection saw or said last, so that saying it again costs a comparison and a copy.
+//!
+//! Owns one request and one response. Both are sound because a block and a head determine each
+//! other for one state of the field tables, which a generation number stands for; a message is
+//! only kept once it came twice, so that connections without repetition pay nothing.
+
+use http::{RequestHead, ResponseHead};
+
+use crate::sched::Priority;
+
+/// Larger blocks are not kept.
+const BLOCK_MAX: usize = 1024;
+
+/// A request whose block came at least twice.
+#[derive(Debug)]
+struct Request {
+    generation: u32,
+    block: Vec<u8>,
+    head: RequestHead,
+    priority: Option<Priority>,
+}
+
+/// The last request that repeated itself.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// Fingerprint of the last block that was no hit.
+    last: u64,
+    kept: Option<Box<Request>>,
+}
+
+impl Requests {
+    /// Fills `head` if `block` is the one kept and the table is what it was.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        generation: u32,
+        block: &[u8],
+        head: &mut RequestHead,
+    ) -> Option<Option<Priority>> {
+        let kept = self.kept.as_deref()?;
+        if kept.generation != generation || kept.block != block {
+            return None;
+        }
+        head.copy_from(&kept.head);
+        Some(kept.priority)
+    }
+
+    /// Keeps a request that left the table as it found it, if it is the second of its kind.
+    pub(super) fn note(
+        &mut self,
+        generation: u32,
+        block: &[u8],
+        head: &RequestHead,
+        priority: Option<Priority>,
+    ) {
+        let print = fingerprint(block);
+        if std::mem::replace(&mut self.last, print) != print || block.len() > BLOCK_MAX {
+            return;
+        }
+        let kept = self.kept.get_or_insert_with(|| {
+            let (block, head) = (Vec::new(), RequestHead::default());
+            Box::new(Request { generation, block, head, priority })
+        });
+        kept.generation = generation;
+        kept.block.clear();
+        kept.block.extend_from_slice(block);
+        kept.head.copy_from(head);
+        kept.priority = priority;
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.kept = None;
+    }
+}
+
+/// A response head that left at least twice.
+#[derive(Debug)]
+struct Response {
+    generation: u32,
+    head: ResponseHead,
+    block: Vec<u8>,
+}
+
+/// The last response head that repeated itself.
+#[derive(Debug, Default)]
+pub(super) struct Responses {
+    last: (u16, http::BodyLen, usize),
+    kept: Option<Box<Response>>,
+}
+
+impl Responses {
+    /// The block of `head`, if it is the one kept and the table is what it was.
+    #[inline]
+    pub(super) fn find(&self, generation: Option<u32>, head: &ResponseHead) -> Option<&[u8]> {
+        let kept = self.kept.as_deref()?;
+        let is_same = generation == Some(kept.generation)
+            && kept.head.status == head.status
+            && kept.head.body == head.body
+            && kept.head.fields.is_identical(&head.fields);
+        is_same.then_some(&kept.block[..])
+    }
+
+    /// Keeps a head that left the table as it found it, if it is the second of its kind.
+    pub(super) fn note(&mut self, generation: u32, head: &ResponseHead, block: &[u8]) {
+        let print = (head.status, head.body, head.fields.size());
+        if std::mem::replace(&mut self.last, print) != print || block.len() > BLOCK_MAX {
+            return;
+        }
+        let kept = self.kept.get_or_insert_with(|| {
+            Box::new(Response { generation, head: ResponseHead::default(), block: Vec::new() })
+        });
+        kept.generation = generation;
+        kept.head.copy_from(head);
+        kept.block.clear();
+        kept.block.extend_from_slice(block);
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.kept = None;
+    }
+}
+
+/// Tells blocks apart well enough; equality is checked where it counts.
+fn fingerprint(block: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut print = block.len() as u64;
+    let (words, rest) = block.as_chunks::<8>();
+    for word in words {
+        print = (print.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
+    }
+    for &byte in rest {
+        print = (print.rotate_left(5) ^ u64::from(byte)).wrapping_mul(FACTOR);
+    }
+    print
+}

@@ -1,0 +1,289 @@
+//! Responses out: heads into the queue, bodies pulled into DATA frames when they may leave.
+//!
+//! Owns the choice of what leaves next. It never pulls a byte that windows, room and the peer's
+//! frame size do not let out.
+
+use base::{Now, SendChain};
+use http::{BodyLen, ResponseHead, status};
+
+use super::frame::{self, HEADER_LEN, Header, Kind, code, flag};
+use super::streams::{Closed, Receiving, Sending, UNKNOWN};
+use super::{Conn, QUEUE_KEPT};
+use crate::{BodySource, Event, Pull, RespondError, StreamId};
+
+/// A frame shorter than this is not started only because the room ends.
+const CHUNK_MIN: usize = 256;
+
+/// How an attempt to write one DATA frame went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// The stream has more and may go on.
+    More,
+    /// The stream has nothing now.
+    Pending,
+    /// The stream used up its window.
+    Blocked,
+    /// The response is complete.
+    End,
+    /// The body failed.
+    Broken,
+}
+
+impl Conn {
+    /// Sends `100 Continue` if the request body is still to come and no answer has begun.
+    pub fn send_continue(&mut self, stream: StreamId) {
+        let Some(slot) = self.streams.slot(stream) else { return };
+        let waiting = self.streams.at(slot);
+        if waiting.sending != Sending::Waiting || waiting.receiving == Receiving::Ended {
+            return;
+        }
+        let id = self.streams.id(slot);
+        let start = self.begin_head();
+        self.encoder.begin(&mut self.queue);
+        self.queue.extend_from_slice(b"\x08\x03100");
+        self.end_head(start, id, 0);
+    }
+
+    /// Queues a response head; an informational one (1xx) leaves the stream waiting for another.
+    ///
+    /// # Errors
+    ///
+    /// [`RespondError`] if the stream is gone or has its response.
+    pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
+        let slot = self.streams.slot(stream).ok_or(RespondError)?;
+        let id = self.streams.id(slot);
+        let open = self.streams.at(slot);
+        if open.sending != Sending::Waiting {
+            return Err(RespondError);
+        }
+        let is_final = head.status >= 200;
+        let is_empty = matches!(head.body, BodyLen::None | BodyLen::Exact(0));
+        let ends = is_final && (is_empty || open.is_head || status::is_bodiless(head.status));
+        if ends {
+            open.sending = Sending::Ended;
+            self.ended.push(stream);
+        } else if is_final {
+            open.sending = Sending::Body;
+            open.send_left = match head.body {
+                BodyLen::Exact(length) => length,
+                BodyLen::None | BodyLen::Unknown => UNKNOWN,
+            };
+            self.schedule(slot);
+        }
+        self.queue_head(id, head, if ends { flag::END_STREAM } else { 0 });
+        Ok(())
+    }
+
+    /// A body that was `Pending` has bytes again.
+    pub fn body_ready(&mut self, stream: StreamId) {
+        if let Some(slot) = self.streams.slot(stream) {
+            self.streams.at(slot).is_pending = false;
+            self.schedule(slot);
+        }
+    }
+
+    /// Appends what may leave now, about `room` bytes of it, and tells of completed responses.
+    /// `out` must be contiguous. Queued frames leave even where `room` is less.
+    pub fn transmit(
+        &mut self,
+        now: Now,
+        room: usize,
+        out: &mut SendChain,
+        events: &mut Vec<Event>,
+        bodies: &mut impl BodySource,
+    ) {
+        // Nothing here depends on time; the machines of all versions are driven alike.
+        let _ = now;
+        events.append(&mut self.deferred);
+        let limit = out.mark() + room;
+        self.flush_queue(out, events);
+        while self.flow.send > 0 {
+            let Some(slot) = self.sched.first() else { break };
+            let space = limit.saturating_sub(out.mark() + HEADER_LEN);
+            if space < CHUNK_MIN.min(room.saturating_sub(HEADER_LEN)) || space == 0 {
+                break;
+            }
+            let before = out.mark();
+            match self.write_data(slot, space, out, bodies) {
+                Written::More => {
+                    if out.mark() == before {
+                        // A body that says it has more and gives nothing waits for another turn.
+                        break;
+                    }
+                    self.sched.rotate(slot);
+                }
+                Written::Pending => {
+                    self.unschedule(slot);
+                    self.streams.at(slot).is_pending = true;
+                }
+                Written::Blocked => self.unschedule(slot),
+                Written::End => {
+                    self.unschedule(slot);
+                    self.finish(slot, events);
+                }
+                Written::Broken => {
+                    let id = self.streams.id(slot);
+                    let user = self.drop_stream(slot, Closed::ByUs);
+                    events.extend(user.map(|user| Event::Reset { user }));
+                    frame::push_u32(self.control(), Kind::RstStream, id, code::INTERNAL_ERROR);
+                }
+            }
+        }
+        self.flush_queue(out, events);
+    }
+
+    /// Moves the queue out, and tells of the responses that end in it.
+    fn flush_queue(&mut self, out: &mut SendChain, events: &mut Vec<Event>) {
+        if !self.queue.is_empty() {
+            out.push_slice(&self.queue);
+            self.queue.clear();
+            self.queue.shrink_to(QUEUE_KEPT);
+        }
+        self.control_queued = 0;
+        if self.ended.is_empty() {
+            return;
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        for stream in ended.drain(..) {
+            // A stream that was reset after its head was queued has been told of.
+            if let Some(slot) = self.streams.slot(stream) {
+                self.finish(slot, events);
+            }
+        }
+        self.ended = ended;
+    }
+
+    fn unschedule(&mut self, slot: u32) {
+        let stream = self.streams.at(slot);
+        if std::mem::take(&mut stream.is_scheduled) {
+            self.sched.remove(slot);
+        }
+    }
+
+    /// Writes one DATA frame of at most `space` bytes of payload.
+    fn write_data(
+        &mut self,
+        slot: u32,
+        space: usize,
+        out: &mut SendChain,
+        bodies: &mut impl BodySource,
+    ) -> Written {
+        let id = self.streams.id(slot);
+        let stream = self.streams.at(slot);
+        debug_assert!(stream.is_ready(), "only streams that may write are scheduled");
+        let window = u32::try_from(stream.send_window).unwrap_or(0).min(self.flow.send);
+        let frame_size = window.min(self.flow.frame_size).min(self.chunk_size) as usize;
+        let left = usize::try_from(stream.send_left).unwrap_or(usize::MAX);
+        let max = frame_size.min(space).min(left);
+        let mark = out.mark();
+        out.push_slice(&[0; HEADER_LEN]);
+        let (filled, pull) = fill(stream.user, max, out, bodies);
+        let is_whole = stream.send_left != UNKNOWN && filled == left;
+        let ends = is_whole || (pull == Pull::End && stream.send_left == UNKNOWN);
+        // A body that is shorter than announced cannot be completed.
+        let is_broken = filled > max || (!ends && matches!(pull, Pull::End | Pull::Broken));
+        if is_broken || (filled == 0 && !ends) {
+            out.rewind(mark);
+        }
+        if is_broken {
+            return Written::Broken;
+        }
+        if filled == 0 && !ends {
+            return if pull == Pull::Pending { Written::Pending } else { Written::More };
+        }
+        let flags = if ends { flag::END_STREAM } else { 0 };
+        let header = Header { len: filled as u32, kind: Kind::Data, flags, stream: id };
+        out.patch(mark, &header.bytes());
+        stream.send_window -= filled as i32;
+        stream.sent += filled as u64;
+        if stream.send_left != UNKNOWN {
+            stream.send_left -= filled as u64;
+        }
+        let is_blocked = stream.send_window <= 0;
+        self.flow.send -= filled as u32;
+        self.abuse.pay_data();
+        match pull {
+            _ if ends => Written::End,
+            Pull::Pending => Written::Pending,
+            _ if is_blocked => Written::Blocked,
+            _ => Written::More,
+        }
+    }
+
+    /// Appends the head's frame to the queue.
+    #[inline]
+    fn queue_head(&mut self, id: u32, head: &ResponseHead, flags: u8) {
+        let start = self.begin_head();
+        let generation = self.encoder.generation();
+        if let Some(block) = self.known_responses.find(generation, head) {
+            self.queue.extend_from_slice(block);
+        } else {
+            self.encode_head(head);
+            if let (Some(before), after) = (generation, self.encoder.generation())
+                && after == Some(before)
+            {
+                self.known_responses.note(before, head, &self.queue[start + HEADER_LEN..]);
+            }
+        }
+        self.end_head(start, id, flags);
+    }
+
+    fn encode_head(&mut self, head: &ResponseHead) {
+        let Self { encoder, queue, .. } = self;
+        encoder.begin(queue);
+        encoder.status(head.status, queue);
+        for field in head.fields.iter() {
+            encoder.field(field.name, field.text, field.value, queue);
+        }
+        // RFC 9110 §8.6: no content-length in 1xx and 204, and we send none in 304.
+        if let (BodyLen::Exact(length), false) = (head.body, status::is_bodiless(head.status)) {
+            encoder.content_length(length, queue);
+        }
+    }
+
+    /// Leaves room for a frame header.
+    fn begin_head(&mut self) -> usize {
+        let start = self.queue.len();
+        self.queue.extend_from_slice(&[0; HEADER_LEN]);
+        start
+    }
+
+    /// Completes the frame that starts at `start`, cutting it where the peer takes no larger one.
+    fn end_head(&mut self, start: usize, id: u32, flags: u8) {
+        let len = self.queue.len() - start - HEADER_LEN;
+        let frame_size = self.flow.frame_size as usize;
+        let flags = if len <= frame_size { flags | flag::END_HEADERS } else { flags };
+        let first = len.min(frame_size);
+        let header = Header { len: first as u32, kind: Kind::Headers, flags, stream: id };
+        self.queue[start..start + HEADER_LEN].copy_from_slice(&header.bytes());
+        if len <= frame_size {
+            return;
+        }
+        let rest = self.queue.split_off(start + HEADER_LEN + first);
+        let mut chunks = rest.chunks(frame_size).peekable();
+        while let Some(chunk) = chunks.next() {
+            let flags = if chunks.peek().is_none() { flag::END_HEADERS } else { 0 };
+            frame::push(&mut self.queue, Kind::Continuation, flags, id, chunk);
+        }
+    }
+}
+
+/// Pulls until `max` bytes are there or the body has no more for now.
+#[inline]
+fn fill(
+    user: crate::User,
+    max: usize,
+    out: &mut SendChain,
+    bodies: &mut impl BodySource,
+) -> (usize, Pull) {
+    let start = out.mark();
+    loop {
+        let before = out.mark();
+        let pull = bodies.pull(user, max - (before - start), out);
+        let filled = out.mark() - start;
+        let goes_on = pull == Pull::More && filled < max && out.mark() > before;
+        if !goes_on {
+            return (filled, pull);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The open streams of a connection, and a short memory of those that closed.
+//!
+//! ```text
+//!             HEADERS                        END_STREAM sent, peer done
+//!   idle ───────────────► open (active) ───────────────────────────────► closed (remembered)
+//!                            │    END_STREAM sent, peer not done            ▲
+//!                            └────────────► lingering (no user) ────────────┘
+//! ```
+//!
+//! The invariant easiest to break: `ids[slot] == 0` exactly where a slot is free, and a
+//! [`StreamId`] packs slot and id, so that it goes stale with its stream.
+
+use bytes::Bytes;
+
+use crate::conn::UNBOUND;
+use crate::sched::Priority;
+use crate::{StreamId, User};
+
+/// No length is known.
+pub(super) const UNKNOWN: u64 = u64::MAX;
+/// Closed streams that are remembered.
+const CLOSED_MAX: usize = 32;
+
+/// How far the response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// No head yet.
+    Waiting,
+    /// The body is being pulled.
+    Body,
+    /// `END_STREAM` is queued; it is not told yet that the response is complete.
+    Ended,
+    /// The response is complete.
+    Complete,
+}
+
+/// How far the request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receiving {
+    /// More may come.
+    Open,
+    /// `END_STREAM` came.
+    Ended,
+}
+
+/// Body bytes that arrived before anybody was bound.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) bytes: Vec<Bytes>,
+    pub(super) is_complete: bool,
+}
+
+/// One open stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) user: User,
+    pub(super) sending: Sending,
+    pub(super) receiving: Receiving,
+    pub(super) priority: Priority,
+    /// It stands in the scheduler.
+    pub(super) is_scheduled: bool,
+    /// The last pull had nothing.
+    pub(super) is_pending: bool,
+    /// The request was `HEAD`.
+    pub(super) is_head: bool,
+    /// Nobody wants the request body.
+    pub(super) discards: bool,
+    /// What the peer lets us send; below zero after it shrank its initial window.
+    pub(super) send_window: i32,
+    /// What we let the peer send.
+    pub(super) recv_window: i32,
+    /// Consumed bytes that the peer has not been told of.
+    pub(super) recv_credit: u32,
+    /// Bytes delivered and not consumed; while lingering, bytes swallowed.
+    pub(super) outstanding: u32,
+    /// Body bytes still to come by `content-length`, or [`UNKNOWN`].
+    pub(super) recv_left: u64,
+    /// Body bytes still to send by our `content-length`, or [`UNKNOWN`].
+    pub(super) send_left: u64,
+    /// Body bytes sent.
+    pub(super) sent: u64,
+    pub(super) held: Option<Box<Held>>,
+}
+
+impl Stream {
+    pub(super) fn new(send_window: i32, recv_window: i32) -> Self {
+        Self {
+            user: UNBOUND,
+            sending: Sending::Waiting,
+            receiving: Receiving::Open,
+            priority: Priority::default(),
+            is_scheduled: false,
+            is_pending: false,
+            is_head: false,
+            discards: false,
+            send_window,
+            recv_window,
+            recv_credit: 0,
+            outstanding: 0,
+            recv_left: UNKNOWN,
+            send_left: UNKNOWN,
+            sent: 0,
+            held: None,
+        }
+    }
+
+    /// Whether its response is not complete.
+    pub(super) fn is_active(&self) -> bool {
+        self.sending != Sending::Complete
+    }
+
+    /// Whether it could write now.
+    pub(super) fn is_ready(&self) -> bool {
+        self.sending == Sending::Body && !self.is_pending && self.send_window > 0
+    }
+}
+
+/// Why a stream is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// Both sides ended it.
+    Ended,
+    /// The peer reset it.
+    ByPeer,
+    /// We reset it; the peer may not know yet.
+    ByUs,
+}
+
+/// The last streams that closed, oldest forgotten first.
+#[derive(Debug, Default)]
+struct Memory {
+    /// Stream number (an odd id without its lowest bit) and reason in one word; 0 is empty.
+    ring: [u32; CLOSED_MAX],
+    next: u8,
+}
+
+impl Memory {
+    fn put(&mut self, id: u32, why: Closed) {
+        let word = (id >> 1) << 2 | (why as u32 + 1);
+        self.ring[usize::from(self.next)] = word;
+        self.next = (self.next + 1) % CLOSED_MAX as u8;
+    }
+
+    fn find(&self, id: u32) -> Option<Closed> {
+        let number = id >> 1;
+        let word = self.ring.iter().find(|&&word| word != 0 && word >> 2 == number)?;
+        match word & 3 {
+            1 => Some(Closed::Ended),
+            2 => Some(Closed::ByPeer),
+            _ => Some(Closed::ByUs),
+        }
+    }
+}
+
+/// The streams; few, so ids are searched by scanning a dense list.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    ids: Vec<u32>,
+    slots: Vec<Stream>,
+    open: u32,
+    active: u32,
+    closed: Memory,
+}
+
+impl Streams {
+    /// Streams that take a slot.
+    pub(super) const fn open(&self) -> u32 {
+        self.open
+    }
+
+    /// Streams whose response is not complete.
+    pub(super) const fn active(&self) -> u32 {
+        self.active
+    }
+
+    pub(super) fn insert(&mut self, id: u32, stream: Stream) -> StreamId {
+        debug_assert!(id != 0, "0 marks a free slot");
+        self.open += 1;
+        self.active += 1;
+        let slot = match self.ids.iter().position(|&taken| taken == 0) {
+            Some(slot) => {
+                self.ids[slot] = id;
+                self.slots[slot] = stream;
+                slot
+            }
+            None => {
+                // One request at a time needs one slot, and a busy connection many.
+                let more = if self.slots.is_empty() { 1 } else { 8.max(self.slots.len()) };
+                if self.slots.len() == self.slots.capacity() {
+                    self.slots.reserve_exact(more);
+                    self.ids.reserve_exact(more);
+                }
+                self.ids.push(id);
+                self.slots.push(stream);
+                self.slots.len() - 1
+            }
+        };
+        pack(slot as u32, id)
+    }
+
+    /// The slot of an open stream.
+    #[inline]
+    pub(super) fn find(&self, id: u32) -> Option<u32> {
+        debug_assert!(id != 0, "0 marks a free slot");
+        self.ids.iter().position(|&open| open == id).map(|slot| slot as u32)
+    }
+
+    /// The slot of a stream that is still open.
+    #[inline]
+    pub(super) fn slot(&self, stream: StreamId) -> Option<u32> {
+        let (slot, id) = unpack(stream);
+        (id != 0 && self.ids.get(slot as usize) == Some(&id)).then_some(slot)
+    }
+
+    #[inline]
+    pub(super) fn id(&self, slot: u32) -> u32 {
+        self.ids[slot as usize]
+    }
+
+    pub(super) fn name(&self, slot: u32) -> StreamId {
+        pack(slot, self.id(slot))
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, slot: u32) -> &mut Stream {
+        debug_assert!(self.ids[slot as usize] != 0, "the slot is taken");
+        &mut self.slots[slot as usize]
+    }
+
+    /// The response is complete; the stream lingers until the peer is done or it is removed.
+    pub(super) fn complete(&mut self, slot: u32) {
+        let stream = self.at(slot);
+        debug_assert!(stream.is_active(), "a response completes once");
+        stream.sending = Sending::Complete;
+        self.active -= 1;
+    }
+
+    /// Frees a slot and remembers why; its user is returned if it waits for an end.
+    pub(super) fn remove(&mut self, slot: u32, why: Closed) -> Option<User> {
+        let id = std::mem::take(&mut self.ids[slot as usize]);
+        debug_assert!(id != 0, "a stream is removed once");
+        let stream = &mut self.slots[slot as usize];
+        stream.held = None;
+        self.open -= 1;
+        self.closed.put(id, why);
+        if !stream.is_active() {
+            return None;
+        }
+        self.active -= 1;
+        (stream.user != UNBOUND).then_some(stream.user)
+    }
+
+    /// Slots, taken or free.
+    pub(super) const fn slots(&self) -> u32 {
+        self.ids.len() as u32
+    }
+
+    /// Whether a slot is taken.
+    pub(super) fn is_open(&self, slot: u32) -> bool {
+        self.ids[slot as usize] != 0
+    }
+
+    /// Why a stream is closed, if that is remembered.
+    pub(super) fn closed(&self, id: u32) -> Option<Closed> {
+        self.closed.find(id)
+    }
+
+    /// Notes a stream that was never opened.
+    pub(super) fn forget(&mut self, id: u32, why: Closed) {
+        self.closed.put(id, why);
+    }
+
+    /// A lingering stream, the oldest first.
+    pub(super) fn lingering(&self) -> Option<u32> {
+        let lingers = |slot: &usize| self.ids[*slot] != 0 && !self.slots[*slot].is_active();
+        (0..self.ids.len()).filter(lingers).min_by_key(|&slot| self.ids[slot]).map(|s| s as u32)
+    }
+
+    /// Gives memory back while no stream is open.
+    pub(super) fn shrink(&mut self) {
+        if self.open == 0 {
+            self.ids = Vec::new();
+            self.slots = Vec::new();
+        }
+    }
+}
+
+#[inline]
+const fn pack(slot: u32, id: u32) -> StreamId {
+    StreamId((id as u64) << 32 | slot as u64)
+}
+
+#[inline]
+const fn unpack(stream: StreamId) -> (u32, u32) {
+    (stream.0 as u32, (stream.0 >> 32) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Closed, Stream, Streams};
+
+    #[test]
+    fn a_stream_id_goes_stale_with_its_stream_and_its_end_is_remembered() {
+        let mut streams = Streams::default();
+        let first = streams.insert(1, Stream::new(0, 0));
+        let slot = streams.slot(first).unwrap();
+        streams.at(slot).user = 7;
+        assert_eq!(streams.remove(slot, Closed::ByPeer), Some(7));
+        let second = streams.insert(3, Stream::new(0, 0));
+        assert_eq!(streams.slot(second), Some(slot));
+        assert_eq!((streams.slot(first), streams.find(1)), (None, None));
+        assert_eq!(streams.closed(1), Some(Closed::ByPeer));
+        assert_eq!(streams.remove(slot, Closed::Ended), None);
+        assert_eq!((streams.open(), streams.active()), (0, 0));
+        for id in (5..69).step_by(2) {
+            streams.forget(id, Closed::ByUs);
+        }
+        assert_eq!((streams.closed(1), streams.closed(67)), (None, Some(Closed::ByUs)));
+        assert_eq!(streams.closed(0x7fff_ffff), None);
+    }
+}

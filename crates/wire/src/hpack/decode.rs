@@ -1,0 +1,257 @@
+//! Field sections in, fields out (RFC 7541 §3, §6).
+//!
+//! Owns the decoder's dynamic table. Refuses every section that could leave the two ends with
+//! different tables: after an error the connection is lost.
+
+use base::limits::FIELD_TABLE_SIZE;
+
+use super::prefix::{self, IntError};
+use super::statics::{self, COUNT};
+use super::table::{ENTRY_OVERHEAD, Row};
+use super::{Table, Token, Traits, huffman};
+
+/// Where decoded fields go.
+pub trait Sink {
+    /// Takes one field, in order.
+    fn field(&mut self, token: Token, traits: Traits, name: &[u8], value: &[u8]);
+}
+
+/// Why a section could not be decoded; all but `TooLarge` are compression errors (RFC 9113 §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// It ends inside a field.
+    Truncated,
+    /// An integer is too large.
+    Integer,
+    /// A string is no Huffman code.
+    Huffman,
+    /// An index leads nowhere.
+    Index,
+    /// A table size update is too large or not at the start.
+    SizeUpdate,
+    /// The fields are larger than the caller can bear; the table is not in sync any more.
+    TooLarge,
+}
+
+impl DecodeError {
+    /// For the error log.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Truncated => "client sent a truncated header block",
+            Self::Integer => "client sent a header block with too large an integer",
+            Self::Huffman => "client sent invalid Huffman-encoded header data",
+            Self::Index => "client sent invalid hpack table index",
+            Self::SizeUpdate => "client sent invalid hpack table size update",
+            Self::TooLarge => "client sent an absurdly large header block",
+        }
+    }
+}
+
+impl From<IntError> for DecodeError {
+    fn from(error: IntError) -> Self {
+        match error {
+            IntError::Truncated => Self::Truncated,
+            IntError::TooLarge => Self::Integer,
+        }
+    }
+}
+
+/// Where a decoded string lies.
+#[derive(Clone, Copy)]
+enum Text {
+    Static(&'static str),
+    Block(usize, usize),
+    Scratch(usize, usize),
+}
+
+impl Text {
+    #[inline]
+    fn resolve<'a>(self, block: &'a [u8], scratch: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Static(text) => text.as_bytes(),
+            Self::Block(start, end) => &block[start..end],
+            Self::Scratch(start, end) => &scratch[start..end],
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Indexing {
+    Insert,
+    Leave,
+}
+
+/// The receiving end of one direction of a connection.
+#[derive(Debug)]
+pub struct Decoder {
+    table: Table,
+    /// What we promised the peer: no size update may go above it.
+    size_limit: u32,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new(FIELD_TABLE_SIZE as u32)
+    }
+}
+
+impl Decoder {
+    /// A decoder whose peer may use a table of `size_limit` bytes (`SETTINGS_HEADER_TABLE_SIZE`).
+    #[must_use]
+    pub const fn new(size_limit: u32) -> Self {
+        Self { table: Table::new(size_limit), size_limit }
+    }
+
+    /// The same number means that the same block decodes to the same fields.
+    #[must_use]
+    #[inline]
+    pub const fn generation(&self) -> u32 {
+        self.table.generation()
+    }
+
+    /// The dynamic table.
+    #[must_use]
+    pub const fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Gives memory back; for idle moments.
+    pub fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
+    /// Decodes a whole block into `sink`, using `scratch` for Huffman strings.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]: the connection cannot go on. `TooLarge` comes once names, values and
+    /// [`ENTRY_OVERHEAD`] per field exceed `size_max`.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        size_max: usize,
+        scratch: &mut Vec<u8>,
+        sink: &mut impl Sink,
+    ) -> Result<(), DecodeError> {
+        let (mut at, mut size) = (0, 0);
+        self.size_updates(block, &mut at)?;
+        while let Some(&first) = block.get(at) {
+            size += if first & 0x80 != 0 {
+                self.indexed(block, &mut at, sink)?
+            } else if first & 0x40 != 0 {
+                self.literal(block, &mut at, Indexing::Insert, scratch, sink)?
+            } else if first & 0x20 != 0 {
+                // RFC 7541 §4.2: an update MUST stand at the beginning of a block.
+                return Err(DecodeError::SizeUpdate);
+            } else {
+                self.literal(block, &mut at, Indexing::Leave, scratch, sink)?
+            };
+            if size > size_max {
+                return Err(DecodeError::TooLarge);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn size_updates(&mut self, block: &[u8], at: &mut usize) -> Result<(), DecodeError> {
+        while block.get(*at).is_some_and(|&byte| byte & 0xe0 == 0x20) {
+            let size = prefix::read(block, at, 5)?;
+            // RFC 7541 §6.3: the new size MUST NOT be above the limit of the protocol.
+            if size > self.size_limit {
+                return Err(DecodeError::SizeUpdate);
+            }
+            self.table.resize(size);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn row(&self, index: u32) -> Result<Row<'_>, DecodeError> {
+        let index = index as usize;
+        if let Some(entry) = index.checked_sub(1).and_then(|i| statics::ENTRIES.get(i)) {
+            let (name, value) = (entry.name.as_bytes(), entry.value.as_bytes());
+            return Ok(Row { token: entry.token, traits: Traits::NONE, name, value });
+        }
+        // RFC 7541 §6.1: the index value of 0 is not used and MUST be treated as an error.
+        let position = index.checked_sub(COUNT + 1).ok_or(DecodeError::Index)?;
+        self.table.row(position).ok_or(DecodeError::Index)
+    }
+
+    #[inline]
+    fn indexed(
+        &self,
+        block: &[u8],
+        at: &mut usize,
+        sink: &mut impl Sink,
+    ) -> Result<usize, DecodeError> {
+        let row = self.row(prefix::read(block, at, 7)?)?;
+        sink.field(row.token, row.traits, row.name, row.value);
+        Ok(row.name.len() + row.value.len() + ENTRY_OVERHEAD)
+    }
+
+    fn literal(
+        &mut self,
+        block: &[u8],
+        at: &mut usize,
+        indexing: Indexing,
+        scratch: &mut Vec<u8>,
+        sink: &mut impl Sink,
+    ) -> Result<usize, DecodeError> {
+        scratch.clear();
+        let bits = if indexing == Indexing::Insert { 6 } else { 4 };
+        let (token, name_traits, name) = match prefix::read(block, at, bits)? {
+            0 => {
+                let name = string(block, at, scratch)?;
+                let text = name.resolve(block, scratch);
+                let token = Token::parse(text);
+                // A known pseudo-name has its colon rightly.
+                let known = !matches!(token, Token::Field(_));
+                let traits = if known { Traits::NONE } else { Traits::of_name(text) };
+                (token, traits, name)
+            }
+            index => self.indexed_name(index, scratch)?,
+        };
+        let value = string(block, at, scratch)?;
+        let (name, value) = (name.resolve(block, scratch), value.resolve(block, scratch));
+        let traits = name_traits.and(Traits::of_value(value));
+        if indexing == Indexing::Insert {
+            self.table.insert(token, traits, name, value);
+        }
+        sink.field(token, traits, name, value);
+        Ok(name.len() + value.len() + ENTRY_OVERHEAD)
+    }
+
+    /// RFC 7541 §4.4: the entry may be evicted by the very insertion that uses its name, so the
+    /// name of a dynamic entry is copied first.
+    #[inline]
+    fn indexed_name(
+        &self,
+        index: u32,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(Token, Traits, Text), DecodeError> {
+        if let Some(entry) = statics::ENTRIES.get((index - 1) as usize) {
+            return Ok((entry.token, Traits::NONE, Text::Static(entry.name)));
+        }
+        let row = self.row(index)?;
+        scratch.extend_from_slice(row.name);
+        Ok((row.token, row.traits.of_its_name(), Text::Scratch(0, row.name.len())))
+    }
+}
+
+#[inline]
+fn string(block: &[u8], at: &mut usize, scratch: &mut Vec<u8>) -> Result<Text, DecodeError> {
+    let is_huffman = block.get(*at).is_some_and(|&byte| byte & 0x80 != 0);
+    let len = prefix::read(block, at, 7)? as usize;
+    let start = *at;
+    let end = start + len;
+    let bytes = block.get(start..end).ok_or(DecodeError::Truncated)?;
+    *at = end;
+    if !is_huffman {
+        return Ok(Text::Block(start, end));
+    }
+    let from = scratch.len();
+    huffman::decode(bytes, scratch).map_err(|_| DecodeError::Huffman)?;
+    Ok(Text::Scratch(from, scratch.len()))
+}

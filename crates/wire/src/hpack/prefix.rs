@@ -1,0 +1,97 @@
+//! Integers that share their first byte with something else (RFC 7541 §5.1).
+//!
+//! Owns their two directions; refuses what does not fit in 32 bits.
+
+/// Why an integer could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntError {
+    /// The input ends inside it.
+    Truncated,
+    /// It is larger than 32 bits or padded with useless bytes.
+    TooLarge,
+}
+
+/// Reads an integer whose low `bits` bits stand in `input[*at]`, and moves `at` behind it.
+///
+/// # Errors
+///
+/// [`IntError`]; `at` is then of no use.
+#[inline]
+pub fn read(input: &[u8], at: &mut usize, bits: u32) -> Result<u32, IntError> {
+    let mask = (1_u32 << bits) - 1;
+    let Some(&first) = input.get(*at) else { return Err(IntError::Truncated) };
+    *at += 1;
+    let value = u32::from(first) & mask;
+    if value < mask { Ok(value) } else { read_rest(input, at, value) }
+}
+
+#[cold]
+fn read_rest(input: &[u8], at: &mut usize, first: u32) -> Result<u32, IntError> {
+    let mut value = u64::from(first);
+    // LIMIT: five bytes carry 35 bits, more than any length we accept.
+    for shift in [0, 7, 14, 21, 28] {
+        let Some(&byte) = input.get(*at) else { return Err(IntError::Truncated) };
+        *at += 1;
+        value += u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return u32::try_from(value).map_err(|_| IntError::TooLarge);
+        }
+    }
+    Err(IntError::TooLarge)
+}
+
+/// Appends `value` in a prefix of `bits` bits below the bits of `first`.
+#[inline]
+pub fn write(out: &mut Vec<u8>, first: u8, bits: u32, value: u32) {
+    let mask = (1_u32 << bits) - 1;
+    if value < mask {
+        out.push(first | value as u8);
+        return;
+    }
+    out.push(first | mask as u8);
+    let mut rest = value - mask;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IntError, read, write};
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    #[test]
+    fn the_examples_of_rfc_7541_c_1_hold() {
+        for (bits, value, bytes) in
+            [(5, 10, &[0b01010_u8][..]), (5, 1337, &[31, 0b1001_1010, 10]), (8, 42, &[42])]
+        {
+            let mut out = Vec::new();
+            write(&mut out, 0, bits, value);
+            assert_eq!(out, bytes);
+            assert_eq!(read(bytes, &mut 0, bits), Ok(value));
+        }
+    }
+
+    #[test]
+    fn truncated_and_oversized_integers_are_refused() {
+        assert_eq!(read(&[], &mut 0, 7), Err(IntError::Truncated));
+        assert_eq!(read(&[0x7f, 0x80], &mut 0, 7), Err(IntError::Truncated));
+        assert_eq!(read(&[0x7f; 7], &mut 0, 7), Ok(0x7f + 0x7f));
+        assert_eq!(read(&[0xff; 8], &mut 0, 7), Err(IntError::TooLarge));
+        let max = [0x7f, 0x80, 0xff, 0xff, 0xff, 0x0f];
+        assert_eq!(read(&max, &mut 0, 7), Ok(u32::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn any_integer_survives_any_prefix(value in any::<u32>(), bits in 1..=8_u32) {
+            let mut out = Vec::new();
+            write(&mut out, 0, bits, value);
+            let mut at = 0;
+            prop_assert_eq!(read(&out, &mut at, bits), Ok(value));
+            prop_assert_eq!(at, out.len());
+        }
+    }
+}

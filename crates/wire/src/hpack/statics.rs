@@ -1,0 +1,141 @@
+//! The static table (RFC 7541 appendix A) and the way from a known name to its index.
+//!
+//! Owns both as constants; nothing here changes at run time.
+
+use http::Name;
+
+use super::Token;
+
+/// One entry of the static table.
+#[derive(Clone, Copy, Debug)]
+pub struct Static {
+    /// What the name means.
+    pub token: Token,
+    /// The name.
+    pub name: &'static str,
+    /// The value, mostly empty.
+    pub value: &'static str,
+}
+
+/// How many entries there are; index `COUNT + 1` is the newest dynamic entry.
+pub const COUNT: usize = 61;
+
+const fn pseudo(token: Token, name: &'static str, value: &'static str) -> Static {
+    Static { token, name, value }
+}
+
+const fn field(known: Name, name: &'static str) -> Static {
+    Static { token: Token::Field(known), name, value: "" }
+}
+
+/// The entries; index 1 of the RFC is the first.
+#[rustfmt::skip]
+pub static ENTRIES: [Static; COUNT] = [
+    pseudo(Token::Authority, ":authority", ""),
+    pseudo(Token::Method, ":method", "GET"),
+    pseudo(Token::Method, ":method", "POST"),
+    pseudo(Token::Path, ":path", "/"),
+    pseudo(Token::Path, ":path", "/index.html"),
+    pseudo(Token::Scheme, ":scheme", "http"),
+    pseudo(Token::Scheme, ":scheme", "https"),
+    pseudo(Token::Status, ":status", "200"),
+    pseudo(Token::Status, ":status", "204"),
+    pseudo(Token::Status, ":status", "206"),
+    pseudo(Token::Status, ":status", "304"),
+    pseudo(Token::Status, ":status", "400"),
+    pseudo(Token::Status, ":status", "404"),
+    pseudo(Token::Status, ":status", "500"),
+    field(Name::AcceptCharset, "accept-charset"),
+    Static {
+        token: Token::Field(Name::AcceptEncoding),
+        name: "accept-encoding",
+        value: "gzip, deflate",
+    },
+    field(Name::AcceptLanguage, "accept-language"),
+    field(Name::AcceptRanges, "accept-ranges"),
+    field(Name::Accept, "accept"),
+    field(Name::AccessControlAllowOrigin, "access-control-allow-origin"),
+    field(Name::Age, "age"),
+    field(Name::Allow, "allow"),
+    field(Name::Authorization, "authorization"),
+    field(Name::CacheControl, "cache-control"),
+    field(Name::ContentDisposition, "content-disposition"),
+    field(Name::ContentEncoding, "content-encoding"),
+    field(Name::ContentLanguage, "content-language"),
+    field(Name::ContentLength, "content-length"),
+    field(Name::ContentLocation, "content-location"),
+    field(Name::ContentRange, "content-range"),
+    field(Name::ContentType, "content-type"),
+    field(Name::Cookie, "cookie"),
+    field(Name::Date, "date"),
+    field(Name::Etag, "etag"),
+    field(Name::Expect, "expect"),
+    field(Name::Expires, "expires"),
+    field(Name::From, "from"),
+    field(Name::Host, "host"),
+    field(Name::IfMatch, "if-match"),
+    field(Name::IfModifiedSince, "if-modified-since"),
+    field(Name::IfNoneMatch, "if-none-match"),
+    field(Name::IfRange, "if-range"),
+    field(Name::IfUnmodifiedSince, "if-unmodified-since"),
+    field(Name::LastModified, "last-modified"),
+    field(Name::Link, "link"),
+    field(Name::Location, "location"),
+    field(Name::MaxForwards, "max-forwards"),
+    field(Name::ProxyAuthenticate, "proxy-authenticate"),
+    field(Name::ProxyAuthorization, "proxy-authorization"),
+    field(Name::Range, "range"),
+    field(Name::Referer, "referer"),
+    field(Name::Refresh, "refresh"),
+    field(Name::RetryAfter, "retry-after"),
+    field(Name::Server, "server"),
+    field(Name::SetCookie, "set-cookie"),
+    field(Name::StrictTransportSecurity, "strict-transport-security"),
+    field(Name::TransferEncoding, "transfer-encoding"),
+    field(Name::UserAgent, "user-agent"),
+    field(Name::Vary, "vary"),
+    field(Name::Via, "via"),
+    field(Name::WwwAuthenticate, "www-authenticate"),
+];
+
+/// Indices by name; 0 for names that the static table does not have.
+static INDEX: [u8; Name::Other as usize + 1] = {
+    let mut index = [0; Name::Other as usize + 1];
+    let mut i = COUNT;
+    while i > 0 {
+        if let Token::Field(name) = ENTRIES[i - 1].token {
+            index[name as usize] = i as u8;
+        }
+        i -= 1;
+    }
+    index
+};
+
+/// The static index of a name, if it has one.
+#[must_use]
+#[inline]
+pub fn index_of(name: Name) -> Option<u32> {
+    match INDEX[name as usize] {
+        0 => None,
+        index => Some(u32::from(index)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENTRIES, index_of};
+    use crate::hpack::Token;
+    use http::Name;
+
+    #[test]
+    fn tokens_agree_with_texts_and_indices_lead_back() {
+        for (i, entry) in ENTRIES.iter().enumerate() {
+            assert_eq!(Token::parse(entry.name.as_bytes()), entry.token);
+            if let Token::Field(name) = entry.token {
+                assert_eq!(index_of(name), Some(i as u32 + 1));
+            }
+        }
+        assert_eq!((index_of(Name::Accept), index_of(Name::WwwAuthenticate)), (Some(19), Some(61)));
+        assert_eq!((index_of(Name::Other), index_of(Name::AltSvc)), (None, None));
+    }
+}

@@ -1,0 +1,305 @@
+//! The dynamic table (RFC 7541 §2.3.2, §4): entries in a ring, their text in one arena.
+//!
+//! Owns eviction and what is remembered of each entry, so that an indexed field is neither hashed
+//! nor checked again. The invariant easiest to break: entries lie in the arena in order and without
+//! gaps, from `dead` bytes after its start to its end.
+
+use std::collections::VecDeque;
+
+use super::Token;
+
+/// What each entry costs beyond its text (RFC 7541 §4.1).
+pub const ENTRY_OVERHEAD: usize = 32;
+/// The largest table this type can hold, so that lengths fit in 16 bits.
+pub const SIZE_MAX: u32 = u16::MAX as u32;
+
+/// What the characters of a field are like; computed once, kept with the dynamic table's entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits(u8);
+
+impl Traits {
+    /// Letters, digits and hyphens, and a clean value.
+    pub const NONE: Self = Self(0);
+    /// The name has an underscore.
+    pub const UNDERSCORE: Self = Self(1);
+    /// The name has a character that nginx drops fields for.
+    pub const ODD_NAME: Self = Self(2);
+    /// The name makes a request malformed (RFC 9113 §8.2.1): empty, upper case, colon, not visible.
+    pub const BAD_NAME: Self = Self(4);
+    /// The value makes a request malformed (RFC 9113 §8.2.1): NUL, CR, LF, white space at an end.
+    pub const BAD_VALUE: Self = Self(8);
+
+    /// Whether all of `other` is in here.
+    #[must_use]
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Without what was said of the value.
+    #[must_use]
+    pub const fn of_its_name(self) -> Self {
+        Self(self.0 & !Self::BAD_VALUE.0)
+    }
+
+    /// What a name's characters say.
+    #[must_use]
+    pub fn of_name(name: &[u8]) -> Self {
+        if name.is_empty() {
+            return Self::BAD_NAME;
+        }
+        Self(name.iter().fold(0, |seen, &byte| seen | NAME_CLASS[usize::from(byte)]))
+    }
+
+    /// What a value's characters say.
+    #[must_use]
+    #[inline]
+    pub fn of_value(value: &[u8]) -> Self {
+        let [first, .., last] = *value else {
+            let blank = matches!(value, [b' ' | b'\t' | 0 | b'\r' | b'\n']);
+            return if blank { Self::BAD_VALUE } else { Self::NONE };
+        };
+        let is_blank = |byte| matches!(byte, b' ' | b'\t');
+        if is_blank(first) || is_blank(last) || memchr::memchr3(0, b'\r', b'\n', value).is_some() {
+            return Self::BAD_VALUE;
+        }
+        Self::NONE
+    }
+}
+
+static NAME_CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        class[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' => Traits::NONE.0,
+            b'_' => Traits::UNDERSCORE.0,
+            0..=0x20 | b':' | b'A'..=b'Z' | 0x7f..=0xff => Traits::BAD_NAME.0,
+            _ => Traits::ODD_NAME.0,
+        };
+        byte += 1;
+    }
+    class
+};
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Where its name starts in the endless stream of all names and values; wraps.
+    start: u32,
+    name_len: u16,
+    value_len: u16,
+    token: Token,
+    traits: Traits,
+}
+
+impl Entry {
+    const fn len(&self) -> usize {
+        self.name_len as usize + self.value_len as usize
+    }
+}
+
+/// One entry, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// What the name means.
+    pub token: Token,
+    /// What the characters are like.
+    pub traits: Traits,
+    /// The name.
+    pub name: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+}
+
+/// What an encoder finds for a field: positions counted from the newest entry, which is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Match {
+    /// An entry with the same name and value.
+    pub exact: Option<usize>,
+    /// The newest entry with the same name.
+    pub name: Option<usize>,
+    /// How many entries have that name, if there is no exact one.
+    pub same_name: usize,
+}
+
+/// A dynamic table; without memory until something is inserted.
+#[derive(Debug)]
+pub struct Table {
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    arena: Vec<u8>,
+    /// What the arena's first byte would be called by [`Entry::start`].
+    base: u32,
+    size: u32,
+    size_max: u32,
+    generation: u32,
+}
+
+impl Table {
+    /// An empty table of at most `size_max` bytes as RFC 7541 §4.1 counts them.
+    #[must_use]
+    pub const fn new(size_max: u32) -> Self {
+        let size_max = if size_max > SIZE_MAX { SIZE_MAX } else { size_max };
+        Self {
+            entries: VecDeque::new(),
+            arena: Vec::new(),
+            base: 0,
+            size: 0,
+            size_max,
+            generation: 0,
+        }
+    }
+
+    /// How many entries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes used, as RFC 7541 §4.1 counts them.
+    #[must_use]
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The bound on [`Self::size`].
+    #[must_use]
+    pub const fn size_max(&self) -> u32 {
+        self.size_max
+    }
+
+    /// Changes with the contents and the bound; the same number means the same table.
+    #[must_use]
+    #[inline]
+    pub const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The entry at `position`; 0 is the newest.
+    #[must_use]
+    #[inline]
+    pub fn row(&self, position: usize) -> Option<Row<'_>> {
+        let at = self.entries.len().checked_sub(position + 1)?;
+        self.entries.get(at).map(|entry| self.row_of(entry))
+    }
+
+    /// Looks for a field; `name` may be in any case and matters only for unknown names.
+    #[must_use]
+    pub fn find(&self, token: Token, name: &[u8], value: &[u8]) -> Match {
+        let mut found = Match::default();
+        let by_text = token == Token::Field(http::Name::Other);
+        for (position, entry) in self.entries.iter().rev().enumerate() {
+            if entry.token != token {
+                continue;
+            }
+            let row = self.row_of(entry);
+            if by_text && !row.name.eq_ignore_ascii_case(name) {
+                continue;
+            }
+            if row.value == value {
+                found.exact = Some(position);
+                return found;
+            }
+            found.name.get_or_insert(position);
+            found.same_name += 1;
+        }
+        found
+    }
+
+    /// Inserts a field as the newest entry, its name in lower case, and evicts what it displaces.
+    ///
+    /// A field larger than the table empties it and is not inserted (RFC 7541 §4.4).
+    pub fn insert(&mut self, token: Token, traits: Traits, name: &[u8], value: &[u8]) {
+        self.generation = self.generation.wrapping_add(1);
+        let need = name.len() + value.len() + ENTRY_OVERHEAD;
+        if need > self.size_max as usize {
+            self.clear();
+            return;
+        }
+        while self.size as usize + need > self.size_max as usize {
+            self.evict();
+        }
+        self.make_room(name.len() + value.len());
+        let start = self.base.wrapping_add(self.arena.len() as u32);
+        self.arena.extend(name.iter().map(u8::to_ascii_lowercase));
+        self.arena.extend_from_slice(value);
+        let (name_len, value_len) = (name.len() as u16, value.len() as u16);
+        self.entries.push_back(Entry { start, name_len, value_len, token, traits });
+        self.size += need as u32;
+    }
+
+    /// Changes the bound and evicts what no longer fits.
+    pub fn resize(&mut self, size_max: u32) {
+        let size_max = size_max.min(SIZE_MAX);
+        if size_max == self.size_max {
+            return;
+        }
+        self.size_max = size_max;
+        self.generation = self.generation.wrapping_add(1);
+        while self.size > size_max {
+            self.evict();
+        }
+    }
+
+    /// Gives memory beyond the contents back.
+    pub fn shrink(&mut self) {
+        self.compact();
+        self.arena.shrink_to_fit();
+        self.entries.shrink_to_fit();
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.compact();
+        self.size = 0;
+    }
+
+    fn evict(&mut self) {
+        if let Some(entry) = self.entries.pop_front() {
+            self.size -= (entry.len() + ENTRY_OVERHEAD) as u32;
+        }
+    }
+
+    /// Bytes of evicted entries at the start of the arena.
+    fn dead(&self) -> usize {
+        match self.entries.front() {
+            Some(oldest) => oldest.start.wrapping_sub(self.base) as usize,
+            None => self.arena.len(),
+        }
+    }
+
+    /// Moves the live text down rather than growing, if that is paid for by enough dead text.
+    fn make_room(&mut self, need: usize) {
+        let dead = self.dead();
+        let live = self.arena.len() - dead;
+        if self.arena.len() + need > self.arena.capacity() && dead * 2 >= live {
+            self.compact();
+        }
+    }
+
+    fn compact(&mut self) {
+        let dead = self.dead();
+        self.arena.drain(..dead);
+        self.base = self.base.wrapping_add(dead as u32);
+    }
+
+    #[inline]
+    fn row_of(&self, entry: &Entry) -> Row<'_> {
+        let start = entry.start.wrapping_sub(self.base) as usize;
+        let text = &self.arena[start..start + entry.len()];
+        let (name, value) = text.split_at(usize::from(entry.name_len));
+        Row { token: entry.token, traits: entry.traits, name, value }
+    }
+}
