@@ -1,1 +1,29 @@
-//! To be filled.
+//! One request from its head to its log line: servers, locations, phases, contents, filters.
+//!
+//! An [`Exchange`] is a machine without I/O: it is woken ([`Wake`]), computes, and says what it
+//! wants done ([`Effect`]). It knows neither frames nor sockets; a [`Site`] is what it knows of the
+//! configuration.
+
+mod answer;
+mod captures;
+mod content;
+mod ctx;
+mod exchange;
+mod filter;
+pub mod fuzz;
+mod hash;
+mod kinds;
+mod log;
+mod names;
+mod pages;
+mod record;
+mod request;
+mod route;
+mod site;
+mod vars;
+
+pub use answer::Piece;
+pub use ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
+pub use exchange::Exchange;
+pub use log::{Buffering, Due, LogId, LogTarget, Logs};
+pub use site::Site;

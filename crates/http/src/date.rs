@@ -217,6 +217,12 @@ impl Clock {
         &self.iso
     }
 
+    /// Seconds east of Greenwich of the zone that the texts are in.
+    #[must_use]
+    pub const fn utc_offset(&self) -> i32 {
+        self.offset
+    }
+
     /// For the error log: `1994/11/06 08:49:37`.
     #[must_use]
     pub const fn error_log(&self) -> &[u8; 19] {

@@ -1,0 +1,148 @@
+//! What a configuration means: every default explicit, inheritance resolved, plain data.
+//!
+//! It knows nothing about how it was written, except the places that messages need; making it fast
+//! (lookup tables, compiled templates) is the engine's business.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub mod compress;
+pub mod listen;
+pub mod location;
+pub mod log;
+pub mod server;
+pub mod settings;
+pub mod tls;
+
+pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
+pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
+pub use location::{
+    Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles,
+};
+pub use log::{
+    AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget, Syslog,
+    SyslogServer,
+};
+pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};
+pub use settings::{
+    AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, ErrorPage, Expires, ExpiresRule,
+    IfModifiedSince, KeepaliveDisable, LingeringClose, Mapping, OpenFileCache, Overwrite, Root,
+    Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
+};
+pub use tls::{Certificate, Protocols, SessionCache, TlsConf, VerifyClient};
+
+/// A whole configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The main block.
+    pub main: Main,
+    /// The `events` block.
+    pub events: Events,
+    /// The `http` block, if there is one.
+    pub http: Option<Http>,
+}
+
+/// The main block.
+#[derive(Clone, Debug)]
+pub struct Main {
+    /// `daemon`: whether to go to the background.
+    pub daemon: bool,
+    /// `master_process`
+    pub master_process: bool,
+    /// `user`: the account to become.
+    pub user: Option<String>,
+    /// `user`: the group to become; without it, the group named like the user.
+    pub group: Option<String>,
+    /// `pid`
+    pub pid: PathBuf,
+    /// `lock_file`
+    pub lock_file: PathBuf,
+    /// `worker_processes`: how many workers.
+    pub worker_processes: Workers,
+    /// `worker_rlimit_nofile`: open files per process.
+    pub worker_rlimit_nofile: Option<u64>,
+    /// `worker_rlimit_core`: bytes of a core file.
+    pub worker_rlimit_core: Option<u64>,
+    /// `worker_priority`: as `nice`.
+    pub worker_priority: i32,
+    /// `worker_cpu_affinity`
+    pub worker_cpu_affinity: CpuAffinity,
+    /// `worker_shutdown_timeout`: how long draining may take.
+    pub worker_shutdown_timeout: Option<Duration>,
+    /// `working_directory`
+    pub working_directory: Option<PathBuf>,
+    /// `error_log` of the main block.
+    pub error_log: Arc<Vec<ErrorLog>>,
+    /// `env`: names to keep, with a value where one is given.
+    pub env: Vec<(String, Option<String>)>,
+}
+
+/// How many workers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// One per core.
+    Auto,
+    /// This many.
+    Count(u32),
+}
+
+/// Which cores workers run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuAffinity {
+    /// Wherever the system puts them.
+    None,
+    /// One core each, among those allowed (`auto MASK`; none means all).
+    Auto(Option<u64>),
+    /// One mask per worker; the last one is for the rest.
+    Masks(Vec<u64>),
+}
+
+/// The `events` block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Events {
+    /// `worker_connections`: open connections per worker.
+    pub worker_connections: u32,
+    /// `multi_accept`
+    pub multi_accept: bool,
+}
+
+/// The `http` block.
+#[derive(Clone, Debug)]
+pub struct Http {
+    /// Settings of the block itself.
+    pub settings: Arc<Settings>,
+    /// Servers in file order; a [`ServerId`] is an index.
+    pub servers: Vec<Server>,
+    /// Locations of all servers; a [`LocationId`] is an index.
+    pub locations: Vec<Location>,
+    /// One per distinct address and transport, in order of first mention; [`ListenId`] is an index.
+    pub listens: Vec<Listen>,
+    /// Log formats; index 0 is `combined`.
+    pub log_formats: Vec<LogFormat>,
+    /// Variables that named captures define; [`crate::vars::Var::Named`] is an index.
+    pub named: Vec<String>,
+}
+
+impl Http {
+    /// The server of `id`.
+    #[must_use]
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.servers[id.index()]
+    }
+
+    /// The location of `id`.
+    #[must_use]
+    pub fn location(&self, id: LocationId) -> &Location {
+        &self.locations[id.index()]
+    }
+}
+
+/// Where something was written.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The file, as messages name it.
+    pub file: Arc<str>,
+    /// The line of the terminating `;` or `{`; the first is 1.
+    pub line: u32,
+}

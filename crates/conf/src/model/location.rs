@@ -1,0 +1,119 @@
+//! Locations: where they match, what they contain, what they answer with.
+
+use std::sync::Arc;
+
+use super::{Place, Settings};
+use crate::regex::Regex;
+use crate::vars::Template;
+
+/// An index into [`super::Http::locations`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocationId(pub u32);
+
+impl LocationId {
+    /// The position in the arena.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A `location`, or a server block in the part of one (for requests that match no location).
+#[derive(Clone, Debug)]
+pub struct Location {
+    /// When it applies.
+    pub matcher: Matcher,
+    /// The name as messages show it: prefix, expression or `@name`; empty for a server block.
+    pub name: Arc<[u8]>,
+    /// Locations inside it, in file order; for a server block all its outer ones.
+    pub nested: Vec<LocationId>,
+    /// `internal`: direct requests get 404.
+    pub internal: bool,
+    /// What is inherited and resolved.
+    pub settings: Arc<Settings>,
+    /// What answers.
+    pub handler: Handler,
+    /// `try_files`; never inherited.
+    pub try_files: Option<TryFiles>,
+    /// Where it was written.
+    pub place: Place,
+}
+
+/// When a location applies.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Matcher {
+    /// A server block itself.
+    Root,
+    /// `= /path`
+    Exact(Arc<[u8]>),
+    /// `/path`; with `no_regex` (`^~`) it stops the regular expressions of its level.
+    Prefix {
+        /// What the path must start with.
+        path: Arc<[u8]>,
+        /// Whether `^~` was written.
+        no_regex: bool,
+    },
+    /// `~ re`, `~* re`
+    Regex(Regex),
+    /// `@name`, with the `@`.
+    Named(Arc<[u8]>),
+}
+
+/// What answers a request that arrived at a location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// Files: index, autoindex, static.
+    Static,
+    /// `return`: runs in the rewrite phase, before access checks and `try_files`. That of a server
+    /// block runs before a location is looked for.
+    Return(Return),
+}
+
+/// A `return`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Return {
+    /// The status; 444 closes without an answer.
+    pub status: u16,
+    /// What goes with it.
+    pub body: ReturnBody,
+}
+
+/// What a `return` sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReturnBody {
+    /// The status's own page.
+    None,
+    /// This text, with the location's default type.
+    Text(Template),
+    /// A redirect to this address; statuses 301, 302, 303, 307 and 308.
+    Location(Template),
+}
+
+/// A `try_files`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TryFiles {
+    /// What is looked for, in order, below root or alias.
+    pub files: Vec<TryFile>,
+    /// What happens when nothing is there.
+    pub fallback: Fallback,
+}
+
+/// One candidate of a [`TryFiles`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TryFile {
+    /// The path, without the trailing slash of a directory test.
+    pub path: Template,
+    /// Whether a directory is wanted (written with a trailing `/`) instead of a file.
+    pub directory: bool,
+}
+
+/// The last argument of `try_files`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// `=404`
+    Status(u16),
+    /// `@name`, with the `@`: that location with the same path; 500 when there is none.
+    Named(Arc<[u8]>),
+    /// A path and arguments: an internal redirect.
+    Uri(Template),
+}

@@ -1,0 +1,159 @@
+//! Where log lines go and how they look.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::vars::Template;
+
+/// How grave a message is; the order is nginx's, gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// `emerg`
+    Emerg,
+    /// `alert`
+    Alert,
+    /// `crit`
+    Crit,
+    /// `error`
+    Error,
+    /// `warn`
+    Warn,
+    /// `notice`
+    Notice,
+    /// `info`
+    Info,
+    /// `debug`
+    Debug,
+}
+
+impl Level {
+    /// As in a log line.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Emerg => "emerg",
+            Self::Alert => "alert",
+            Self::Crit => "crit",
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Notice => "notice",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+
+    /// The level that `text` names.
+    #[must_use]
+    pub const fn parse(text: &[u8]) -> Option<Self> {
+        Some(match text {
+            b"emerg" => Self::Emerg,
+            b"alert" => Self::Alert,
+            b"crit" => Self::Crit,
+            b"error" => Self::Error,
+            b"warn" => Self::Warn,
+            b"notice" => Self::Notice,
+            b"info" => Self::Info,
+            b"debug" => Self::Debug,
+            _ => return None,
+        })
+    }
+}
+
+/// One `error_log`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorLog {
+    /// Where lines go.
+    pub target: LogTarget,
+    /// The least grave level that is written.
+    pub level: Level,
+}
+
+/// Where an error log's lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Appended to a file.
+    File(PathBuf),
+    /// Standard error.
+    Stderr,
+    /// A syslog server.
+    Syslog(Syslog),
+}
+
+/// A `syslog:` target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Syslog {
+    /// The server.
+    pub server: SyslogServer,
+    /// Facility number (`kern` 0 … `local7` 23).
+    pub facility: u8,
+    /// Severity number (`emerg` 0 … `debug` 7).
+    pub severity: u8,
+    /// The tag, `nginx` by default.
+    pub tag: String,
+    /// Whether the host name is left out.
+    pub nohostname: bool,
+}
+
+/// Where syslog datagrams go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyslogServer {
+    /// UDP.
+    Inet(SocketAddr),
+    /// A unix datagram socket.
+    Unix(PathBuf),
+}
+
+/// A named `log_format`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFormat {
+    /// Its name.
+    pub name: String,
+    /// How values of variables are escaped.
+    pub escape: Escape,
+    /// One line, without the line end.
+    pub line: Template,
+}
+
+/// How values of variables are escaped in a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// `"`, `\`, below 0x20 and from 0x7f as `\xHH`; an absent value is `-`.
+    Default,
+    /// As inside a JSON string; an absent value is empty.
+    Json,
+    /// Not at all; an absent value is empty.
+    None,
+}
+
+/// The access logs of a location.
+pub type AccessLogs = Arc<Vec<AccessLog>>;
+
+/// One `access_log`. `access_log off` is an empty list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// Where lines go.
+    pub target: AccessTarget,
+    /// Index of the format in [`super::Http::log_formats`].
+    pub format: u32,
+    /// Bytes gathered before they are written; none writes each line.
+    pub buffer: Option<usize>,
+    /// The longest a gathered line waits.
+    pub flush: Option<Duration>,
+    /// gzip level of the file.
+    pub gzip: Option<u8>,
+    /// `if=`: log unless it is empty or `0`.
+    pub condition: Option<Template>,
+}
+
+/// Where an access log's lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessTarget {
+    /// A file with a fixed path (absolute).
+    File(Arc<PathBuf>),
+    /// A file whose path holds variables; relative results are below the prefix.
+    Variable(Template),
+    /// A syslog server.
+    Syslog(Arc<Syslog>),
+}

@@ -1,0 +1,114 @@
+//! Servers: names, what holds before a location is known, TLS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{LocationId, Place, TlsConf};
+use crate::regex::Regex;
+
+/// An index into [`super::Http::servers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServerId(pub u32);
+
+impl ServerId {
+    /// The position in the list.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A `server` block.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Every name, as written and in order; no `server_name` is one empty exact name.
+    pub names: Vec<ServerName>,
+    /// The first name as `$server_name` gives it: of `.a.com`, `a.com`; of a regex, `~…`.
+    pub primary_name: Arc<str>,
+    /// `http2 on`: HTTP/2 over TLS by ALPN, and in the clear by its preface.
+    pub http2: bool,
+    /// `http3` (on by default); only matters where a `quic` listener is.
+    pub http3: bool,
+    /// `ssl_*`; every server has it, whether or not it listens with TLS.
+    pub tls: Arc<TlsConf>,
+    /// The block itself as the location for requests that match none.
+    pub root: LocationId,
+    /// What holds from the first byte, before a location is known.
+    pub settings: Arc<ServerSettings>,
+    /// Where it was written.
+    pub place: Place,
+}
+
+/// One name of a server; text is in lower case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerName {
+    /// `www.a.com`; empty matches a missing host.
+    Exact(Box<str>),
+    /// `*.a.com`: holds `.a.com`. Matches what ends so and is longer.
+    Suffix(Box<str>),
+    /// `.a.com`: holds `.a.com`. Matches `a.com` and all `*.a.com`.
+    SuffixOrSelf(Box<str>),
+    /// `www.*`: holds `www.`. Matches what begins so and is longer.
+    Prefix(Box<str>),
+    /// `~re`; always without regard to case when it has upper-case letters, as nginx has it.
+    Regex(Regex),
+}
+
+/// What holds for a server from the first byte of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// `connection_pool_size`; accepted.
+    pub connection_pool_size: usize,
+    /// `request_pool_size`; accepted.
+    pub request_pool_size: usize,
+    /// `client_header_timeout`
+    pub client_header_timeout: Duration,
+    /// `client_header_buffer_size` in bytes.
+    pub client_header_buffer_size: usize,
+    /// `large_client_header_buffers`: how many.
+    pub large_client_header_buffers: u32,
+    /// `large_client_header_buffers`: bytes of each; no line may be longer.
+    pub large_client_header_buffer_size: usize,
+    /// `max_headers`: fields in a request head.
+    pub max_headers: u32,
+    /// `ignore_invalid_headers`
+    pub ignore_invalid_headers: bool,
+    /// `underscores_in_headers`
+    pub underscores_in_headers: bool,
+    /// `merge_slashes`
+    pub merge_slashes: bool,
+    /// `http2_*`
+    pub h2: Http2,
+    /// `http3_*`, `quic_*`
+    pub h3: Http3,
+}
+
+/// `http2_*` of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http2 {
+    /// `http2_max_concurrent_streams`
+    pub max_concurrent_streams: u32,
+    /// `http2_body_preread_size` in bytes.
+    pub body_preread_size: usize,
+    /// `http2_recv_buffer_size` in bytes.
+    pub recv_buffer_size: usize,
+}
+
+/// `http3_*` and `quic_*` of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http3 {
+    /// `http3_hq`: HTTP/0.9 over QUIC, for interoperation tests.
+    pub hq: bool,
+    /// `http3_max_concurrent_streams`
+    pub max_concurrent_streams: u32,
+    /// `http3_stream_buffer_size` in bytes.
+    pub stream_buffer_size: usize,
+    /// `quic_retry`: whether clients must prove their address first.
+    pub retry: bool,
+    /// `quic_gso`
+    pub gso: bool,
+    /// `quic_host_key`: file of the secret for tokens.
+    pub host_key: Option<std::path::PathBuf>,
+    /// `quic_active_connection_id_limit`
+    pub active_connection_id_limit: u32,
+}

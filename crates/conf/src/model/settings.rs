@@ -1,0 +1,347 @@
+//! What `http`, `server` and `location` blocks inherit from one another, resolved.
+//!
+//! Rare groups stand behind an [`Arc`], so that a block which changes one value copies little.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{AccessLogs, Brotli, ErrorLog, Gzip, TypeSet, Zstd};
+use crate::vars::Template;
+
+/// File extension in lower case, to content type.
+pub type TypesMap = HashMap<Box<[u8]>, Arc<[u8]>>;
+
+/// The settings of a location, nothing left to inherit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `root` or `alias`: one slot.
+    pub root: Root,
+    /// `index`: names tried in order; one that begins with `/` is a path of its own.
+    pub index: Arc<Vec<Template>>,
+    /// `default_type`
+    pub default_type: Arc<[u8]>,
+    /// `types`: file extension in lower case, to content type.
+    pub types: Arc<TypesMap>,
+    /// `error_page`: one entry per status.
+    pub error_pages: Arc<Vec<ErrorPage>>,
+    /// `recursive_error_pages`
+    pub recursive_error_pages: bool,
+    /// `add_header`
+    pub add_headers: Arc<Vec<AddHeader>>,
+    /// `add_trailer`
+    pub add_trailers: Arc<Vec<AddHeader>>,
+    /// `expires`
+    pub expires: Arc<Expires>,
+    /// `etag`
+    pub etag: bool,
+    /// `if_modified_since`
+    pub if_modified_since: IfModifiedSince,
+    /// `max_ranges`; none is no limit, 0 is no ranges at all.
+    pub max_ranges: Option<u32>,
+    /// `charset`, `charset_types`, `source_charset`, `override_charset`
+    pub charset: Arc<Charset>,
+    /// `autoindex*`
+    pub autoindex: Autoindex,
+    /// `gzip*`
+    pub gzip: Arc<Gzip>,
+    /// `brotli*`
+    pub brotli: Arc<Brotli>,
+    /// `zstd*`
+    pub zstd: Arc<Zstd>,
+    /// `open_file_cache*`
+    pub open_file_cache: OpenFileCache,
+    /// `disable_symlinks`
+    pub disable_symlinks: Symlinks,
+    /// `access_log`; empty means `off`.
+    pub access_log: AccessLogs,
+    /// `error_log`
+    pub error_log: Arc<Vec<ErrorLog>>,
+    /// `log_not_found`
+    pub log_not_found: bool,
+    /// `log_subrequest`
+    pub log_subrequest: bool,
+    /// `server_tokens`
+    pub server_tokens: ServerTokens,
+    /// `absolute_redirect`
+    pub absolute_redirect: bool,
+    /// `port_in_redirect`
+    pub port_in_redirect: bool,
+    /// `server_name_in_redirect`
+    pub server_name_in_redirect: bool,
+    /// `satisfy`
+    pub satisfy: Satisfy,
+    /// `keepalive_timeout`: zero closes after each answer.
+    pub keepalive_timeout: Duration,
+    /// `keepalive_timeout`'s second value: what `Keep-Alive: timeout=` says.
+    pub keepalive_header: Option<Duration>,
+    /// `keepalive_min_timeout`: how long an idle connection outlives the order to drain.
+    pub keepalive_min_timeout: Duration,
+    /// `keepalive_time`: the longest a connection is used.
+    pub keepalive_time: Duration,
+    /// `keepalive_requests`: requests per connection.
+    pub keepalive_requests: u64,
+    /// `keepalive_disable`
+    pub keepalive_disable: KeepaliveDisable,
+    /// `send_timeout`: between two successful writes.
+    pub send_timeout: Duration,
+    /// `client_body_timeout`: between two successful reads.
+    pub client_body_timeout: Duration,
+    /// `client_max_body_size` in bytes; 0 is no limit.
+    pub client_max_body_size: u64,
+    /// `client_body_buffer_size` in bytes.
+    pub client_body_buffer_size: usize,
+    /// `client_body_temp_path`
+    pub client_body_temp_path: Arc<PathBuf>,
+    /// `lingering_close`
+    pub lingering_close: LingeringClose,
+    /// `lingering_time`
+    pub lingering_time: Duration,
+    /// `lingering_timeout`
+    pub lingering_timeout: Duration,
+    /// `reset_timedout_connection`
+    pub reset_timedout_connection: bool,
+    /// `limit_rate`: bytes per second, a number or a text that gives one; none or 0 is no limit.
+    pub limit_rate: Option<Template>,
+    /// `limit_rate_after`: bytes that are free.
+    pub limit_rate_after: Option<Template>,
+    /// `sendfile`
+    pub sendfile: bool,
+    /// `sendfile_max_chunk` in bytes; 0 is no limit.
+    pub sendfile_max_chunk: u64,
+    /// `tcp_nopush`
+    pub tcp_nopush: bool,
+    /// `tcp_nodelay`
+    pub tcp_nodelay: bool,
+    /// `directio`: files from this size bypass the page cache; accepted.
+    pub directio: Option<u64>,
+    /// `output_buffers`: number and size.
+    pub output_buffers: (u32, usize),
+    /// `chunked_transfer_encoding`
+    pub chunked_transfer_encoding: bool,
+    /// `msie_padding`
+    pub msie_padding: bool,
+    /// `resolver`: addresses and parameters as written.
+    pub resolver: Arc<Vec<String>>,
+    /// `resolver_timeout`
+    pub resolver_timeout: Duration,
+}
+
+/// `root` or `alias`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// The directory: absolute unless a variable comes first. `root` has no trailing slash.
+    pub path: Template,
+    /// How a request's path is joined to it.
+    pub mapping: Mapping,
+}
+
+/// How a request's path maps below [`Root::path`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// `root`: the whole path is appended.
+    Whole,
+    /// `alias` in a prefix or exact location: the path without its first so many bytes is appended.
+    /// A nested location inherits the number with the alias.
+    Without(usize),
+    /// `alias` in a regex location: it spells the whole file.
+    Nothing,
+}
+
+/// One status of an `error_page`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorPage {
+    /// The status it stands in for.
+    pub status: u16,
+    /// The status that the client sees.
+    pub overwrite: Overwrite,
+    /// Where to go: `/uri` (with arguments), `@name`, or an address to redirect the client to.
+    pub target: Template,
+}
+
+/// The status after an `error_page`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overwrite {
+    /// The original one.
+    Keep,
+    /// `=`: what the target answers.
+    Target,
+    /// `=200`
+    Status(u16),
+}
+
+/// One `add_header` or `add_trailer`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddHeader {
+    /// The field's name as written.
+    pub name: Arc<[u8]>,
+    /// Its value; an empty result adds nothing.
+    pub value: Template,
+    /// Whether every status gets it, not only 200 201 204 206 301 302 303 304 307 308.
+    pub always: bool,
+}
+
+/// `expires`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expires {
+    /// A fixed rule.
+    Fixed(ExpiresRule),
+    /// Decided per request: its text is read by [`ExpiresRule::parse`].
+    Variable {
+        /// What gives the rule's text.
+        text: Template,
+        /// Whether `modified` was written before it.
+        modified: bool,
+    },
+}
+
+/// What `Expires` and `Cache-Control` say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpiresRule {
+    /// Nothing.
+    Off,
+    /// 1970, `no-cache`.
+    Epoch,
+    /// 31 December 2037, ten years.
+    Max,
+    /// So many seconds from now; negative is `no-cache`.
+    After(i64),
+    /// So many seconds after the file changed.
+    Modified(i64),
+    /// `@HH:MM`: the next time of day, in seconds since midnight.
+    Daily(u32),
+}
+
+/// `if_modified_since`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfModifiedSince {
+    /// The field is ignored.
+    Off,
+    /// The times must be equal.
+    Exact,
+    /// The file must not be newer.
+    Before,
+}
+
+/// `charset` and its kin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charset {
+    /// `charset`
+    pub charset: CharsetOf,
+    /// `source_charset`
+    pub source: CharsetOf,
+    /// `charset_types`; `text/html` is always in.
+    pub types: TypeSet,
+    /// `override_charset`
+    pub overrides: bool,
+}
+
+/// A charset's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CharsetOf {
+    /// `off`
+    Off,
+    /// A name, or a text with variables that gives one.
+    Name(Template),
+}
+
+/// `autoindex*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Autoindex {
+    /// `autoindex`
+    pub on: bool,
+    /// `autoindex_exact_size`
+    pub exact_size: bool,
+    /// `autoindex_localtime`
+    pub localtime: bool,
+    /// `autoindex_format`
+    pub format: AutoindexFormat,
+}
+
+/// `autoindex_format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AutoindexFormat {
+    /// `html`
+    Html,
+    /// `xml`
+    Xml,
+    /// `json`
+    Json,
+    /// `jsonp`
+    Jsonp,
+}
+
+/// `open_file_cache*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFileCache {
+    /// `open_file_cache max=`; none is `off`, which is also the default.
+    pub max: Option<u32>,
+    /// `inactive=`
+    pub inactive: Duration,
+    /// Whether `open_file_cache off` was written, rather than nothing.
+    pub is_off: bool,
+    /// `open_file_cache_valid`; none when it was not written.
+    pub valid: Option<Duration>,
+    /// `open_file_cache_min_uses`
+    pub min_uses: u32,
+    /// `open_file_cache_errors`
+    pub errors: bool,
+}
+
+/// `disable_symlinks`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symlinks {
+    /// `off`: followed.
+    Follow,
+    /// `on`: refused.
+    Refuse {
+        /// `from=`: the part of the path that is not checked.
+        from: Option<Template>,
+    },
+    /// `if_not_owner`
+    IfNotOwner {
+        /// `from=`: the part of the path that is not checked.
+        from: Option<Template>,
+    },
+}
+
+/// `server_tokens`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerTokens {
+    /// `on`: name and version.
+    On,
+    /// `off`: the name.
+    Off,
+    /// `build`: name, version and build.
+    Build,
+}
+
+/// `satisfy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Satisfy {
+    /// Every access check must pass.
+    All,
+    /// One must pass.
+    Any,
+}
+
+/// `keepalive_disable`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepaliveDisable {
+    /// `msie6`
+    pub msie6: bool,
+    /// `safari`
+    pub safari: bool,
+}
+
+/// `lingering_close`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LingeringClose {
+    /// `off`
+    Off,
+    /// `on`: when the client seems to send more.
+    On,
+    /// `always`
+    Always,
+}

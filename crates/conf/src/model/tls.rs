@@ -1,0 +1,100 @@
+//! TLS as a server block asks for it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What `ssl_*` directives of one server say. Files are not opened here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConf {
+    /// Pairs of certificate chain and key (absolute paths); several for several key types.
+    pub certificates: Arc<Vec<Certificate>>,
+    /// `ssl_password_file`
+    pub password_file: Option<PathBuf>,
+    /// `ssl_protocols`
+    pub protocols: Protocols,
+    /// `ssl_ciphers`, in OpenSSL's language.
+    pub ciphers: String,
+    /// `ssl_conf_command`: name and value, in order.
+    pub conf_commands: Arc<Vec<(String, String)>>,
+    /// `ssl_ecdh_curve`: `auto`, or names joined by `:`.
+    pub ecdh_curve: String,
+    /// `ssl_dhparam`; accepted.
+    pub dhparam: Option<PathBuf>,
+    /// `ssl_prefer_server_ciphers`
+    pub prefer_server_ciphers: bool,
+    /// `ssl_session_tickets`
+    pub session_tickets: bool,
+    /// `ssl_session_ticket_key`: key files, the first one encrypts.
+    pub session_ticket_keys: Arc<Vec<PathBuf>>,
+    /// `ssl_session_timeout`
+    pub session_timeout: Duration,
+    /// `ssl_session_cache`
+    pub session_cache: SessionCache,
+    /// `ssl_buffer_size`: bytes of one record.
+    pub buffer_size: usize,
+    /// `ssl_early_data`
+    pub early_data: bool,
+    /// `ssl_reject_handshake`
+    pub reject_handshake: bool,
+    /// `ssl_stapling`
+    pub stapling: bool,
+    /// `ssl_stapling_file`
+    pub stapling_file: Option<PathBuf>,
+    /// `ssl_stapling_verify`
+    pub stapling_verify: bool,
+    /// `ssl_trusted_certificate`
+    pub trusted_certificate: Option<PathBuf>,
+    /// `ssl_client_certificate`
+    pub client_certificate: Option<PathBuf>,
+    /// `ssl_crl`
+    pub crl: Option<PathBuf>,
+    /// `ssl_verify_client`
+    pub verify_client: VerifyClient,
+    /// `ssl_verify_depth`
+    pub verify_depth: u32,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The chain's file, or a name with variables as written.
+    pub chain: PathBuf,
+    /// The key's file; equal to `chain` when both are in one file.
+    pub key: PathBuf,
+}
+
+/// Which versions of TLS are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocols {
+    /// `TLSv1.2`
+    pub tls12: bool,
+    /// `TLSv1.3`
+    pub tls13: bool,
+    /// `SSLv2`, `SSLv3`, `TLSv1` or `TLSv1.1` was named; nobody speaks those any more.
+    pub obsolete: bool,
+}
+
+/// `ssl_session_cache`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionCache {
+    /// `none`: told to the client as possible, but never done.
+    None,
+    /// `off`
+    Off,
+    /// `builtin` or `shared:NAME:SIZE`; the size in bytes.
+    On(Option<u64>),
+}
+
+/// `ssl_verify_client`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerifyClient {
+    /// `off`
+    Off,
+    /// `on`
+    On,
+    /// `optional`
+    Optional,
+    /// `optional_no_ca`
+    OptionalNoCa,
+}

@@ -1,0 +1,140 @@
+//! Regular expressions as nginx means them: PCRE on bytes, compiled once, JIT where the machine can.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use pcre2::bytes;
+
+/// Whether letters match in either case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Case {
+    /// `~`
+    Sensitive,
+    /// `~*`
+    Insensitive,
+}
+
+/// A compiled regular expression and its source.
+#[derive(Clone)]
+pub struct Regex {
+    source: Arc<[u8]>,
+    case: Case,
+    compiled: Arc<bytes::Regex>,
+}
+
+impl Regex {
+    /// Compiles `source`.
+    ///
+    /// # Errors
+    ///
+    /// The message that nginx gives: `pcre2_compile() failed: WHY in "RE" at "REST"`.
+    pub fn new(source: &[u8], case: Case) -> Result<Self, String> {
+        let built = bytes::RegexBuilder::new()
+            .caseless(case == Case::Insensitive)
+            .jit_if_available(true)
+            .build(&pattern_of(source));
+        match built {
+            Ok(compiled) => Ok(Self { source: source.into(), case, compiled: Arc::new(compiled) }),
+            Err(error) => Err(message(source, &error)),
+        }
+    }
+
+    /// The expression as written, without modifiers.
+    #[must_use]
+    pub fn source(&self) -> &[u8] {
+        &self.source
+    }
+
+    /// Whether letters match in either case.
+    #[must_use]
+    pub const fn case(&self) -> Case {
+        self.case
+    }
+
+    /// The compiled form.
+    #[must_use]
+    pub fn compiled(&self) -> &bytes::Regex {
+        &self.compiled
+    }
+
+    /// Whether it matches somewhere in `text`; a match that exceeds PCRE's limits is none.
+    #[must_use]
+    pub fn is_match(&self, text: &[u8]) -> bool {
+        self.compiled.is_match(text).unwrap_or(false)
+    }
+
+    /// Named groups: the group's number and its name.
+    pub fn names(&self) -> impl Iterator<Item = (usize, &str)> {
+        let names = self.compiled.capture_names().iter().enumerate();
+        names.filter_map(|(group, name)| Some((group, name.as_deref()?)))
+    }
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.case == Case::Insensitive { "~*" } else { "~" };
+        write!(f, "{mark}{}", self.source.escape_ascii())
+    }
+}
+
+impl Eq for Regex {}
+
+impl PartialEq for Regex {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source && self.case == other.case
+    }
+}
+
+/// The binding takes UTF-8 only; bytes that are not become `\xHH`, which means the same to PCRE.
+fn pattern_of(source: &[u8]) -> String {
+    let mut pattern = String::with_capacity(source.len());
+    for chunk in source.utf8_chunks() {
+        pattern.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            // Writing to a string cannot fail.
+            let _ = write!(pattern, "\\x{byte:02x}");
+        }
+    }
+    pattern
+}
+
+fn message(source: &[u8], error: &pcre2::Error) -> String {
+    let text = error.to_string();
+    let why = match text.strip_prefix("PCRE2: error compiling pattern at offset ") {
+        Some(rest) => rest.split_once(": ").map_or(rest, |(_, why)| why),
+        None => text.strip_prefix("PCRE2: ").unwrap_or(&text),
+    };
+    let shown = String::from_utf8_lossy(source);
+    match error.offset() {
+        Some(offset) if offset < source.len() => {
+            let rest = String::from_utf8_lossy(&source[offset..]);
+            format!("pcre2_compile() failed: {why} in \"{shown}\" at \"{rest}\"")
+        }
+        _ => format!("pcre2_compile() failed: {why} in \"{shown}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Case, Regex};
+
+    #[test]
+    fn a_regex_matches_bytes_and_knows_its_names() {
+        let regex = Regex::new(b"^/(?<first>[^/]+)/(.*)\\.PHP$", Case::Insensitive).unwrap();
+        assert!(regex.is_match(b"/a/\xff.php"));
+        assert!(!regex.is_match(b"/a"));
+        assert_eq!(regex.names().collect::<Vec<_>>(), [(1, "first")]);
+        assert!(Regex::new(b"a\xffb", Case::Sensitive).unwrap().is_match(b"-a\xffb-"));
+    }
+
+    #[test]
+    fn a_broken_regex_gives_the_text_that_nginx_gives() {
+        let text = Regex::new(b"(abc", Case::Sensitive).unwrap_err();
+        assert_eq!(text, "pcre2_compile() failed: missing closing parenthesis in \"(abc\"");
+        let text = Regex::new(b"ab(?x", Case::Sensitive).unwrap_err();
+        assert!(text.starts_with("pcre2_compile() failed: ") && text.contains("in \"ab(?x\""));
+        let text = Regex::new(b"[z-a]x", Case::Sensitive).unwrap_err();
+        assert!(text.ends_with("in \"[z-a]x\" at \"-a]x\"") || text.contains(" at \""), "{text}");
+    }
+}

@@ -1,0 +1,267 @@
+//! An answer in the making and the body that is pulled from it.
+//!
+//! Owns how much of a body has left; the invariant that is easiest to break is that a body of a
+//! stated length yields exactly that many bytes.
+
+use base::{FileRef, SendChain};
+use bytes::Bytes;
+use files::Meta;
+use http::ResponseHead;
+use http::range::ByteRange;
+
+/// What one pull gave.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// Something was appended; ask again.
+    More,
+    /// Nothing now; `Effect::Ready` will tell when there is.
+    Pending,
+    /// That was the last byte; something may have been appended.
+    End,
+    /// The body cannot be completed; cut the stream.
+    Broken,
+    /// Send this part of a file, then call `Exchange::advanced` with what was sent.
+    File {
+        /// The open file.
+        file: FileRef,
+        /// First byte to send.
+        offset: u64,
+        /// Bytes to send, at most what was asked for.
+        len: u64,
+        /// What the file must still look like, lest two versions be mixed.
+        expect: Meta,
+    },
+}
+
+/// Where the bytes of a part come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Memory.
+    Memory(Bytes),
+    /// A file that is too large to keep.
+    File(FileRef, Meta),
+}
+
+/// A body that is being sent.
+#[derive(Debug, Default)]
+pub(crate) enum Body {
+    /// None, or none left.
+    #[default]
+    Empty,
+    /// `at..end` of a source.
+    Span(Source, ByteSpan),
+    /// `multipart/byteranges`
+    Parts(Box<Parts>),
+}
+
+/// What is left of a span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByteSpan {
+    pub(crate) at: u64,
+    pub(crate) end: u64,
+}
+
+/// Several ranges, each with its frame.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) source: Source,
+    /// The frame before each range, and the end.
+    pub(crate) frames: Vec<Vec<u8>>,
+    pub(crate) ranges: Vec<ByteRange>,
+    /// Which frame comes next.
+    pub(crate) next: usize,
+    /// What is left of the current range.
+    pub(crate) span: Option<ByteSpan>,
+}
+
+impl Body {
+    /// All of `bytes`.
+    pub(crate) fn memory(bytes: Bytes) -> Self {
+        let end = bytes.len() as u64;
+        if end == 0 {
+            Self::Empty
+        } else {
+            Self::Span(Source::Memory(bytes), ByteSpan { at: 0, end })
+        }
+    }
+
+    /// A part of `source`.
+    pub(crate) fn span(source: Source, range: ByteRange) -> Self {
+        Self::Span(source, ByteSpan { at: range.start, end: range.end })
+    }
+
+    /// Appends at most `max` bytes to `out`, or describes a part of a file.
+    pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        match self {
+            Self::Empty => Piece::End,
+            Self::Span(source, span) => {
+                let piece = pull_span(source, span, max, out);
+                if matches!(piece, Piece::End) {
+                    *self = Self::Empty;
+                }
+                piece
+            }
+            Self::Parts(parts) => parts.pull(max, out),
+        }
+    }
+
+    /// Notes that `len` bytes of the described file part were sent.
+    pub(crate) fn advance(&mut self, len: u64) {
+        let span = match self {
+            Self::Span(_, span) => Some(span),
+            Self::Parts(parts) => parts.span.as_mut(),
+            Self::Empty => None,
+        };
+        if let Some(span) = span {
+            debug_assert!(len <= span.end - span.at, "no more is sent than was described");
+            span.at = span.end.min(span.at.saturating_add(len));
+        }
+    }
+}
+
+/// `End` also when this call appended the last bytes.
+fn pull_span(source: &Source, span: &mut ByteSpan, max: usize, out: &mut SendChain) -> Piece {
+    let left = span.end - span.at;
+    if left == 0 {
+        return Piece::End;
+    }
+    let len = left.min(max as u64);
+    match source {
+        Source::File(file, expect) => {
+            Piece::File { file: file.clone(), offset: span.at, len, expect: *expect }
+        }
+        Source::Memory(bytes) => {
+            let (start, stop) = (span.at as usize, (span.at + len) as usize);
+            if stop - start == bytes.len() {
+                out.push_bytes(bytes);
+            } else {
+                match bytes.get(start..stop) {
+                    Some(slice) if slice.len() < SHARED_MIN => out.push_slice(slice),
+                    Some(_) => out.push_owned(bytes.slice(start..stop)),
+                    None => return Piece::Broken,
+                }
+            }
+            span.at += len;
+            if span.at == span.end { Piece::End } else { Piece::More }
+        }
+    }
+}
+
+/// Slices shorter than this are copied rather than counted.
+const SHARED_MIN: usize = 1024;
+
+impl Parts {
+    fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        if let Some(span) = &mut self.span {
+            match pull_span(&self.source, span, max, out) {
+                Piece::End => self.span = None,
+                other => return other,
+            }
+            return Piece::More;
+        }
+        let Some(frame) = self.frames.get(self.next) else { return Piece::End };
+        out.push_slice(frame);
+        match self.ranges.get(self.next) {
+            Some(range) => {
+                self.span = Some(ByteSpan { at: range.start, end: range.end });
+                self.next += 1;
+                Piece::More
+            }
+            None => {
+                self.next += 1;
+                Piece::End
+            }
+        }
+    }
+}
+
+/// An answer in the making. Its buffers are kept between requests.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// The head.
+    pub(crate) head: ResponseHead,
+    /// The body.
+    pub(crate) body: Body,
+    /// The status that an error page forces on what it leads to; 0 for none.
+    pub(crate) forced_status: u16,
+    /// What is logged when no head was made: 444, 499.
+    pub(crate) bare_status: u16,
+    /// Whether the head was handed over.
+    pub(crate) is_responded: bool,
+    /// Whether the last byte was handed over.
+    pub(crate) is_complete: bool,
+    /// Body bytes that left.
+    pub(crate) body_sent: u64,
+    /// Other bytes that left.
+    pub(crate) head_sent: u64,
+    /// Coding, size before and size after, if the body was compressed on the fly.
+    pub(crate) compression: Option<(&'static str, u64, u64)>,
+}
+
+impl Answer {
+    /// Forgets the last answer and keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        self.head.clear();
+        self.body = Body::Empty;
+        self.forced_status = 0;
+        self.bare_status = 0;
+        self.is_responded = false;
+        self.is_complete = false;
+        self.body_sent = 0;
+        self.head_sent = 0;
+        self.compression = None;
+    }
+
+    /// `$status`
+    pub(crate) const fn logged_status(&self) -> u16 {
+        if self.bare_status != 0 { self.bare_status } else { self.head.status }
+    }
+
+    /// The status of an answer that would be `status` were it not for an error page.
+    pub(crate) const fn status_or(&self, status: u16) -> u16 {
+        if self.forced_status != 0 { self.forced_status } else { status }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::SendChain;
+    use base::chain::Weave;
+    use bytes::Bytes;
+    use http::range::ByteRange;
+
+    use super::{Body, Parts, Piece, Source};
+
+    fn drain(body: &mut Body, max: usize) -> Vec<u8> {
+        let mut out = SendChain::new(Weave::Contiguous);
+        for _ in 0..1000 {
+            match body.pull(max, &mut out) {
+                Piece::More => {}
+                Piece::End => return out.contiguous().unwrap().to_vec(),
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("the body never ends");
+    }
+
+    #[test]
+    fn a_body_in_memory_is_whole_whatever_the_size_of_the_pulls() {
+        for max in [1, 3, 10, 11, 100] {
+            let mut body = Body::memory(Bytes::from_static(b"0123456789"));
+            assert_eq!(drain(&mut body, max), b"0123456789");
+            assert_eq!(drain(&mut body, max), b"");
+        }
+    }
+
+    #[test]
+    fn parts_come_with_their_frames() {
+        let mut body = Body::Parts(Box::new(Parts {
+            source: Source::Memory(Bytes::from_static(b"0123456789")),
+            frames: vec![b"<a>".to_vec(), b"<b>".to_vec(), b"<end>".to_vec()],
+            ranges: vec![ByteRange { start: 1, end: 4 }, ByteRange { start: 8, end: 10 }],
+            next: 0,
+            span: None,
+        }));
+        assert_eq!(drain(&mut body, 2), b"<a>123<b>89<end>");
+    }
+}

@@ -1,0 +1,7 @@
+//! What answers a request: files, `return`, listings, error pages.
+
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod listing;
+pub(crate) mod returned;
+pub(crate) mod sent;

@@ -1,0 +1,149 @@
+//! Errors: `error_page` in all its forms, and the pages that the server writes itself.
+
+use conf::model::{ErrorPage, Overwrite};
+use http::{BodyLen, Method};
+
+use crate::answer::Body;
+use crate::ctx::Ctx;
+use crate::exchange::{Exchange, Next, Step};
+use crate::filter::headers::Draft;
+use crate::pages::{closes, shown_status};
+use crate::site::Site;
+use crate::vars::Scope;
+
+impl Exchange {
+    /// Answers with `status`: by the location's `error_page`, if there is one for it, else by the
+    /// server's own page.
+    pub(crate) fn fail(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        debug_assert!(!self.answer.is_responded, "an answer is given once");
+        self.answer.head.close |= closes(status);
+        self.answer.forced_status = 0;
+        let settings = &site.location(self.request.location).settings;
+        let may_recurse = !self.request.in_error_page && self.request.redirects_left > 0;
+        if may_recurse && !settings.error_pages.is_empty() {
+            self.request.in_error_page = !settings.recursive_error_pages;
+            if let Some(page) = settings.error_pages.iter().find(|page| page.status == status) {
+                return self.error_page(page, status, site, ctx);
+            }
+        }
+        self.own_page(status, site, ctx)
+    }
+
+    fn error_page(
+        &mut self,
+        page: &ErrorPage,
+        status: u16,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        self.answer.forced_status = match page.overwrite {
+            Overwrite::Keep => shown_status(status),
+            Overwrite::Target => 0,
+            Overwrite::Status(status) => status,
+        };
+        let mut target = std::mem::take(&mut self.scratch);
+        target.clear();
+        Scope::new(&self.request, &self.answer, site, ctx).expand(&page.target, &mut target);
+        let next = match target.first() {
+            Some(b'/') => {
+                if self.request.method != Method::Head {
+                    self.request.method = Method::Get;
+                }
+                self.redirect_inside(&target, site, ctx)
+            }
+            Some(b'@') => self.enter_named(&target, site, ctx),
+            _ => {
+                self.location.clear();
+                self.location.extend_from_slice(&target);
+                let forced = self.answer.forced_status;
+                let is_redirect = matches!(forced, 301 | 302 | 303 | 307 | 308);
+                Next::Page(if is_redirect { forced } else { 302 })
+            }
+        };
+        self.scratch = target;
+        next
+    }
+
+    /// Answers with the server's own page for `status`.
+    pub(crate) fn own_page(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let location = site.location(self.request.location);
+        let page = site.pages(location.signature).of(status);
+        let shown = shown_status(status);
+        let target = std::mem::take(&mut self.location);
+        let draft =
+            Draft { location: (!target.is_empty()).then_some(&target[..]), ..Draft::default() };
+        if page.is_empty() {
+            self.fill(shown, &draft, site, ctx);
+        } else {
+            self.fill_typed(location.kinds.html(), shown, &draft, site, ctx);
+        }
+        self.location = target;
+        self.push_unsatisfied();
+        self.answer.head.body = match shown {
+            204 | 304 => BodyLen::None,
+            _ => BodyLen::Exact(page.len() as u64),
+        };
+        self.answer.body = Body::memory(page);
+        Next::Respond
+    }
+
+    /// Starts over inside the server with `target`, a path with an optional query.
+    pub(crate) fn redirect_inside(
+        &mut self,
+        target: &[u8],
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        if !self.spend_redirect() {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(
+                    b"rewrite or internal redirection cycle while internally redirecting to \"",
+                );
+                out.extend_from_slice(target);
+                out.push(b'"');
+            });
+            return Next::Fail(500);
+        }
+        self.request.redirect_to(target);
+        Next::Step(Step::Server)
+    }
+
+    /// Goes to the named location `name` (with its `@`) with the path as it is.
+    pub(crate) fn enter_named(&mut self, name: &[u8], site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        if !self.spend_redirect() {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(
+                    b"rewrite or internal redirection cycle while redirect to named location \"",
+                );
+                out.extend_from_slice(name);
+                out.push(b'"');
+            });
+            return Next::Fail(500);
+        }
+        let server = site.server(self.request.server);
+        let found = server.named.iter().find(|(known, _)| **known == *name);
+        let Some((_, location)) = found else {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"could not find named location \"");
+                out.extend_from_slice(name);
+                out.push(b'"');
+            });
+            return Next::Fail(500);
+        };
+        self.request.location = *location;
+        self.request.internal = true;
+        self.request.appends_uri = false;
+        Next::Step(Step::Location)
+    }
+
+    /// Counts one redirect inside the server; nginx's counter starts at eleven and stops at zero.
+    fn spend_redirect(&mut self) -> bool {
+        match self.request.redirects_left.checked_sub(1) {
+            Some(left) => {
+                self.request.redirects_left = left;
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `autoindex`: what is in a directory, in one of four formats; without it, 403.
+
+use bytes::Bytes;
+use conf::model::{AutoindexFormat, CharsetOf, Level};
+use files::listing::{Columns, Format, Sizes, Style, callback, content_type, sort, write};
+use files::{DirEntry, Known, Want};
+use http::{BodyLen, Method};
+
+use crate::answer::Body;
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::filter::compress;
+use crate::filter::headers::Draft;
+use crate::kinds::kind;
+use crate::record;
+use crate::site::{Location, Site};
+
+impl Exchange {
+    /// Lists the directory that the path names, if that is allowed.
+    pub(crate) fn listing(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let location = site.location(self.request.location);
+        let allowed = location.settings.autoindex.on
+            && matches!(self.request.method, Method::Get | Method::Head);
+        self.map_path(site, ctx);
+        if !allowed {
+            let path = &self.path;
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"directory index of \"");
+                out.extend_from_slice(path);
+                out.extend_from_slice(b"\" is forbidden");
+            });
+            return Next::Fail(403);
+        }
+        if self.path.len() > 1 && self.path.last() == Some(&b'/') {
+            self.path.pop();
+        }
+        if let Some(entries) = ctx.files.listing(&self.path, ctx.now) {
+            return self.send_listing(entries.to_vec(), location, site, ctx);
+        }
+        if self.waited_for_listing
+            && let Known::Missing(failure) = ctx.files.lookup(&self.path, ctx.now, &location.policy)
+        {
+            return self.listing_failed(failure, site, ctx);
+        }
+        self.waited_for_listing = true;
+        let probe = ctx.files.probe(&self.path, Want::List, &location.policy);
+        ctx.effects.push(Effect::Probe(probe));
+        Next::Probe(Step::Listing)
+    }
+
+    fn listing_failed(&mut self, failure: files::Failure, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let status = failure.status();
+        let location = site.location(self.request.location);
+        if status != 404 || location.settings.log_not_found {
+            let level = if status == 500 { Level::Crit } else { Level::Error };
+            let path = &self.path;
+            record::error(&self.request, site, ctx, level, |out| {
+                out.extend_from_slice(b"opendir() \"");
+                out.extend_from_slice(path);
+                out.extend_from_slice(b"\" failed ");
+                record::push_errno(out, failure.errno());
+            });
+        }
+        Next::Fail(status)
+    }
+
+    fn send_listing(
+        &mut self,
+        mut entries: Vec<DirEntry>,
+        location: &Location,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let autoindex = location.settings.autoindex;
+        let format = match autoindex.format {
+            AutoindexFormat::Html => Format::Html,
+            AutoindexFormat::Json => Format::Json,
+            AutoindexFormat::Jsonp => Format::Jsonp,
+            AutoindexFormat::Xml => Format::Xml,
+        };
+        let asked = match format {
+            Format::Jsonp => crate::vars::argument(self.request.args(), b"callback"),
+            _ => None,
+        };
+        let Ok(callback) = callback(asked) else {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"client sent invalid callback name");
+            });
+            return Next::Fail(400);
+        };
+        let style = Style {
+            format,
+            sizes: if autoindex.exact_size { Sizes::Exact } else { Sizes::Rounded },
+            columns: match &location.settings.charset.charset {
+                CharsetOf::Name(name)
+                    if name.as_text().is_some_and(|name| name.eq_ignore_ascii_case(b"utf-8")) =>
+                {
+                    Columns::Utf8
+                }
+                _ => Columns::Bytes,
+            },
+            offset: if autoindex.localtime { ctx.clock.utc_offset() } else { 0 },
+        };
+        sort(&mut entries);
+        let mut text = Vec::new();
+        write(&mut text, &self.request.uri, &entries, &style, callback);
+        let media = content_type(format, callback).as_bytes().into();
+        let kind = kind(&location.settings, &media);
+        self.send_text(&kind, 200, Bytes::from(text), site, ctx)
+    }
+
+    /// Answers with a text made for this request, compressed if configuration and client agree.
+    pub(crate) fn send_text(
+        &mut self,
+        kind: &crate::kinds::Kind,
+        status: u16,
+        text: Bytes,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let status = self.answer.status_or(status);
+        let mut draft = Draft::default();
+        let mut body = text;
+        if location.coded && kind.is_codable() {
+            let client = compress::client_codings(&self.request, location);
+            let len = body.len() as u64;
+            let choice = compress::choose(location, kind, status, Some(len), client);
+            draft.varies = choice.varies;
+            // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
+            if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
+                && let Ok(form) = files::compress(coding, compress::level(location, coding), &body)
+            {
+                draft.encoding = coding.token();
+                self.answer.compression = Some((coding.token(), len, form.len() as u64));
+                body = Bytes::from(form);
+            }
+        }
+        self.fill_typed(kind, status, &draft, site, ctx);
+        self.answer.head.body = match status {
+            204 | 304 => BodyLen::None,
+            _ => BodyLen::Exact(body.len() as u64),
+        };
+        self.answer.body = match status {
+            204 | 304 => Body::Empty,
+            _ => Body::memory(body),
+        };
+        Next::Respond
+    }
+}
+
+/// Bytes of the longest text that is compressed while the worker waits.
+const TEXT_COMPRESSED_MAX: u64 = 64 * 1024;

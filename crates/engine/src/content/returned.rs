@@ -1,0 +1,54 @@
+//! `return`: texts, redirects and bare statuses.
+
+use bytes::Bytes;
+use conf::model::{Return, ReturnBody};
+
+use crate::ctx::Ctx;
+use crate::exchange::{Exchange, Next};
+use crate::filter::headers::push_absolute;
+use crate::site::Site;
+use crate::vars::Scope;
+
+impl Exchange {
+    /// Answers as a `return` says.
+    pub(crate) fn returned(&mut self, returned: &Return, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        match &returned.body {
+            _ if returned.status == 444 => Next::Silence,
+            ReturnBody::None if returned.status >= 400 => Next::Fail(returned.status),
+            ReturnBody::None => self.text(returned.status, Bytes::new(), site, ctx),
+            ReturnBody::Text(template) => {
+                let text = match template.as_text() {
+                    // A vector of its own: texts are rare and small.
+                    Some(text) => Bytes::copy_from_slice(text),
+                    None => {
+                        let mut out = Vec::new();
+                        Scope::new(&self.request, &self.answer, site, ctx)
+                            .expand(template, &mut out);
+                        Bytes::from(out)
+                    }
+                };
+                self.text(returned.status, text, site, ctx)
+            }
+            ReturnBody::Location(template) => {
+                let mut target = std::mem::take(&mut self.scratch);
+                target.clear();
+                Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut target);
+                self.location.clear();
+                push_absolute(
+                    &Scope::new(&self.request, &self.answer, site, ctx),
+                    &target,
+                    &mut self.location,
+                );
+                self.scratch = target;
+                Next::Redirect(returned.status)
+            }
+        }
+    }
+
+    /// Answers with a text of the type that the request's path has.
+    fn text(&mut self, status: u16, text: Bytes, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let kinds = &site.location(self.request.location).kinds;
+        let kind = kinds.of_path(&self.request.uri);
+        self.send_text(kind, status, text, site, ctx)
+    }
+}

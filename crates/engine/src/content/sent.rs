@@ -1,0 +1,245 @@
+//! The static answer: preconditions, codings, ranges, and the body that follows from them.
+
+use std::rc::Rc;
+
+use files::answer::Rules;
+use files::{Answer as Verdict, OpenFile, Variant, VariantKey};
+use http::conditional::Conditions;
+use http::negotiate::{Coding, Codings};
+use http::range::{push_content_range, push_unsatisfied};
+use http::{BodyLen, Method, Name};
+
+use crate::answer::{Body, ByteSpan, Source};
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::filter::compress;
+use crate::filter::headers::Draft;
+use crate::filter::range::parts;
+use crate::kinds::Kind;
+use crate::site::Site;
+
+/// How a file's bytes are coded when they leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coded {
+    /// As they are.
+    No,
+    /// The file itself holds a coded form.
+    Stored(Coding),
+}
+
+impl Exchange {
+    /// Sends a file, compressed if configuration and client agree on it.
+    pub(crate) fn send(
+        &mut self,
+        file: &Rc<OpenFile>,
+        client: Codings,
+        has_sibling: bool,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let kind = location.kinds.of_path(&self.request.uri);
+        let mut varies = has_sibling;
+        if location.coded {
+            let status = self.answer.status_or(200);
+            let choice = compress::choose(location, kind, status, Some(file.meta.size), client);
+            varies |= choice.varies;
+            if let Some(coding) = choice.coding {
+                let level = compress::level(location, coding);
+                if let Some(next) =
+                    self.send_compressed(file, kind, VariantKey { coding, level }, site, ctx)
+                {
+                    return next;
+                }
+            }
+        }
+        self.send_plain(file, kind, Coded::No, varies, site, ctx)
+    }
+
+    /// Sends a file that holds a coded form of the one asked for.
+    pub(crate) fn send_stored(
+        &mut self,
+        file: &Rc<OpenFile>,
+        coding: Coding,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let kinds = &site.location(self.request.location).kinds;
+        let kind = kinds.of_path(&self.request.uri);
+        self.send_plain(file, kind, Coded::Stored(coding), true, site, ctx)
+    }
+
+    #[inline]
+    fn send_plain(
+        &mut self,
+        file: &Rc<OpenFile>,
+        kind: &Kind,
+        coded: Coded,
+        varies: bool,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let status = self.answer.status_or(200);
+        let with_etag = location.settings.etag;
+        let verdict = if status == 200 {
+            let conditions = Conditions::of(&self.request.head.fields);
+            let mut validator = file.validator();
+            validator.etag = validator.etag.filter(|_| with_etag);
+            let size = file.meta.size;
+            let rules = match coded {
+                Coded::No => location.rules,
+                // As in nginx, ranges are not offered of files compressed beforehand.
+                Coded::Stored(_) => Rules { max_ranges: 0, ..location.rules },
+            };
+            files::answer(Method::Get, &conditions, validator, size, rules, &mut self.ranges)
+        } else {
+            Verdict::Whole
+        };
+        let draft = Draft {
+            last_modified: Some(&file.last_modified),
+            modified_at: Some(u64::try_from(file.meta.mtime_secs).unwrap_or(0)),
+            etag: with_etag.then(|| file.etag.strong()),
+            encoding: match coded {
+                Coded::No => "",
+                Coded::Stored(coding) => coding.token(),
+            },
+            varies,
+            ranges: coded == Coded::No,
+            ..Draft::default()
+        };
+        match verdict {
+            Verdict::Whole => {
+                self.fill_typed(kind, status, &draft, site, ctx);
+                self.answer.head.body = BodyLen::Exact(file.meta.size);
+                self.answer.body = whole(file);
+                Next::Respond
+            }
+            Verdict::Partial => self.send_ranges(file, kind, &draft, site, ctx),
+            Verdict::NotModified => self.not_modified(&draft, site, ctx),
+            Verdict::PreconditionFailed => Next::Fail(412),
+            Verdict::NotAllowed => Next::Fail(405),
+            Verdict::Unsatisfiable => {
+                self.unsatisfied = Some(file.meta.size);
+                Next::Fail(416)
+            }
+        }
+    }
+
+    /// RFC 9110 §15.4.5: a 304 carries the validators and what configuration adds.
+    fn not_modified(&mut self, draft: &Draft<'_>, site: &Site, ctx: &Ctx<'_>) -> Next {
+        let draft = Draft { ranges: false, ..*draft };
+        self.fill(304, &draft, site, ctx);
+        self.answer.head.body = BodyLen::None;
+        self.answer.body = Body::Empty;
+        Next::Respond
+    }
+
+    fn send_ranges(
+        &mut self,
+        file: &Rc<OpenFile>,
+        kind: &Kind,
+        draft: &Draft<'_>,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let size = file.meta.size;
+        let ranges = std::mem::take(&mut self.ranges);
+        if let [range] = ranges[..] {
+            self.fill_typed(kind, 206, draft, site, ctx);
+            let fields = &mut self.answer.head.fields;
+            fields.push_writing(Name::ContentRange, |out| push_content_range(out, range, size));
+            self.answer.head.body = BodyLen::Exact(range.len());
+            self.answer.body = Body::span(source(file), range);
+        } else {
+            let boundary = http::range::Boundary::new(ctx.prng.next_u64());
+            let (parts, len) = parts(source(file), &kind.value, size, boundary, &ranges);
+            let mut content_type = Vec::with_capacity(64);
+            boundary.push_content_type(&mut content_type);
+            let draft = Draft { content_type: &content_type, ..*draft };
+            self.fill(206, &draft, site, ctx);
+            self.answer.head.body = BodyLen::Exact(len);
+            self.answer.body = Body::Parts(Box::new(parts));
+        }
+        self.ranges = ranges;
+        Next::Respond
+    }
+
+    /// Sends the compressed form `key`, orders it if nobody has yet, or gives `None` where the
+    /// file has to leave as it is.
+    fn send_compressed(
+        &mut self,
+        file: &Rc<OpenFile>,
+        kind: &Kind,
+        key: VariantKey,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let form = match file.variant(key) {
+            Variant::Ready(form) => form,
+            Variant::NotWorth | Variant::Pending => return None,
+            // One wait is enough: a form that is gone again is not worth a second one.
+            Variant::Absent if self.waited_for_form => return None,
+            Variant::Absent => {
+                let job = ctx.files.begin_variant(file, key)?;
+                self.waited_for_form = true;
+                ctx.effects.push(Effect::Compress(job));
+                return Some(Next::Compress(Step::File));
+            }
+        };
+        let location = site.location(self.request.location);
+        let status = self.answer.status_or(200);
+        let with_etag = location.settings.etag;
+        let draft = Draft {
+            last_modified: Some(&file.last_modified),
+            modified_at: Some(u64::try_from(file.meta.mtime_secs).unwrap_or(0)),
+            etag: with_etag.then(|| file.etag.weak()),
+            encoding: key.coding.token(),
+            varies: true,
+            ..Draft::default()
+        };
+        if status == 200 {
+            let conditions = Conditions::of(&self.request.head.fields);
+            // nginx weighs preconditions before it compresses, so against the strong tag.
+            let mut validator = file.validator();
+            validator.etag = validator.etag.filter(|_| with_etag);
+            let rules = Rules { max_ranges: 0, ..location.rules };
+            let (size, ranges) = (file.meta.size, &mut self.ranges);
+            match files::answer(Method::Get, &conditions, validator, size, rules, ranges) {
+                Verdict::NotModified => {
+                    let etag = with_etag.then(|| file.etag.strong());
+                    let draft = Draft { etag, encoding: "", ..draft };
+                    return Some(self.not_modified(&draft, site, ctx));
+                }
+                Verdict::PreconditionFailed => return Some(Next::Fail(412)),
+                _ => {}
+            }
+        }
+        self.fill_typed(kind, status, &draft, site, ctx);
+        let len = form.len() as u64;
+        self.answer.compression = Some((key.coding.token(), file.meta.size, len));
+        self.answer.head.body = BodyLen::Exact(len);
+        self.answer.body = Body::memory(form);
+        Some(Next::Respond)
+    }
+
+    /// What an answer to impossible ranges says, if that is what is being answered.
+    pub(crate) fn push_unsatisfied(&mut self) {
+        if let Some(len) = self.unsatisfied.take() {
+            let fields = &mut self.answer.head.fields;
+            fields.push_writing(Name::ContentRange, |out| push_unsatisfied(out, len));
+        }
+    }
+}
+
+fn source(file: &OpenFile) -> Source {
+    match &file.body {
+        files::Body::Memory(bytes) => Source::Memory(bytes.clone()),
+        files::Body::Disk(open) => Source::File(open.clone(), file.meta),
+    }
+}
+
+fn whole(file: &OpenFile) -> Body {
+    let end = file.meta.size;
+    if end == 0 { Body::Empty } else { Body::Span(source(file), ByteSpan { at: 0, end }) }
+}

@@ -1,0 +1,201 @@
+//! What an exchange is lent for one step, why it is stepped, and what it wants done.
+//!
+//! The vocabulary between worker and exchange: values only, nothing here acts.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Now;
+use base::prng::Prng;
+use bytes::Bytes;
+use http::Scheme;
+
+use crate::log::Logs;
+use crate::site::Site;
+
+/// A site as one worker holds it: cloning it for a request touches no counter of another core.
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::redundant_allocation,
+    reason = "the inner count is shared by cores, the outer is not"
+)]
+pub struct SiteRef(Rc<Arc<Site>>);
+
+impl SiteRef {
+    /// Wraps a site for this worker; do it once per worker and configuration.
+    #[must_use]
+    pub fn new(site: Arc<Site>) -> Self {
+        Self(Rc::new(site))
+    }
+
+    /// The shared site.
+    #[must_use]
+    pub fn shared(&self) -> &Arc<Site> {
+        &self.0
+    }
+}
+
+impl Deref for SiteRef {
+    type Target = Site;
+
+    #[inline]
+    fn deref(&self) -> &Site {
+        &self.0
+    }
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// IP address and port.
+    Inet(SocketAddr),
+    /// A unix socket.
+    Unix,
+}
+
+impl Peer {
+    /// The port; 0 for unix sockets.
+    #[must_use]
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Inet(addr) => addr.port(),
+            Self::Unix => 0,
+        }
+    }
+}
+
+/// What the handshake settled.
+#[derive(Clone, Debug, Default)]
+pub struct TlsFacts {
+    /// `TLSv1.3`
+    pub protocol: &'static str,
+    /// OpenSSL's or the RFC's name of the cipher.
+    pub cipher: &'static str,
+    /// The key exchange group.
+    pub curve: &'static str,
+    /// The protocol that ALPN chose; empty if none.
+    pub alpn: &'static str,
+    /// The name that the client asked for.
+    pub server_name: Option<Box<str>>,
+    /// Whether a session was resumed.
+    pub reused: bool,
+}
+
+/// What is known of a connection, the same for all its requests.
+#[derive(Clone, Debug)]
+pub struct ConnInfo {
+    /// `$connection`
+    pub serial: u64,
+    /// The client.
+    pub remote: Peer,
+    /// The address that the client reached.
+    pub local: Peer,
+    /// Index into the configuration's listens.
+    pub listen: usize,
+    /// Whether TLS or QUIC is spoken.
+    pub scheme: Scheme,
+    /// The handshake's outcome, if there was one.
+    pub tls: Option<TlsFacts>,
+    /// When the connection was accepted.
+    pub started: Now,
+}
+
+/// Connections of the process, for `$connections_*`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Open ones.
+    pub active: u64,
+    /// Those that read a request head.
+    pub reading: u64,
+    /// Those that are answered.
+    pub writing: u64,
+    /// Idle ones.
+    pub waiting: u64,
+}
+
+/// Why framing refused a request or its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status, nginx's internal codes 494 to 497 included.
+    pub status: u16,
+    /// For the error log, in nginx's words: `client sent invalid method`.
+    pub reason: &'static str,
+}
+
+/// Why an exchange is stepped.
+#[derive(Clone, Debug)]
+pub enum Wake {
+    /// The request given to `start` is complete.
+    Start,
+    /// The request given to `start` must be refused.
+    Refused(Refusal),
+    /// The file that was asked for is in the table now, or its failure is.
+    Probed,
+    /// Part of the request body.
+    Body(Bytes),
+    /// The request body is complete.
+    BodyEnd,
+    /// The request body broke the rules.
+    BodyRefused(Refusal),
+    /// The compressed form that was asked for is in the table now, or will not be.
+    Compressed,
+    /// The moment of the last `Effect::Deadline` has come.
+    Deadline,
+    /// Nothing can be sent any more.
+    ClientGone,
+    /// The last byte of the answer was handed over.
+    Sent {
+        /// Bytes of the body that left.
+        body_bytes: u64,
+        /// Bytes of the head and of framing that left.
+        head_bytes: u64,
+    },
+}
+
+/// What an exchange is lent for one step.
+#[derive(Debug)]
+pub struct Ctx<'a> {
+    /// The turn's time.
+    pub now: Now,
+    /// The turn's time as text.
+    pub clock: &'a http::date::Clock,
+    /// The connection.
+    pub conn: &'a ConnInfo,
+    /// This worker's open files.
+    pub files: &'a mut files::Table,
+    /// Chance.
+    pub prng: &'a mut Prng,
+    /// Where log lines go.
+    pub logs: &'a mut Logs,
+    /// Where wishes go, in order.
+    pub effects: &'a mut Vec<Effect>,
+    /// Requests on this connection so far, this one included.
+    pub requests_on_conn: u64,
+    /// Connections of the process.
+    pub counters: Counters,
+}
+
+/// What an exchange wants done. The worker does it; the exchange never does.
+#[derive(Debug)]
+pub enum Effect {
+    /// Look at a file through the door, put what is found into the table, wake with `Probed`.
+    Probe(files::Probe),
+    /// Compress a file, put the result into the table, wake with `Compressed`.
+    Compress(files::CompressJob),
+    /// The head is ready; the body is pulled.
+    Respond,
+    /// A body that was pending may have bytes.
+    Ready,
+    /// What comes of the request body is thrown away without waking.
+    DiscardBody,
+    /// So many bytes of request body were taken; give their room back.
+    BodyConsumed(usize),
+    /// Wake with `Deadline` then.
+    Deadline(base::Instant),
+    /// Close the connection without an answer.
+    CloseSilently,
+    /// The log lines are written; free the exchange.
+    Finish,
+}

@@ -1,0 +1,533 @@
+//! One request from its head to its log line.
+//!
+//! ```text
+//!            start            Start, Refused
+//!   Idle ──────────▶ Received ─────────────┐
+//!    ▲                                     ▼
+//!    │               ┌──────────────▶ (steps) ◀──────────────┐
+//!    │        Probed │   a look at the │  │  │ a compressed   │ Compressed
+//!    │               │   disk is due   │  │  │ form is due    │
+//!    │             Probing ◀───────────┘  │  └──────────▶ Compressing
+//!    │                                    │ an answer is ready
+//!    │  reuse          Sent               ▼
+//!   Done ◀──────────────────────────── Delivering
+//!    ▲  ClientGone from everywhere; 444 from the steps
+//! ```
+//!
+//! Only `step` assigns the state; everything else computes. The invariant that is easiest to
+//! break: an exchange asks for `Respond` at most once, and for `Finish` exactly once.
+
+use base::SendChain;
+use conf::model::Level;
+use http::{Method, RequestBody, RequestHead, ResponseHead, Scheme, Version};
+
+use crate::answer::{Answer, Body, Piece};
+use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
+use crate::filter::headers::{self, Draft, Place};
+use crate::kinds::Kind;
+use crate::record;
+use crate::request::Request;
+use crate::site::{Location, Site};
+use crate::vars::Scope;
+
+/// Looks at the disk that one request may cost.
+const PROBES_MAX: u8 = 64;
+
+/// Where an exchange stands between two wakes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// In the pool.
+    #[default]
+    Idle,
+    /// A head was given; nothing was done with it.
+    Received,
+    /// A look at the disk is under way; then this step is made again.
+    Probing(Step),
+    /// A compressed form is being made; then this step is made again.
+    Compressing(Step),
+    /// The head was handed over; the body is pulled.
+    Delivering,
+    /// The log lines are written.
+    Done,
+}
+
+/// What is to be done next with a request, in nginx's order of phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The server block's own `return`, then the search for a location.
+    Server,
+    /// The location is known: `internal`, body size, `return`.
+    Location,
+    /// `try_files`, from this candidate on.
+    TryFiles(usize),
+    /// Files: what kind of path is it?
+    Content,
+    /// `index`, from this name on.
+    Index(usize),
+    /// Whether the directory is there whose index is not.
+    IndexDirectory(usize),
+    /// `autoindex`
+    Listing,
+    /// A file.
+    File,
+}
+
+/// Where a step leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// To another step.
+    Step(Step),
+    /// Nowhere until a look at the disk is done; then this step again.
+    Probe(Step),
+    /// Nowhere until a compressed form is made; then this step again.
+    Compress(Step),
+    /// To an error answer.
+    Fail(u16),
+    /// To a redirect to the address in `Exchange::location`; error pages may apply.
+    Redirect(u16),
+    /// To the server's own page for this status, whatever `error_page` says.
+    Page(u16),
+    /// The answer is complete.
+    Respond,
+    /// The connection is closed without an answer.
+    Silence,
+}
+
+/// One request in work, and its answer. Exchanges are pooled: all buffers are kept.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    state: State,
+    probes_left: u8,
+    pub(crate) request: Request,
+    pub(crate) answer: Answer,
+    /// A path on disk.
+    pub(crate) path: Vec<u8>,
+    /// The address of a redirect; empty if there is none.
+    pub(crate) location: Vec<u8>,
+    /// For whatever a step needs.
+    pub(crate) scratch: Vec<u8>,
+    /// For ranges.
+    pub(crate) ranges: Vec<http::range::ByteRange>,
+    /// Whether a compressed form was waited for already.
+    pub(crate) waited_for_form: bool,
+    /// Whether a listing was asked for already.
+    pub(crate) waited_for_listing: bool,
+    /// Bytes of the file of which impossible ranges were asked.
+    pub(crate) unsatisfied: Option<u64>,
+}
+
+impl Exchange {
+    /// An idle exchange.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives a new request to an idle or finished exchange; wake it with `Start` or `Refused`.
+    pub fn start(&mut self, head: Box<RequestHead>, site: SiteRef) {
+        debug_assert!(
+            matches!(self.state, State::Idle | State::Done),
+            "an exchange serves one request at a time"
+        );
+        self.request.begin(head, site);
+        self.answer.clear();
+        self.location.clear();
+        self.probes_left = PROBES_MAX;
+        self.waited_for_form = false;
+        self.waited_for_listing = false;
+        self.unsatisfied = None;
+        self.state = State::Received;
+    }
+
+    /// Advances as far as `wake` allows. All transitions are here; everything else only computes.
+    pub fn step(&mut self, wake: Wake, ctx: &mut Ctx<'_>) {
+        let state = std::mem::replace(&mut self.state, State::Done);
+        self.state = match (state, wake) {
+            (State::Received, Wake::Start) => self.begin(ctx),
+            (State::Received, Wake::Refused(refusal)) => self.refuse(refusal, ctx),
+            (State::Probing(step), Wake::Probed) => self.run(Next::Step(step), ctx),
+            (State::Compressing(step), Wake::Compressed) => self.run(Next::Step(step), ctx),
+            (State::Delivering, Wake::Sent { body_bytes, head_bytes }) => {
+                self.sent(body_bytes, head_bytes, ctx)
+            }
+            (State::Idle, _) => State::Idle,
+            (State::Done, _) => State::Done,
+            (_, Wake::ClientGone) => self.abandon(ctx),
+            (state, Wake::Body(bytes)) => self.take_body(state, bytes.len(), ctx),
+            (state @ (State::Probing(_) | State::Compressing(_)), Wake::BodyRefused(refusal)) => {
+                self.refuse_body(state, refusal, ctx)
+            }
+            (state, _) => state,
+        };
+    }
+
+    /// The head of the answer; to be read when `Effect::Respond` was asked for.
+    #[must_use]
+    pub const fn head(&self) -> &ResponseHead {
+        &self.answer.head
+    }
+
+    /// Appends at most `max` bytes of the body to `out`, or describes a part of a file.
+    pub fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        let before = out.len();
+        let piece = self.answer.body.pull(max, out);
+        self.answer.body_sent += out.len() - before;
+        piece
+    }
+
+    /// Notes that `len` bytes of the file part described by the last pull were sent.
+    pub fn advanced(&mut self, len: u64) {
+        self.answer.body.advance(len);
+        self.answer.body_sent += len;
+    }
+
+    /// The request's method as sent; a `HEAD` answer has no body.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.request.head.method
+    }
+
+    /// Settings of the location that answers, for timeouts and rates of the connection.
+    #[must_use]
+    pub fn settings(&self) -> Option<&conf::model::Settings> {
+        let site = self.request.site.as_deref()?;
+        site.http()?;
+        Some(&site.location(self.request.location).settings)
+    }
+
+    /// Takes the head back for its pool and lets go of the site and the body.
+    pub fn take_request(&mut self) -> Box<RequestHead> {
+        self.answer.body = Body::Empty;
+        self.request.site = None;
+        self.state = State::Idle;
+        std::mem::take(&mut self.request.head)
+    }
+
+    fn begin(&mut self, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        let next = match self.choose_server(&site, ctx) {
+            Ok(()) => Next::Step(Step::Server),
+            Err(refusal) => {
+                self.log_refusal(refusal, &site, ctx);
+                Next::Fail(refusal.status)
+            }
+        };
+        self.run(next, ctx)
+    }
+
+    fn refuse(&mut self, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        // What could be read may be enough to know the server, and with it the error pages.
+        self.note_request(ctx);
+        self.request.server = site.default_server(ctx.conn.listen);
+        if http::host::normalise(&self.request.head.authority, &mut self.request.host).is_ok() {
+            let Request { host, captures, server, .. } = &mut self.request;
+            *server = site.server_of_host(ctx.conn.listen, host, captures);
+        } else {
+            self.request.host.clear();
+        }
+        self.request.location = site.server(self.request.server).root;
+        self.request.uri.push(b'/');
+        self.log_refusal(refusal, &site, ctx);
+        self.answer.head.close = true;
+        self.run(Next::Fail(refusal.status), ctx)
+    }
+
+    fn note_request(&mut self, ctx: &mut Ctx<'_>) {
+        self.request.started = ctx.now;
+        self.request.number_on_conn = ctx.requests_on_conn;
+        self.request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
+    }
+
+    /// Finds the server and decodes the path; in nginx's order, so that errors are its, too.
+    fn choose_server(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Result<(), Refusal> {
+        self.note_request(ctx);
+        let request = &mut self.request;
+        request.server = site.default_server(ctx.conn.listen);
+        request.location = site.server(request.server).root;
+        let bad = |reason| Refusal { status: 400, reason };
+        let head = &*request.head;
+        if head.authority.is_empty() && head.version < Version::Http11 {
+            request.host.clear();
+        } else if head.authority.is_empty() {
+            request.uri.push(b'/');
+            return Err(bad(match head.version {
+                Version::Http2 | Version::Http3 => {
+                    "client sent neither \":authority\" nor \"Host\" header"
+                }
+                _ => "client sent HTTP/1.1 request without hostname",
+            }));
+        } else {
+            match http::host::normalise(&head.authority, &mut request.host) {
+                Ok(port) => request.port = port,
+                Err(error) => {
+                    request.host.clear();
+                    request.uri.push(b'/');
+                    return Err(bad(error.reason()));
+                }
+            }
+        }
+        request.server = site.server_of_host(ctx.conn.listen, &request.host, &mut request.captures);
+        let server = site.server(request.server);
+        request.location = server.root;
+        let target = http::uri::normalise(&head.target, server.merge_slashes, &mut request.uri);
+        match target {
+            Ok(target) => self.settle_target(&target),
+            Err(error) => {
+                request.uri.clear();
+                request.uri.push(b'/');
+                return Err(bad(error.reason()));
+            }
+        }
+        match self.request.head.method {
+            Method::Trace => Err(Refusal { status: 405, reason: "client sent TRACE method" }),
+            Method::Connect => Err(Refusal { status: 405, reason: "client sent CONNECT method" }),
+            // RFC 8470 §5.2: what may be a replay is answered 425 unless it is safe.
+            method if self.request.head.early && !method.is_safe() => {
+                Err(Refusal { status: 425, reason: "client sent unsafe request in early data" })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn settle_target(&mut self, target: &http::uri::Target) {
+        let request = &mut self.request;
+        if !target.is_decoded() {
+            let path = target.path(&request.head.target, &[]);
+            request.uri.clear();
+            request.uri.extend_from_slice(path);
+        }
+        let raw = std::mem::take(&mut request.head.target);
+        let args = target.args(&raw);
+        // `/a?` has an empty query, `/a` has none.
+        if !args.is_empty() || raw.last() == Some(&b'?') {
+            request.set_args(args);
+        }
+        request.head.target = raw;
+    }
+
+    /// Makes steps until something has to be waited for.
+    fn run(&mut self, mut next: Next, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        loop {
+            next = match next {
+                Next::Step(step) => self.perform(step, &site, ctx),
+                Next::Fail(444) => Next::Silence,
+                Next::Fail(status) => self.fail(status, &site, ctx),
+                Next::Redirect(status) => self.redirect(status, &site, ctx),
+                Next::Page(status) => self.own_page(status, &site, ctx),
+                Next::Probe(step) => match self.probes_left.checked_sub(1) {
+                    Some(left) => {
+                        self.probes_left = left;
+                        return State::Probing(step);
+                    }
+                    None => Next::Fail(500),
+                },
+                Next::Compress(step) => return State::Compressing(step),
+                Next::Respond => return self.respond(&site, ctx),
+                Next::Silence => {
+                    self.answer.bare_status = 444;
+                    ctx.effects.push(Effect::CloseSilently);
+                    return self.finish(&site, ctx);
+                }
+            };
+        }
+    }
+
+    fn perform(&mut self, step: Step, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        match step {
+            Step::Server => self.locate(site, ctx),
+            Step::Location => self.enter(site, ctx),
+            Step::TryFiles(index) => self.try_files(index, site, ctx),
+            Step::Content => self.content(),
+            Step::Index(index) => self.index(index, site, ctx),
+            Step::IndexDirectory(index) => self.index_directory(index, site, ctx),
+            Step::Listing => self.listing(site, ctx),
+            Step::File => self.file(site, ctx),
+        }
+    }
+
+    /// The server's own `return`, then the location.
+    fn locate(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let server = site.server(self.request.server);
+        let root = server.root;
+        if let Some(returned) = &site.location(root).returned {
+            self.request.location = root;
+            return self.returned(returned, site, ctx);
+        }
+        let Request { uri, captures, .. } = &mut self.request;
+        self.request.location = server.level.find(uri, captures).unwrap_or(root);
+        Next::Step(Step::Location)
+    }
+
+    /// What is checked as soon as the location is known, then its `return`.
+    fn enter(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let location = site.location(self.request.location);
+        if location.internal && !self.request.internal {
+            return Next::Fail(404);
+        }
+        if !self.request.in_error_page
+            && let RequestBody::Length(len) = self.request.head.body
+            && is_too_large(location, len)
+        {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"client intended to send too large body: ");
+                http::digits::push_decimal(out, len);
+                out.extend_from_slice(b" bytes");
+            });
+            return Next::Fail(413);
+        }
+        if let Some(returned) = &location.returned {
+            return self.returned(returned, site, ctx);
+        }
+        match location.try_files {
+            Some(_) => Next::Step(Step::TryFiles(0)),
+            None => Next::Step(Step::Content),
+        }
+    }
+
+    /// A redirect that content asked for; nginx lets `error_page` catch these statuses, too.
+    fn redirect(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        self.fail(status, site, ctx)
+    }
+
+    fn respond(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
+        debug_assert!(!self.answer.is_responded, "an answer is given once");
+        let settings = &site.location(self.request.location).settings;
+        let age = ctx.now.mono.since(ctx.conn.started.mono);
+        self.answer.head.close |= settings.keepalive_timeout.is_zero()
+            || self.request.number_on_conn >= settings.keepalive_requests
+            || age >= settings.keepalive_time;
+        if let Some(timeout) = settings.keepalive_header
+            && !self.answer.head.close
+            && self.request.head.version <= Version::Http11
+        {
+            self.answer.head.fields.push_writing(http::Name::KeepAlive, |out| {
+                out.extend_from_slice(b"timeout=");
+                http::digits::push_decimal(out, timeout.as_secs());
+            });
+        }
+        if self.request.head.body != RequestBody::None {
+            ctx.effects.push(Effect::DiscardBody);
+        }
+        if self.request.head.method == Method::Head {
+            self.answer.body = Body::Empty;
+        }
+        self.answer.is_responded = true;
+        ctx.effects.push(Effect::Respond);
+        State::Delivering
+    }
+
+    /// Body bytes are never kept: nothing here reads them. They count until an answer is given.
+    fn take_body(&mut self, state: State, len: usize, ctx: &mut Ctx<'_>) -> State {
+        self.request.body_received += len as u64;
+        ctx.effects.push(Effect::BodyConsumed(len));
+        let waits = matches!(state, State::Probing(_) | State::Compressing(_));
+        let Some(site) = self.request.site.clone().filter(|_| waits) else { return state };
+        let received = self.request.body_received;
+        if !is_too_large(site.location(self.request.location), received) {
+            return state;
+        }
+        self.log_error(&site, ctx, |out| {
+            out.extend_from_slice(b"client intended to send too large chunked body: ");
+            http::digits::push_decimal(out, received);
+            out.extend_from_slice(b" bytes");
+        });
+        self.run(Next::Page(413), ctx)
+    }
+
+    fn refuse_body(&mut self, state: State, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return state };
+        self.log_refusal(refusal, &site, ctx);
+        self.answer.head.close = true;
+        self.run(Next::Page(refusal.status), ctx)
+    }
+
+    fn sent(&mut self, body_bytes: u64, head_bytes: u64, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        self.answer.body_sent = body_bytes;
+        self.answer.head_sent = head_bytes;
+        self.answer.is_complete = true;
+        self.finish(&site, ctx)
+    }
+
+    fn abandon(&mut self, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        if !self.answer.is_responded {
+            self.answer.bare_status = 499;
+        }
+        self.finish(&site, ctx)
+    }
+
+    fn finish(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        record::access(&scope, ctx, &mut scratch);
+        self.scratch = scratch;
+        self.answer.body = Body::Empty;
+        ctx.effects.push(Effect::Finish);
+        State::Done
+    }
+
+    /// Fills the head with what `draft` and the location say.
+    #[inline]
+    pub(crate) fn fill(&mut self, status: u16, draft: &Draft<'_>, site: &Site, ctx: &Ctx<'_>) {
+        let location = site.location(self.request.location);
+        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        fields.clear();
+        let place = Place { location, date: ctx.clock.http() };
+        headers::push_draft(&mut fields, status, draft, place);
+        if location.is_decorated || ctx.conn.scheme == Scheme::Https {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let scope = Scope::new(&self.request, &self.answer, site, ctx);
+            let modified = draft.modified_at;
+            headers::push_configured(&mut fields, &scope, status, modified, &mut scratch);
+            self.scratch = scratch;
+        }
+        self.answer.head.fields = fields;
+        self.answer.head.status = status;
+    }
+
+    /// As [`Self::fill`], with the content type of `kind`.
+    pub(crate) fn fill_typed(
+        &mut self,
+        kind: &Kind,
+        status: u16,
+        draft: &Draft<'_>,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) {
+        if !kind.charset_varies {
+            return self.fill(status, &Draft { content_type: &kind.value, ..*draft }, site, ctx);
+        }
+        let mut value = kind.value.to_vec();
+        let charset = &site.location(self.request.location).settings.charset.charset;
+        if let conf::model::CharsetOf::Name(name) = charset {
+            let mark = value.len();
+            value.extend_from_slice(b"; charset=");
+            let empty = value.len();
+            Scope::new(&self.request, &self.answer, site, ctx).expand(name, &mut value);
+            if value.len() == empty {
+                value.truncate(mark);
+            }
+        }
+        self.fill(status, &Draft { content_type: &value, ..*draft }, site, ctx);
+    }
+
+    /// Writes an `[error]` line.
+    pub(crate) fn log_error(&self, site: &Site, ctx: &mut Ctx<'_>, text: impl Fn(&mut Vec<u8>)) {
+        record::error(&self.request, site, ctx, Level::Error, text);
+    }
+
+    /// What clients do wrong is logged at `info`, as in nginx.
+    fn log_refusal(&self, refusal: Refusal, site: &Site, ctx: &mut Ctx<'_>) {
+        record::error(&self.request, site, ctx, Level::Info, |out| {
+            out.extend_from_slice(refusal.reason.as_bytes());
+        });
+    }
+}
+
+fn is_too_large(location: &Location, len: u64) -> bool {
+    let max = location.settings.client_max_body_size;
+    max != 0 && len > max
+}

@@ -1,0 +1,7 @@
+//! What happens to an answer between its content and the wire: ranges, codings, fields.
+//!
+//! Filters compute; they neither wait nor act.
+
+pub(crate) mod compress;
+pub(crate) mod headers;
+pub(crate) mod range;

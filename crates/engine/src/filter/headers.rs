@@ -1,0 +1,226 @@
+//! The fields of an answer, in the order in which nginx sends them.
+//!
+//! Owns `Server`, `Date`, `expires`, `add_header` and redirects' `Location`; refuses framing
+//! fields, which belong to the protocol.
+
+use conf::model::{Expires, ExpiresRule};
+use http::date::http_date;
+use http::digits::push_decimal;
+use http::{Fields, Name, Scheme, Version};
+
+use crate::ctx::Peer;
+use crate::site::Location;
+use crate::vars::{Scope, address, scheme};
+
+/// What a content handler says about its answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Draft<'a> {
+    /// `Content-Type`; empty for none.
+    pub(crate) content_type: &'a [u8],
+    /// `Last-Modified` as text.
+    pub(crate) last_modified: Option<&'a [u8]>,
+    /// The same in seconds since 1970.
+    pub(crate) modified_at: Option<u64>,
+    /// `Location`, complete.
+    pub(crate) location: Option<&'a [u8]>,
+    /// `ETag`
+    pub(crate) etag: Option<&'a [u8]>,
+    /// `Content-Encoding`; empty for none.
+    pub(crate) encoding: &'static str,
+    /// Whether `Vary: Accept-Encoding` is due.
+    pub(crate) varies: bool,
+    /// Whether `Accept-Ranges: bytes` is due.
+    pub(crate) ranges: bool,
+}
+
+/// Whether `add_header` without `always`, and `expires`, apply.
+const fn is_safe(status: u16) -> bool {
+    matches!(status, 200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308)
+}
+
+/// Writes the fields that every answer begins with.
+#[inline]
+pub(crate) fn push_draft(fields: &mut Fields, status: u16, draft: &Draft<'_>, place: Place<'_>) {
+    fields.push(Name::Server, place.location.signature.text().as_bytes());
+    fields.push(Name::Date, place.date);
+    if !draft.content_type.is_empty() && status != 204 {
+        fields.push(Name::ContentType, draft.content_type);
+    }
+    if let Some(modified) = draft.last_modified.filter(|_| matches!(status, 200 | 206 | 304)) {
+        fields.push(Name::LastModified, modified);
+    }
+    if let Some(location) = draft.location {
+        fields.push(Name::Location, location);
+    }
+    if draft.varies && place.location.settings.gzip.vary {
+        fields.push(Name::Vary, b"Accept-Encoding");
+    }
+    if let Some(etag) = draft.etag {
+        fields.push(Name::Etag, etag);
+    }
+    if !draft.encoding.is_empty() {
+        fields.push(Name::ContentEncoding, draft.encoding.as_bytes());
+    }
+    if draft.ranges && status == 200 && place.location.settings.max_ranges != Some(0) {
+        fields.push(Name::AcceptRanges, b"bytes");
+    }
+}
+
+/// Where an answer is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The location that answers.
+    pub(crate) location: &'a Location,
+    /// The text for `Date`.
+    pub(crate) date: &'a [u8],
+}
+
+/// Writes what configuration adds: `expires`, `add_header`, `Alt-Svc`.
+///
+/// Fields are written to `fields`, which is not yet part of the scope's answer; `$sent_http_*` in
+/// `add_header` therefore see what stood there before.
+pub(crate) fn push_configured(
+    fields: &mut Fields,
+    scope: &Scope<'_>,
+    status: u16,
+    last_modified: Option<u64>,
+    scratch: &mut Vec<u8>,
+) {
+    let location = scope.location();
+    let safe = is_safe(status);
+    if location.expires && safe {
+        push_expires(fields, scope, last_modified, scratch);
+    }
+    for header in location.headers.iter().filter(|header| safe || header.conf.always) {
+        scratch.clear();
+        scope.expand(&header.conf.value, scratch);
+        for byte in scratch.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
+            *byte = b' ';
+        }
+        match header.name {
+            Name::LastModified | Name::Etag => fields.remove(header.name),
+            _ => {}
+        }
+        if !scratch.is_empty() {
+            fields.push_parsed(header.name, &header.conf.name, scratch);
+        }
+    }
+    let over_tcp =
+        scope.conn.scheme == Scheme::Https && scope.request.head.version < Version::Http3;
+    if over_tcp && !location.sets_alt_svc {
+        let alt_svc = scope.site.alt_svc(scope.conn.listen, scope.request.server);
+        if !alt_svc.is_empty() {
+            fields.push(Name::AltSvc, alt_svc);
+        }
+    }
+}
+
+fn push_expires(
+    fields: &mut Fields,
+    scope: &Scope<'_>,
+    last_modified: Option<u64>,
+    scratch: &mut Vec<u8>,
+) {
+    let rule = match &*scope.location().settings.expires {
+        Expires::Fixed(rule) => *rule,
+        Expires::Variable { text, modified } => {
+            scratch.clear();
+            scope.expand(text, scratch);
+            match ExpiresRule::parse(scratch, *modified) {
+                Ok(rule) => rule,
+                Err(_) => return,
+            }
+        }
+    };
+    let now = scope.now.unix_seconds() as i64;
+    let (at, age) = match rule {
+        ExpiresRule::Off => return,
+        ExpiresRule::Epoch => (1, -1),
+        ExpiresRule::Max => (2_145_916_555, 315_360_000),
+        ExpiresRule::After(seconds) => (now.saturating_add(seconds), seconds),
+        ExpiresRule::Modified(seconds) => match last_modified {
+            Some(modified) => {
+                let at = (modified as i64).saturating_add(seconds);
+                (at, if seconds < 0 { -1 } else { at - now })
+            }
+            None => (now.saturating_add(seconds), seconds),
+        },
+        ExpiresRule::Daily(second) => {
+            let at = next_time_of_day(now, scope.clock.utc_offset(), second);
+            (at, at - now)
+        }
+    };
+    fields.push(Name::Expires, &http_date(at));
+    if age < 0 {
+        fields.push(Name::CacheControl, b"no-cache");
+    } else {
+        fields.push_writing(Name::CacheControl, |out| {
+            out.extend_from_slice(b"max-age=");
+            push_decimal(out, age.unsigned_abs());
+        });
+    }
+}
+
+/// The next moment at which a local clock shows `second` seconds since midnight.
+fn next_time_of_day(now: i64, offset: i32, second: u32) -> i64 {
+    const DAY: i64 = 86_400;
+    let local = now + i64::from(offset);
+    let today = local - local.rem_euclid(DAY) + i64::from(second);
+    let at = if today > local { today } else { today + DAY };
+    at - i64::from(offset)
+}
+
+/// Appends `path` as an absolute address, if the location wants redirects absolute.
+///
+/// The scheme is the connection's; the host is that of the request, the server's name or the
+/// address, in nginx's order; a default port is left out.
+pub(crate) fn push_absolute(scope: &Scope<'_>, path: &[u8], out: &mut Vec<u8>) {
+    let settings = &scope.location().settings;
+    if !settings.absolute_redirect || path.first() != Some(&b'/') {
+        return out.extend_from_slice(path);
+    }
+    out.extend_from_slice(scheme(scope.conn.scheme));
+    out.extend_from_slice(b"://");
+    if settings.server_name_in_redirect {
+        out.extend_from_slice(scope.site.server(scope.request.server).name.as_bytes());
+    } else if !scope.request.host.is_empty() {
+        out.extend_from_slice(&scope.request.host);
+    } else {
+        push_local_host(scope.conn.local, out);
+    }
+    let port = scope.conn.local.port();
+    let default = match scope.conn.scheme {
+        Scheme::Http => 80,
+        Scheme::Https => 443,
+    };
+    if settings.port_in_redirect && port != 0 && port != default {
+        out.push(b':');
+        push_decimal(out, u64::from(port));
+    }
+    out.extend_from_slice(path);
+}
+
+fn push_local_host(local: Peer, out: &mut Vec<u8>) {
+    let is_v6 = matches!(local, Peer::Inet(addr) if addr.ip().to_canonical().is_ipv6());
+    if is_v6 {
+        out.push(b'[');
+    }
+    address(out, local);
+    if is_v6 {
+        out.push(b']');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_time_of_day;
+
+    #[test]
+    fn the_next_time_of_day_is_in_the_future_and_in_the_zone() {
+        const DAY: i64 = 86_400;
+        assert_eq!(next_time_of_day(DAY + 10, 0, 20), DAY + 20);
+        assert_eq!(next_time_of_day(DAY + 20, 0, 20), 2 * DAY + 20);
+        assert_eq!(next_time_of_day(DAY, 3600, 3600), 2 * DAY);
+        assert_eq!(next_time_of_day(DAY - 1, 3600, 3600), DAY);
+    }
+}

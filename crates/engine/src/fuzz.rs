@@ -1,0 +1,1 @@
+//! Arbitrary request heads against a site.

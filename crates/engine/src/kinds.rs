@@ -1,0 +1,152 @@
+//! Content types by file name, with what a location does to each: charset and codings.
+
+use std::sync::Arc;
+
+use conf::model::{CharsetOf, Precompressed, Settings};
+
+use crate::hash::Table;
+
+/// Longer extensions have no type of their own.
+const EXTENSION_MAX: usize = 32;
+
+/// One content type in one location.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// The type as configured; empty if there is none.
+    pub(crate) media: Arc<[u8]>,
+    /// `Content-Type` as it leaves.
+    pub(crate) value: Box<[u8]>,
+    /// Whether a charset that depends on the request is appended.
+    pub(crate) charset_varies: bool,
+    /// Whether gzip applies to it.
+    pub(crate) gzip: bool,
+    /// Whether brotli applies to it.
+    pub(crate) brotli: bool,
+    /// Whether zstd applies to it.
+    pub(crate) zstd: bool,
+}
+
+impl Kind {
+    /// Whether any coding applies to it.
+    pub(crate) const fn is_codable(&self) -> bool {
+        self.gzip || self.brotli || self.zstd
+    }
+}
+
+/// The content types of a location.
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    by_extension: Table<u16>,
+    kinds: Vec<Kind>,
+}
+
+/// The place of the default type.
+const DEFAULT: u16 = 0;
+/// The place of `text/html`, which the server's own pages have.
+const HTML: u16 = 1;
+
+impl Kinds {
+    fn new(settings: &Settings) -> Self {
+        let mut made = Self { by_extension: Table::default(), kinds: Vec::new() };
+        made.kinds.push(kind(settings, &settings.default_type));
+        made.kinds.push(kind(settings, &Arc::from(&b"text/html"[..])));
+        for (extension, media) in settings.types.iter() {
+            let known = made.kinds.iter().position(|kind| kind.media == *media);
+            let place = known.unwrap_or_else(|| {
+                made.kinds.push(kind(settings, media));
+                made.kinds.len() - 1
+            });
+            made.by_extension.insert(extension.clone(), place as u16);
+        }
+        made
+    }
+
+    /// The type of a path, by the extension of its last segment.
+    #[inline]
+    pub(crate) fn of_path(&self, path: &[u8]) -> &Kind {
+        let extension = http::types::extension(path);
+        let mut lower = [0_u8; EXTENSION_MAX];
+        let place = match lower.get_mut(..extension.len()) {
+            Some(lower) if !extension.is_empty() => {
+                for (to, from) in lower.iter_mut().zip(extension) {
+                    *to = from.to_ascii_lowercase();
+                }
+                self.by_extension.get(&*lower).copied().unwrap_or(DEFAULT)
+            }
+            _ => DEFAULT,
+        };
+        &self.kinds[usize::from(place)]
+    }
+
+    /// `text/html`
+    pub(crate) fn html(&self) -> &Kind {
+        &self.kinds[usize::from(HTML)]
+    }
+
+    /// Whether any coding, made or stored, is on.
+    pub(crate) fn is_coded(settings: &Settings) -> bool {
+        let stored = [
+            settings.gzip.precompressed,
+            settings.brotli.precompressed,
+            settings.zstd.precompressed,
+        ];
+        settings.gzip.on
+            || settings.brotli.on
+            || settings.zstd.on
+            || stored.iter().any(|stored| *stored != Precompressed::Off)
+    }
+}
+
+/// How a location treats the type `media`.
+pub(crate) fn kind(settings: &Settings, media: &Arc<[u8]>) -> Kind {
+    let lower = media.to_ascii_lowercase();
+    let mut value = media.to_vec();
+    let mut charset_varies = false;
+    if !media.is_empty()
+        && settings.charset.types.contains(&lower)
+        && let CharsetOf::Name(name) = &settings.charset.charset
+    {
+        match name.as_text() {
+            Some(b"") => {}
+            Some(name) => {
+                value.extend_from_slice(b"; charset=");
+                value.extend_from_slice(name);
+            }
+            None => charset_varies = true,
+        }
+    }
+    let (gzip, brotli, zstd) = (&settings.gzip, &settings.brotli, &settings.zstd);
+    let has_type = !media.is_empty();
+    Kind {
+        media: media.clone(),
+        value: value.into_boxed_slice(),
+        charset_varies,
+        gzip: has_type && gzip.on && gzip.types.contains(&lower),
+        brotli: has_type && brotli.on && brotli.types.contains(&lower),
+        zstd: has_type && zstd.on && zstd.types.contains(&lower),
+    }
+}
+
+/// Locations that share their settings share their types, too.
+#[derive(Default)]
+pub(crate) struct KindsCache(Vec<(Arc<Settings>, Arc<Kinds>)>);
+
+impl KindsCache {
+    /// The types under `settings`.
+    pub(crate) fn of(&mut self, settings: &Arc<Settings>) -> Arc<Kinds> {
+        let same = |known: &Settings| {
+            Arc::ptr_eq(&known.types, &settings.types)
+                && known.default_type == settings.default_type
+                && known.charset == settings.charset
+                && known.gzip == settings.gzip
+                && known.brotli == settings.brotli
+                && known.zstd == settings.zstd
+        };
+        if let Some((_, kinds)) = self.0.iter().find(|(known, _)| same(known)) {
+            return kinds.clone();
+        }
+        let kinds = Arc::new(Kinds::new(settings));
+        self.0.push((settings.clone(), kinds.clone()));
+        kinds
+    }
+}

@@ -1,0 +1,145 @@
+//! Which server a host name belongs to: exact, `*.suffix`, `prefix.*`, regex, default.
+//!
+//! Works on names as `http::host` leaves them; knows servers only as indices.
+
+use crate::captures::{Captures, Pattern};
+use crate::hash::Table;
+
+/// The names of one listening address.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    exact: Table<u32>,
+    /// Keys begin with their dot: `.example.com` for `*.example.com`.
+    suffix: Table<u32>,
+    /// Keys end with their dot: `www.` for `www.*`.
+    prefix: Table<u32>,
+    regexes: Vec<(Pattern, u32)>,
+    /// The server that takes what no name claims.
+    pub(crate) default: u32,
+    /// Whether the default server takes everything because there is no other one.
+    sole: bool,
+}
+
+/// A `server_name` argument, taken apart.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// A whole name, in lower case; may be empty.
+    Exact(Box<[u8]>),
+    /// `*.example.com`, kept as `.example.com`.
+    Suffix(Box<[u8]>),
+    /// `www.*`, kept as `www.`.
+    Prefix(Box<[u8]>),
+    /// `~regex`.
+    Regex(Pattern),
+}
+
+impl Names {
+    /// A table in which everything belongs to `default`.
+    pub(crate) fn new(default: u32) -> Self {
+        Self { default, sole: true, ..Self::default() }
+    }
+
+    /// Adds a claim of `server`; the first server to claim a name keeps it.
+    pub(crate) fn claim(&mut self, claim: Claim, server: u32) {
+        self.sole &= server == self.default && !matches!(claim, Claim::Regex(_));
+        let (table, key) = match claim {
+            Claim::Exact(name) => (&mut self.exact, name),
+            Claim::Suffix(name) => (&mut self.suffix, name),
+            Claim::Prefix(name) => (&mut self.prefix, name),
+            Claim::Regex(pattern) => return self.regexes.push((pattern, server)),
+        };
+        table.entry(key).or_insert(server);
+    }
+
+    /// Notes that `server` listens here, though it may claim no name.
+    pub(crate) fn present(&mut self, server: u32) {
+        self.sole &= server == self.default;
+    }
+
+    /// The server of `host`, lower-case, without port and final dot.
+    pub(crate) fn find(&self, host: &[u8], captures: &mut Captures) -> u32 {
+        if self.sole {
+            return self.default;
+        }
+        if let Some(&server) = self.exact.get(host) {
+            return server;
+        }
+        self.find_wildcard(host, captures)
+    }
+
+    fn find_wildcard(&self, host: &[u8], captures: &mut Captures) -> u32 {
+        if host.is_empty() {
+            return self.default;
+        }
+        if !self.suffix.is_empty() {
+            // From the left, so that the longest suffix is seen first. `*` stands for at least one
+            // byte, hence the search starts behind the first.
+            for dot in memchr::memchr_iter(b'.', host).filter(|dot| *dot > 0) {
+                if let Some(&server) = self.suffix.get(&host[dot..]) {
+                    return server;
+                }
+            }
+        }
+        if !self.prefix.is_empty() {
+            for dot in memchr::memrchr_iter(b'.', host).filter(|dot| dot + 1 < host.len()) {
+                if let Some(&server) = self.prefix.get(&host[..=dot]) {
+                    return server;
+                }
+            }
+        }
+        for (pattern, server) in &self.regexes {
+            if captures.capture(pattern, host) {
+                return *server;
+            }
+        }
+        self.default
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use conf::regex::{Case, Regex};
+
+    use super::{Claim, Names};
+    use crate::captures::{Captures, Pattern};
+
+    fn boxed(text: &str) -> Box<[u8]> {
+        text.as_bytes().into()
+    }
+
+    #[test]
+    fn exact_beats_the_longest_suffix_beats_the_longest_prefix_beats_regexes_in_order() {
+        let mut names = Names::new(0);
+        names.claim(Claim::Exact(boxed("www.a.com")), 1);
+        names.claim(Claim::Suffix(boxed(".a.com")), 2);
+        names.claim(Claim::Suffix(boxed(".b.a.com")), 3);
+        names.claim(Claim::Prefix(boxed("www.")), 4);
+        names.claim(Claim::Prefix(boxed("www.a.")), 5);
+        let regex = |text: &[u8]| {
+            let regex = Regex::new(text, Case::Sensitive).unwrap();
+            Claim::Regex(Pattern::new(&regex, &[""; 0]))
+        };
+        names.claim(regex(b"^(x+)\\.net$"), 6);
+        names.claim(regex(b"net"), 7);
+        let mut captures = Captures::default();
+        for (host, server) in [
+            ("www.a.com", 1),
+            ("x.a.com", 2),
+            ("x.y.a.com", 2),
+            ("x.b.a.com", 3),
+            ("b.a.com", 2),
+            ("a.com", 0),
+            (".a.com", 0),
+            ("www.a.org", 5),
+            ("www.b.org", 4),
+            ("www.", 0),
+            ("xx.net", 6),
+            ("y.net", 7),
+            ("", 0),
+        ] {
+            assert_eq!(names.find(host.as_bytes(), &mut captures), server, "{host}");
+        }
+        names.find(b"xx.net", &mut captures);
+        assert_eq!(captures.numbered(1), Some(&b"xx"[..]));
+    }
+}

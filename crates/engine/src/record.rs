@@ -1,0 +1,179 @@
+//! Access-log and error-log lines, in nginx's forms.
+//!
+//! Owns their text; where lines wait and when they are written is [`crate::log`]'s business.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use conf::model::{AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget as ConfTarget};
+use conf::vars::Part;
+use http::Name;
+use http::digits::push_decimal;
+use http::escape::{push_json, push_log};
+
+use crate::ctx::Ctx;
+use crate::log::{Buffering, LogTarget};
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::{Found, Scope, address};
+
+/// Writes the access-log lines of a request that is over.
+pub(crate) fn access(scope: &Scope<'_>, ctx: &mut Ctx<'_>, scratch: &mut Vec<u8>) {
+    let Some(http) = scope.site.http() else { return };
+    for log in scope.location().settings.access_log.iter() {
+        if let Some(condition) = &log.condition
+            && !scope.is_true(condition, scratch)
+        {
+            continue;
+        }
+        let Some(format) = http.log_formats.get(log.format as usize) else { continue };
+        let buffering =
+            Buffering { size: log.buffer.unwrap_or(0), flush: log.flush.unwrap_or_default() };
+        let target = match &log.target {
+            AccessTarget::File(path) => LogTarget::File(path.as_os_str().as_bytes()),
+            AccessTarget::Variable(path) => {
+                scratch.clear();
+                scope.expand(path, scratch);
+                LogTarget::File(scratch)
+            }
+            AccessTarget::Syslog(_) => continue,
+        };
+        ctx.logs.line(target, buffering, ctx.now.mono, |out| line(scope, format, out));
+    }
+}
+
+/// Appends one access-log line, its newline included.
+fn line(scope: &Scope<'_>, format: &LogFormat, out: &mut Vec<u8>) {
+    for part in format.line.parts() {
+        match part {
+            Part::Text(text) => out.extend_from_slice(text),
+            Part::Var(var) => {
+                let start = out.len();
+                let found = scope.write(var, out);
+                match format.escape {
+                    Escape::Default if found == Found::No => out.push(b'-'),
+                    Escape::Default => escape_since(out, start, needs_escape, push_log),
+                    Escape::Json => escape_since(out, start, needs_json_escape, push_json),
+                    Escape::None => {}
+                }
+            }
+        }
+    }
+    out.push(b'\n');
+}
+
+const fn needs_escape(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
+}
+
+const fn needs_json_escape(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f)
+}
+
+/// Escapes in place what was written since `start`; nearly always there is nothing to escape.
+fn escape_since(
+    out: &mut Vec<u8>,
+    start: usize,
+    needed: impl Fn(u8) -> bool,
+    escape: impl FnOnce(&mut Vec<u8>, &[u8]),
+) {
+    if out[start..].iter().any(|byte| needed(*byte)) {
+        let raw = out.split_off(start);
+        escape(out, &raw);
+    }
+}
+
+/// Writes one error-log line about a request, if its level is logged there.
+pub(crate) fn error(
+    request: &Request,
+    site: &Site,
+    ctx: &mut Ctx<'_>,
+    level: Level,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    let logs: &[ErrorLog] = match site.http() {
+        Some(http) if !http.locations.is_empty() => {
+            &site.location(request.location).settings.error_log
+        }
+        _ => &site.config().main.error_log,
+    };
+    for log in logs.iter().filter(|log| level <= log.level) {
+        let target = match &log.target {
+            ConfTarget::File(path) => LogTarget::File(path.as_os_str().as_bytes()),
+            ConfTarget::Stderr => LogTarget::Stderr,
+            ConfTarget::Syslog(_) => continue,
+        };
+        let (pid, tid) = (ctx.logs.pid(), ctx.logs.tid());
+        let (clock, conn) = (ctx.clock, ctx.conn);
+        ctx.logs.line(target, Buffering::default(), ctx.now.mono, |out| {
+            out.extend_from_slice(clock.error_log());
+            out.extend_from_slice(b" [");
+            out.extend_from_slice(level.text().as_bytes());
+            out.extend_from_slice(b"] ");
+            push_decimal(out, u64::from(pid));
+            out.push(b'#');
+            push_decimal(out, u64::from(tid));
+            out.extend_from_slice(b": *");
+            push_decimal(out, conn.serial);
+            out.push(b' ');
+            text(out);
+            out.extend_from_slice(b", client: ");
+            address(out, conn.remote);
+            push_circumstances(request, site, out);
+            out.push(b'\n');
+        });
+    }
+}
+
+fn push_circumstances(request: &Request, site: &Site, out: &mut Vec<u8>) {
+    out.extend_from_slice(b", server: ");
+    if site.http().is_some_and(|http| !http.servers.is_empty()) {
+        out.extend_from_slice(site.server(request.server).name.as_bytes());
+    }
+    let quoted: [(&[u8], Option<&[u8]>); 3] = [
+        (
+            b", request: \"",
+            Some(&request.head.line).filter(|line| !line.is_empty()).map(|l| &l[..]),
+        ),
+        (b", host: \"", request.head.fields.get(Name::Host)),
+        (b", referrer: \"", request.head.fields.get(Name::Referer)),
+    ];
+    for (label, value) in quoted {
+        if let Some(value) = value {
+            out.extend_from_slice(label);
+            push_log(out, value);
+            out.push(b'"');
+        }
+    }
+}
+
+/// Appends `(2: No such file or directory)`.
+pub(crate) fn push_errno(out: &mut Vec<u8>, errno: i32) {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    out.push(b'(');
+    push_decimal(out, u64::from(errno.unsigned_abs()));
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(words.as_bytes());
+    out.push(b')');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escape_since, needs_escape, push_errno, push_log};
+
+    #[test]
+    fn only_hostile_values_are_rewritten() {
+        let mut out = b"\"kept\" ".to_vec();
+        let start = out.len();
+        out.extend_from_slice(b"a\"b");
+        escape_since(&mut out, start, needs_escape, push_log);
+        assert_eq!(out, b"\"kept\" a\\x22b");
+    }
+
+    #[test]
+    fn an_error_number_is_told_with_its_words() {
+        let mut out = Vec::new();
+        push_errno(&mut out, 2);
+        assert_eq!(out, b"(2: No such file or directory)");
+    }
+}

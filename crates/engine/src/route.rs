@@ -1,0 +1,184 @@
+//! Which location a path belongs to (exact, longest prefix, regexes in order, nesting).
+//!
+//! Works on the decoded, resolved path without query. Knows locations only as indices.
+
+use crate::captures::{Captures, Pattern};
+use crate::hash::Table;
+
+/// The index of a location in its site.
+pub(crate) type LocationId = u32;
+
+/// The locations of one nesting level, as they are searched.
+#[derive(Debug, Default)]
+pub(crate) struct Level {
+    exact: Table<LocationId>,
+    /// Sorted by text.
+    prefixes: Vec<Prefix>,
+    regexes: Vec<Nested<Pattern>>,
+}
+
+#[derive(Debug)]
+struct Nested<T> {
+    key: T,
+    location: LocationId,
+    inner: Level,
+}
+
+#[derive(Debug)]
+struct Prefix {
+    nested: Nested<Box<[u8]>>,
+    /// `^~`: the regexes of this level are not tried.
+    final_: bool,
+    /// The longest other prefix of the same level that this one starts with.
+    shorter: Option<u32>,
+}
+
+/// How a location claims paths.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// `= /path`
+    Exact(Box<[u8]>),
+    /// `/path`
+    Prefix(Box<[u8]>),
+    /// `^~ /path`
+    FinalPrefix(Box<[u8]>),
+    /// `~ regex` and `~* regex`
+    Regex(Pattern),
+}
+
+impl Level {
+    /// Adds a location with the locations nested in it. Duplicates were refused before.
+    pub(crate) fn add(&mut self, claim: Claim, location: LocationId, inner: Self) {
+        let (key, final_) = match claim {
+            Claim::Exact(path) => {
+                self.exact.insert(path, location);
+                return;
+            }
+            Claim::Regex(key) => return self.regexes.push(Nested { key, location, inner }),
+            Claim::Prefix(path) => (path, false),
+            Claim::FinalPrefix(path) => (path, true),
+        };
+        let nested = Nested { key, location, inner };
+        self.prefixes.push(Prefix { nested, final_, shorter: None });
+    }
+
+    /// Sorts what was added; to be called once, when the level is complete.
+    pub(crate) fn seal(mut self) -> Self {
+        self.prefixes.sort_by(|a, b| a.nested.key.cmp(&b.nested.key));
+        for index in 1..self.prefixes.len() {
+            let (before, rest) = self.prefixes.split_at_mut(index);
+            let key = &rest[0].nested.key;
+            let shorter = before.iter().rposition(|prefix| key.starts_with(&prefix.nested.key));
+            rest[0].shorter = shorter.map(|index| index as u32);
+        }
+        self
+    }
+
+    /// The location of `path`, or `None` where the server block itself is the location.
+    ///
+    /// Captures of the regexes that matched stay in `captures`.
+    pub(crate) fn find(&self, path: &[u8], captures: &mut Captures) -> Option<LocationId> {
+        match self.search(path, captures) {
+            Search::Final(location) => Some(location),
+            Search::Prefix(location) => location,
+        }
+    }
+
+    fn search(&self, path: &[u8], captures: &mut Captures) -> Search {
+        if !self.exact.is_empty()
+            && let Some(&location) = self.exact.get(path)
+        {
+            return Search::Final(location);
+        }
+        let mut found = None;
+        let mut regexes = true;
+        if let Some(prefix) = self.longest_prefix(path) {
+            regexes = !prefix.final_;
+            found = Some(prefix.nested.location);
+            match prefix.nested.inner.search_nested(path, captures) {
+                Search::Prefix(inner) => found = inner.or(found),
+                done @ Search::Final(_) => return done,
+            }
+        }
+        if regexes {
+            for regex in &self.regexes {
+                if captures.capture(&regex.key, path) {
+                    let inner = regex.inner.search_nested(path, captures);
+                    return Search::Final(inner.location().unwrap_or(regex.location));
+                }
+            }
+        }
+        Search::Prefix(found)
+    }
+
+    fn search_nested(&self, path: &[u8], captures: &mut Captures) -> Search {
+        if self.is_empty() { Search::Prefix(None) } else { self.search(path, captures) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.prefixes.is_empty() && self.regexes.is_empty()
+    }
+
+    /// The greatest text not above `path` either is the longest prefix of `path` or starts with it,
+    /// because every text between a prefix of `path` and `path` itself starts with that prefix.
+    fn longest_prefix(&self, path: &[u8]) -> Option<&Prefix> {
+        let above = self.prefixes.partition_point(|prefix| *prefix.nested.key <= *path);
+        let mut candidate = self.prefixes.get(above.checked_sub(1)?)?;
+        while !path.starts_with(&candidate.nested.key) {
+            candidate = self.prefixes.get(candidate.shorter? as usize)?;
+        }
+        Some(candidate)
+    }
+}
+
+enum Search {
+    /// Exact or regex: outer regexes are not tried any more.
+    Final(LocationId),
+    /// The longest prefix so far, if any.
+    Prefix(Option<LocationId>),
+}
+
+impl Search {
+    const fn location(&self) -> Option<LocationId> {
+        match self {
+            Self::Final(location) => Some(*location),
+            Self::Prefix(location) => *location,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{ProptestConfig, Strategy, prop_assert_eq, proptest};
+
+    use super::{Claim, Level};
+    use crate::captures::Captures;
+
+    fn level(paths: &[String]) -> Level {
+        let mut level = Level::default();
+        for (index, path) in paths.iter().enumerate() {
+            level.add(Claim::Prefix(path.as_bytes().into()), index as u32, Level::default());
+        }
+        level.seal()
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        "/[ab/]{0,6}"
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+        #[test]
+        fn the_sorted_search_finds_what_a_scan_finds(
+            paths in proptest::collection::hash_set(path(), 0..12),
+            asked in path(),
+        ) {
+            let paths: Vec<String> = paths.into_iter().collect();
+            let scanned = (0..paths.len() as u32)
+                .filter(|index| asked.starts_with(&paths[*index as usize]))
+                .max_by_key(|index| paths[*index as usize].len());
+            let found = level(&paths).find(asked.as_bytes(), &mut Captures::default());
+            prop_assert_eq!(found, scanned);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A configuration made fast: name tables, location trees, content types, ready-made texts.
+//!
+//! Owns what is decided once per configuration; refuses to know any request.
+
+use std::sync::Arc;
+
+use conf::model;
+use conf::model::{Config, Http, ListenId, Settings};
+
+use crate::captures::Captures;
+use crate::kinds::Kinds;
+use crate::names::Names;
+use crate::pages::{Pages, Signature};
+use crate::route::{Level, LocationId};
+
+mod compile;
+
+/// A compiled configuration: immutable, one per generation, shared by all workers.
+#[derive(Debug)]
+pub struct Site {
+    config: Arc<Config>,
+    listens: Vec<Listening>,
+    servers: Vec<Server>,
+    locations: Vec<Location>,
+    pages: [Pages; 2],
+}
+
+/// One listening address.
+#[derive(Debug)]
+struct Listening {
+    names: Names,
+    /// Per server: the `Alt-Svc` that its answers over this address carry; empty if none.
+    alt_svc: Vec<Box<[u8]>>,
+}
+
+/// A server, as requests need it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Its outer locations.
+    pub(crate) level: Level,
+    /// Its named locations, with the `@`.
+    pub(crate) named: Vec<(Arc<[u8]>, LocationId)>,
+    /// The server block itself in the part of a location.
+    pub(crate) root: LocationId,
+    /// `$server_name`
+    pub(crate) name: Arc<str>,
+    /// `merge_slashes`
+    pub(crate) merge_slashes: http::uri::MergeSlashes,
+}
+
+/// A location with everything hot precomputed.
+#[derive(Debug)]
+pub(crate) struct Location {
+    /// Everything that is not hot.
+    pub(crate) settings: Arc<Settings>,
+    /// `internal`
+    pub(crate) internal: bool,
+    /// Whether `return` answers.
+    pub(crate) returned: Option<model::Return>,
+    /// `try_files`
+    pub(crate) try_files: Option<model::TryFiles>,
+    /// What `Server` says.
+    pub(crate) signature: Signature,
+    /// Content types by extension, with charset and codings.
+    pub(crate) kinds: Arc<Kinds>,
+    /// How long what is known of files is relied upon.
+    pub(crate) policy: files::Policy,
+    /// `disable_symlinks … from=`
+    pub(crate) links_checked_from: Option<conf::Template>,
+    /// `if_modified_since` and `max_ranges`.
+    pub(crate) rules: files::answer::Rules,
+    /// `root` or `alias` without variables.
+    pub(crate) fixed_root: Option<Arc<[u8]>>,
+    /// Fields to add.
+    pub(crate) headers: Arc<[Header]>,
+    /// Whether some `add_header` sets `Alt-Svc`.
+    pub(crate) sets_alt_svc: bool,
+    /// Whether any coding, made or stored, is on here.
+    pub(crate) coded: bool,
+    /// Whether `expires` does anything.
+    pub(crate) expires: bool,
+    /// Whether `add_header` or `expires` do anything.
+    pub(crate) is_decorated: bool,
+}
+
+/// One `add_header`, its name parsed.
+#[derive(Debug)]
+pub(crate) struct Header {
+    /// Which name it is.
+    pub(crate) name: http::Name,
+    /// What there is to say.
+    pub(crate) conf: model::AddHeader,
+}
+
+impl Site {
+    /// Compiles `config`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it though every directive was right by itself.
+    pub fn compile(config: Arc<Config>) -> Result<Self, Vec<conf::Diagnostic>> {
+        Ok(compile::site(config))
+    }
+
+    /// The configuration that was compiled.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The addresses to listen on; `ConnInfo::listen` is an index.
+    #[must_use]
+    pub fn listens(&self) -> &[model::Listen] {
+        self.http().map_or(&[], |http| &http.listens)
+    }
+
+    /// The server (an index into the configuration's servers) whose certificate serves `name`, a
+    /// name from SNI in lower case; without a name, the default server.
+    #[must_use]
+    pub fn server_of_name(&self, listen: ListenId, name: Option<&str>) -> usize {
+        let Some(listening) = self.listens.get(listen.index()) else { return 0 };
+        let name = name.map_or(&b""[..], str::as_bytes);
+        listening.names.find(name, &mut Captures::default()) as usize
+    }
+
+    /// The `http` block.
+    pub(crate) fn http(&self) -> Option<&Http> {
+        self.config.http.as_ref()
+    }
+
+    /// The server for a clean `host` on `listen`.
+    #[inline]
+    pub(crate) fn server_of_host(
+        &self,
+        listen: usize,
+        host: &[u8],
+        captures: &mut Captures,
+    ) -> u32 {
+        self.listens.get(listen).map_or(0, |listening| listening.names.find(host, captures))
+    }
+
+    /// The default server of `listen`.
+    pub(crate) fn default_server(&self, listen: usize) -> u32 {
+        self.listens.get(listen).map_or(0, |listening| listening.names.default)
+    }
+
+    /// What answers of `server` over `listen` carry as `Alt-Svc`; empty if nothing.
+    pub(crate) fn alt_svc(&self, listen: usize, server: u32) -> &[u8] {
+        let texts = self.listens.get(listen).map(|listening| &listening.alt_svc);
+        texts.and_then(|texts| texts.get(server as usize)).map_or(&[], |text| text)
+    }
+
+    /// The server with this index.
+    #[inline]
+    pub(crate) fn server(&self, index: u32) -> &Server {
+        &self.servers[index as usize]
+    }
+
+    /// The location with this index.
+    #[inline]
+    pub(crate) fn location(&self, index: LocationId) -> &Location {
+        &self.locations[index as usize]
+    }
+
+    /// The pages in one signature.
+    pub(crate) const fn pages(&self, signature: Signature) -> &Pages {
+        match signature {
+            Signature::Name => &self.pages[0],
+            Signature::Version => &self.pages[1],
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! From the model of a configuration to a [`Site`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use conf::model::{
+    self, Config, Http, IfModifiedSince, Listen, Matcher, ServerName, ServerTokens, Settings,
+    Symlinks, Transport,
+};
+use files::answer::Rules;
+use http::Name;
+use http::conditional::ModifiedSince;
+use http::uri::MergeSlashes;
+
+use super::{Header, Listening, Location, Server, Site};
+use crate::captures::Pattern;
+use crate::kinds::{Kinds, KindsCache};
+use crate::names::{Claim as NameClaim, Names};
+use crate::pages::{Pages, Signature};
+use crate::route::{Claim, Level};
+
+/// Compiles everything.
+pub(super) fn site(config: Arc<Config>) -> Site {
+    let (listens, servers, locations) = match &config.http {
+        Some(http) => (
+            http.listens.iter().map(|listen| listening(http, listen)).collect(),
+            http.servers.iter().map(|conf| server(http, conf)).collect(),
+            locations(http),
+        ),
+        None => Default::default(),
+    };
+    let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
+    Site { config, listens, servers, locations, pages }
+}
+
+fn listening(http: &Http, listen: &Listen) -> Listening {
+    let mut names = Names::new(listen.default_server.0);
+    for &id in &listen.servers {
+        names.present(id.0);
+        for name in &http.server(id).names {
+            for claim in claims(http, name) {
+                names.claim(claim, id.0);
+            }
+        }
+    }
+    let mut alt_svc = vec![Box::default(); http.servers.len()];
+    if listen.tls && listen.transport == Transport::Tcp {
+        for &id in listen.servers.iter().filter(|id| http.server(**id).http3) {
+            if let Some(port) = quic_port(http, id, listen.address.port()) {
+                alt_svc[id.index()] =
+                    format!("h3=\":{port}\"; ma=86400").into_bytes().into_boxed_slice();
+            }
+        }
+    }
+    Listening { names, alt_svc }
+}
+
+/// The port of a QUIC listener of the server: `preferred` if there is one, else the first.
+fn quic_port(http: &Http, id: model::ServerId, preferred: u16) -> Option<u16> {
+    let ports = || {
+        let quic =
+            |listen: &&Listen| listen.transport == Transport::Quic && listen.servers.contains(&id);
+        http.listens.iter().filter(quic).map(|listen| listen.address.port())
+    };
+    ports().find(|port| *port == preferred).or_else(|| ports().next())
+}
+
+fn claims(http: &Http, name: &ServerName) -> Vec<NameClaim> {
+    let boxed = |text: &str| text.as_bytes().into();
+    match name {
+        ServerName::Exact(text) => vec![NameClaim::Exact(boxed(text))],
+        ServerName::Suffix(text) => vec![NameClaim::Suffix(boxed(text))],
+        ServerName::SuffixOrSelf(text) => vec![
+            NameClaim::Exact(boxed(text.strip_prefix('.').unwrap_or(text))),
+            NameClaim::Suffix(boxed(text)),
+        ],
+        ServerName::Prefix(text) => vec![NameClaim::Prefix(boxed(text))],
+        ServerName::Regex(regex) => vec![NameClaim::Regex(Pattern::new(regex, &http.named))],
+    }
+}
+
+fn server(http: &Http, conf: &model::Server) -> Server {
+    let outer = &http.location(conf.root).nested;
+    let mut named = Vec::new();
+    for &id in outer {
+        if let Matcher::Named(name) = &http.location(id).matcher {
+            named.push((name.clone(), id.0));
+        }
+    }
+    Server {
+        level: level(http, outer),
+        named,
+        root: conf.root.0,
+        name: conf.primary_name.clone(),
+        merge_slashes: match conf.settings.merge_slashes {
+            true => MergeSlashes::On,
+            false => MergeSlashes::Off,
+        },
+    }
+}
+
+fn level(http: &Http, ids: &[model::LocationId]) -> Level {
+    let mut built = Level::default();
+    for &id in ids {
+        let conf = http.location(id);
+        let claim = match &conf.matcher {
+            Matcher::Root | Matcher::Named(_) => continue,
+            Matcher::Exact(path) => Claim::Exact(path[..].into()),
+            Matcher::Prefix { path, no_regex: false } => Claim::Prefix(path[..].into()),
+            Matcher::Prefix { path, no_regex: true } => Claim::FinalPrefix(path[..].into()),
+            Matcher::Regex(regex) => Claim::Regex(Pattern::new(regex, &http.named)),
+        };
+        built.add(claim, id.0, level(http, &conf.nested));
+    }
+    built.seal()
+}
+
+fn locations(http: &Http) -> Vec<Location> {
+    let mut cache = KindsCache::default();
+    http.locations.iter().map(|conf| location(conf, &mut cache)).collect()
+}
+
+fn location(conf: &model::Location, cache: &mut KindsCache) -> Location {
+    let settings = &conf.settings;
+    let headers: Arc<[Header]> = settings
+        .add_headers
+        .iter()
+        .map(|conf| Header { name: Name::parse(&conf.name), conf: conf.clone() })
+        .collect();
+    let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
+    Location {
+        is_decorated: expires || !headers.is_empty(),
+        expires,
+        settings: settings.clone(),
+        internal: conf.internal,
+        returned: match &conf.handler {
+            model::Handler::Return(returned) => Some(returned.clone()),
+            model::Handler::Static => None,
+        },
+        try_files: conf.try_files.clone(),
+        signature: match settings.server_tokens {
+            ServerTokens::Off => Signature::Name,
+            ServerTokens::On | ServerTokens::Build => Signature::Version,
+        },
+        kinds: cache.of(settings),
+        policy: policy(settings),
+        links_checked_from: match &settings.disable_symlinks {
+            Symlinks::Follow => None,
+            Symlinks::Refuse { from } | Symlinks::IfNotOwner { from } => from.clone(),
+        },
+        rules: Rules {
+            since: match settings.if_modified_since {
+                IfModifiedSince::Off => ModifiedSince::Off,
+                IfModifiedSince::Exact => ModifiedSince::Exact,
+                IfModifiedSince::Before => ModifiedSince::Before,
+            },
+            max_ranges: settings.max_ranges.unwrap_or(u32::MAX),
+        },
+        fixed_root: settings.root.path.as_text().map(Arc::from),
+        sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
+        headers,
+        coded: Kinds::is_coded(settings),
+    }
+}
+
+/// nginx checks a file at every request unless `open_file_cache` is on; we look at most once a
+/// second unless it is switched off in so many words.
+fn policy(settings: &Settings) -> files::Policy {
+    let cache = &settings.open_file_cache;
+    let default = files::Policy::default();
+    let symlinks = match settings.disable_symlinks {
+        Symlinks::Follow => files::Symlinks::Follow,
+        Symlinks::Refuse { .. } => files::Symlinks::Refuse { from: 0 },
+        Symlinks::IfNotOwner { .. } => files::Symlinks::RefuseForeign { from: 0 },
+    };
+    if cache.is_off {
+        return files::Policy { valid: Duration::ZERO, symlinks, ..default };
+    }
+    let Some(max) = cache.max else {
+        let valid = cache.valid.unwrap_or(default.valid);
+        return files::Policy { valid, symlinks, ..default };
+    };
+    files::Policy {
+        valid: cache.valid.unwrap_or(VALID_DEFAULT),
+        inactive: cache.inactive,
+        max: max as usize,
+        min_uses: cache.min_uses,
+        failures: if cache.errors { files::Remember::Failures } else { files::Remember::Nothing },
+        symlinks,
+    }
+}
+
+/// `open_file_cache_valid` where `open_file_cache` is on.
+const VALID_DEFAULT: Duration = Duration::from_secs(60);

@@ -1,0 +1,471 @@
+//! What variables are worth for one request, evaluated when read.
+//!
+//! Knows every variable of the language; one whose feature is not there is absent.
+
+use std::io::Write as _;
+use std::net::IpAddr;
+
+use conf::model::Mapping;
+use conf::vars::{FieldName, Part, Template, Var};
+use http::digits::push_decimal;
+use http::{BodyLen, Fields, Name, Scheme, Version};
+
+use crate::answer::Answer;
+use crate::ctx::{ConnInfo, Counters, Ctx, Peer};
+use crate::request::Request;
+use crate::site::{Location, Site};
+
+/// Everything a variable may look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) answer: &'a Answer,
+    pub(crate) site: &'a Site,
+    pub(crate) conn: &'a ConnInfo,
+    pub(crate) now: base::Now,
+    pub(crate) clock: &'a http::date::Clock,
+    pub(crate) counters: Counters,
+    pub(crate) pid: u32,
+}
+
+/// Whether a variable has a value; an absent one is `-` in default log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It has one, maybe empty.
+    Yes,
+    /// It has none.
+    No,
+}
+
+impl Found {
+    const fn when(found: bool) -> Self {
+        if found { Self::Yes } else { Self::No }
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// The scope of a request within a step.
+    pub(crate) fn new(
+        request: &'a Request,
+        answer: &'a Answer,
+        site: &'a Site,
+        ctx: &Ctx<'a>,
+    ) -> Self {
+        Self {
+            request,
+            answer,
+            site,
+            conn: ctx.conn,
+            now: ctx.now,
+            clock: ctx.clock,
+            counters: ctx.counters,
+            pid: ctx.logs.pid(),
+        }
+    }
+
+    /// The request's location.
+    pub(crate) fn location(&self) -> &'a Location {
+        self.site.location(self.request.location)
+    }
+
+    /// Appends what `template` is worth.
+    pub(crate) fn expand(&self, template: &Template, out: &mut Vec<u8>) {
+        for part in template.parts() {
+            match part {
+                Part::Text(text) => out.extend_from_slice(text),
+                Part::Var(var) => {
+                    self.write(var, out);
+                }
+            }
+        }
+    }
+
+    /// Whether a condition holds: not empty and not `0`.
+    pub(crate) fn is_true(&self, template: &Template, scratch: &mut Vec<u8>) -> bool {
+        scratch.clear();
+        self.expand(template, scratch);
+        !scratch.is_empty() && scratch[..] != *b"0"
+    }
+
+    /// Appends the directory that `root` or `alias` names.
+    pub(crate) fn push_root(&self, location: &Location, out: &mut Vec<u8>) {
+        match &location.fixed_root {
+            Some(root) => out.extend_from_slice(root),
+            None => self.expand(&location.settings.root.path, out),
+        }
+    }
+
+    /// Appends the file that `uri` maps to under `location`.
+    pub(crate) fn push_path(&self, location: &Location, uri: &[u8], out: &mut Vec<u8>) {
+        self.push_root(location, out);
+        match location.settings.root.mapping {
+            Mapping::Whole => out.extend_from_slice(uri),
+            Mapping::Without(len) => out.extend_from_slice(uri.get(len..).unwrap_or_default()),
+            Mapping::Nothing if self.request.appends_uri => out.extend_from_slice(uri),
+            Mapping::Nothing => {}
+        }
+    }
+
+    /// Appends what `var` is worth.
+    pub(crate) fn write(&self, var: &Var, out: &mut Vec<u8>) -> Found {
+        self.write_request(var, out)
+            .or_else(|| self.write_answer(var, out))
+            .or_else(|| self.write_conn(var, out))
+            .or_else(|| self.write_tls(var, out))
+            .unwrap_or(Found::No)
+    }
+
+    fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+        let request = self.request;
+        let head = &*request.head;
+        Some(match var {
+            Var::Uri => text(out, &request.uri),
+            Var::RequestUri => text(out, &head.target),
+            Var::Args => maybe(out, request.args.as_deref()),
+            Var::IsArgs => text(out, if request.args().is_empty() { b"" } else { b"?" }),
+            Var::Arg(name) => maybe(out, argument(request.args(), name.as_bytes())),
+            Var::Host if request.host.is_empty() => {
+                text(out, self.site.server(request.server).name.as_bytes())
+            }
+            Var::Host => text(out, &request.host),
+            Var::RequestField(name) => joined(&head.fields, name, out),
+            Var::Cookie(name) => maybe(out, cookie(&head.fields, name.as_bytes())),
+            Var::ContentType => maybe(out, head.fields.get(Name::ContentType)),
+            Var::ContentLength => match head.body {
+                http::RequestBody::Length(len) => number(out, len),
+                _ => Found::No,
+            },
+            Var::Request => maybe(out, (!head.line.is_empty()).then_some(&head.line)),
+            Var::RequestMethod => match (request.method, head.method) {
+                (http::Method::Get, sent) if sent != http::Method::Get => text(out, b"GET"),
+                _ => maybe(out, (!head.method_text.is_empty()).then_some(&head.method_text)),
+            },
+            Var::RequestLength => number(out, u64::from(head.wire_size) + request.body_received),
+            Var::RequestPort => match request.port {
+                Some(port) => number(out, u64::from(port)),
+                None => Found::Yes,
+            },
+            Var::IsRequestPort => text(out, if request.port.is_some() { b":" } else { b"" }),
+            Var::RequestId => {
+                for word in request.id {
+                    let _ = write!(out, "{word:016x}");
+                }
+                Found::Yes
+            }
+            Var::RequestTime => {
+                millis(out, self.now.unix_millis.saturating_sub(request.started.unix_millis))
+            }
+            Var::RequestFilename => {
+                self.push_path(self.location(), &request.uri, out);
+                Found::Yes
+            }
+            Var::DocumentRoot | Var::RealpathRoot => {
+                self.push_root(self.location(), out);
+                Found::Yes
+            }
+            Var::RemoteUser => remote_user(&head.fields, out),
+            Var::ServerProtocol => text(out, head.version.text().as_bytes()),
+            Var::ServerName => text(out, self.site.server(request.server).name.as_bytes()),
+            Var::Http2 => text(out, self.http2()),
+            Var::Http3 => text(out, if head.version == Version::Http3 { b"h3" } else { b"" }),
+            Var::Capture(index) => maybe(out, request.captures.numbered(usize::from(*index))),
+            Var::Named(slot) => maybe(out, request.captures.named(*slot)),
+            Var::LimitRate => number(out, 0),
+            _ => return None,
+        })
+    }
+
+    const fn http2(&self) -> &'static [u8] {
+        match (self.request.head.version, self.conn.scheme) {
+            (Version::Http2, Scheme::Https) => b"h2",
+            (Version::Http2, Scheme::Http) => b"h2c",
+            _ => b"",
+        }
+    }
+
+    fn write_answer(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+        let answer = self.answer;
+        Some(match var {
+            Var::Status => {
+                push_status(out, answer.logged_status());
+                Found::Yes
+            }
+            Var::BodyBytesSent => number(out, answer.body_sent),
+            Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
+            Var::RequestCompletion => text(out, if answer.is_complete { b"OK" } else { b"" }),
+            Var::SentField(name) if name.name == Name::ContentLength => match answer.head.body {
+                BodyLen::Exact(len) => number(out, len),
+                _ => Found::No,
+            },
+            Var::SentField(name) => joined(&answer.head.fields, name, out),
+            Var::GzipRatio => ratio(answer, "gzip", out),
+            Var::BrotliRatio => ratio(answer, "br", out),
+            Var::ZstdRatio => ratio(answer, "zstd", out),
+            _ => return None,
+        })
+    }
+
+    fn write_conn(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+        let conn = self.conn;
+        Some(match var {
+            Var::RemoteAddr | Var::RealipRemoteAddr => address(out, conn.remote),
+            Var::RemotePort | Var::RealipRemotePort => port(out, conn.remote),
+            Var::BinaryRemoteAddr => binary_address(out, conn.remote),
+            Var::ServerAddr => address(out, conn.local),
+            Var::ServerPort => port(out, conn.local),
+            Var::Scheme => text(out, scheme(conn.scheme)),
+            Var::Https => text(out, if conn.scheme == Scheme::Https { b"on" } else { b"" }),
+            Var::Connection => number(out, conn.serial),
+            Var::ConnectionRequests => number(out, self.request.number_on_conn),
+            Var::ConnectionTime => {
+                millis(out, self.now.unix_millis.saturating_sub(conn.started.unix_millis))
+            }
+            Var::ConnectionsActive => number(out, self.counters.active),
+            Var::ConnectionsReading => number(out, self.counters.reading),
+            Var::ConnectionsWriting => number(out, self.counters.writing),
+            Var::ConnectionsWaiting => number(out, self.counters.waiting),
+            Var::QuicConnection if self.request.head.version == Version::Http3 => {
+                number(out, conn.serial)
+            }
+            Var::Msec => millis(out, self.now.unix_millis),
+            Var::TimeLocal => text(out, self.clock.time_local()),
+            Var::TimeIso8601 => text(out, self.clock.time_iso8601()),
+            Var::Pid => number(out, u64::from(self.pid)),
+            Var::NginxVersion => text(out, env!("CARGO_PKG_VERSION").as_bytes()),
+            Var::Pipe => text(out, b"."),
+            _ => return None,
+        })
+    }
+
+    fn write_tls(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+        let tls = self.conn.tls.as_ref()?;
+        let some = |value: &'static str| (!value.is_empty()).then_some(value.as_bytes());
+        Some(match var {
+            Var::SslProtocol => maybe(out, some(tls.protocol)),
+            Var::SslCipher => maybe(out, some(tls.cipher)),
+            Var::SslCurve => maybe(out, some(tls.curve)),
+            Var::SslAlpnProtocol => maybe(out, some(tls.alpn)),
+            Var::SslServerName => maybe(out, tls.server_name.as_deref().map(str::as_bytes)),
+            Var::SslSessionReused => text(out, if tls.reused { b"r" } else { b"." }),
+            Var::SslEarlyData if self.request.head.early => text(out, b"1"),
+            Var::SslEarlyData => Found::Yes,
+            Var::SslClientVerify => text(out, b"NONE"),
+            _ => return None,
+        })
+    }
+}
+
+/// `http` or `https`.
+pub(crate) const fn scheme(scheme: Scheme) -> &'static [u8] {
+    match scheme {
+        Scheme::Http => b"http",
+        Scheme::Https => b"https",
+    }
+}
+
+fn text(out: &mut Vec<u8>, value: &[u8]) -> Found {
+    out.extend_from_slice(value);
+    Found::Yes
+}
+
+fn maybe<T: AsRef<[u8]> + ?Sized>(out: &mut Vec<u8>, value: Option<&T>) -> Found {
+    if let Some(value) = value {
+        out.extend_from_slice(value.as_ref());
+    }
+    Found::when(value.is_some())
+}
+
+fn number(out: &mut Vec<u8>, value: u64) -> Found {
+    push_decimal(out, value);
+    Found::Yes
+}
+
+/// Appends milliseconds as seconds with three decimals.
+fn millis(out: &mut Vec<u8>, millis: u64) -> Found {
+    push_decimal(out, millis / 1000);
+    let rest = (millis % 1000) as u16;
+    let digit = |value: u16| b'0' + (value % 10) as u8;
+    out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
+    Found::Yes
+}
+
+/// Appends a status with three digits at least.
+pub(crate) fn push_status(out: &mut Vec<u8>, status: u16) {
+    let digit = |value: u16| b'0' + (value % 10) as u8;
+    out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status)]);
+}
+
+/// Appends the address of a peer without its port.
+pub(crate) fn address(out: &mut Vec<u8>, peer: Peer) -> Found {
+    match peer {
+        Peer::Unix => out.extend_from_slice(b"unix:"),
+        Peer::Inet(addr) => match addr.ip().to_canonical() {
+            IpAddr::V4(ip) => {
+                let [a, b, c, d] = ip.octets();
+                push_decimal(out, u64::from(a));
+                for part in [b, c, d] {
+                    out.push(b'.');
+                    push_decimal(out, u64::from(part));
+                }
+            }
+            IpAddr::V6(ip) => {
+                // Writing to a vector cannot fail.
+                let _ = write!(out, "{ip}");
+            }
+        },
+    }
+    Found::Yes
+}
+
+fn port(out: &mut Vec<u8>, peer: Peer) -> Found {
+    match peer {
+        Peer::Unix => Found::Yes,
+        Peer::Inet(addr) => number(out, u64::from(addr.port())),
+    }
+}
+
+fn binary_address(out: &mut Vec<u8>, peer: Peer) -> Found {
+    match peer {
+        Peer::Unix => out.extend_from_slice(b"unix:"),
+        Peer::Inet(addr) => match addr.ip().to_canonical() {
+            IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()),
+            IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
+        },
+    }
+    Found::Yes
+}
+
+/// Appends all values of a field, joined by `, ` (cookies by `; `).
+fn joined(fields: &Fields, name: &FieldName, out: &mut Vec<u8>) -> Found {
+    let mut found = Found::No;
+    let separator: &[u8] = if name.name == Name::Cookie { b"; " } else { b", " };
+    for field in fields.iter() {
+        let matches = field.name == name.name
+            && (name.name != Name::Other || same_field(field.text, name.text.as_bytes()));
+        if matches {
+            if found == Found::Yes {
+                out.extend_from_slice(separator);
+            }
+            found = Found::Yes;
+            out.extend_from_slice(field.value);
+        }
+    }
+    found
+}
+
+/// Whether a field's spelled name is the one meant; case and `_` for `-` do not matter.
+fn same_field(spelled: &[u8], meant: &[u8]) -> bool {
+    spelled.len() == meant.len()
+        && spelled.iter().zip(meant).all(|(spelled, meant)| {
+            let spelled = spelled.to_ascii_lowercase();
+            *meant == if spelled == b'_' { b'-' } else { spelled }
+        })
+}
+
+/// The first argument called `name`, in any case.
+pub(crate) fn argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    args.split(|byte| *byte == b'&').find_map(|pair| {
+        let mark = memchr::memchr(b'=', pair)?;
+        pair[..mark].eq_ignore_ascii_case(name).then_some(&pair[mark + 1..])
+    })
+}
+
+/// The first cookie called `name`.
+fn cookie<'a>(fields: &'a Fields, name: &[u8]) -> Option<&'a [u8]> {
+    fields.all(Name::Cookie).flat_map(|value| value.split(|byte| *byte == b';')).find_map(|pair| {
+        let pair = pair.trim_ascii_start();
+        let mark = memchr::memchr(b'=', pair)?;
+        pair[..mark].eq_ignore_ascii_case(name).then_some(&pair[mark + 1..])
+    })
+}
+
+/// The user of Basic authentication (RFC 7617): what stands before the colon.
+fn remote_user(fields: &Fields, out: &mut Vec<u8>) -> Found {
+    let Some(value) = fields.get(Name::Authorization) else { return Found::No };
+    let Some((scheme, token)) = value.split_at_checked(6) else { return Found::No };
+    if !scheme.eq_ignore_ascii_case(b"Basic ") {
+        return Found::No;
+    }
+    let start = out.len();
+    let mut bits = 0_u32;
+    let mut held = 0;
+    for &byte in token.trim_ascii() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' => break,
+            _ => {
+                out.truncate(start);
+                return Found::No;
+            }
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            let decoded = (bits >> held) as u8;
+            if decoded == b':' {
+                return Found::when(out.len() > start);
+            }
+            out.push(decoded);
+        }
+    }
+    // Without a colon it is no user.
+    out.truncate(start);
+    Found::No
+}
+
+/// How much smaller a body made on the fly is, with two decimals.
+fn ratio(answer: &Answer, coding: &str, out: &mut Vec<u8>) -> Found {
+    let Some((name, before, after)) = answer.compression else { return Found::No };
+    if name != coding || after == 0 {
+        return Found::No;
+    }
+    push_decimal(out, before / after);
+    let hundredths = (before % after * 100 / after) as u8;
+    out.extend_from_slice(&[b'.', b'0' + hundredths / 10, b'0' + hundredths % 10]);
+    Found::Yes
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Fields, Name};
+
+    use super::{Found, argument, cookie, remote_user, same_field};
+
+    #[test]
+    fn arguments_and_cookies_are_the_first_of_their_name() {
+        assert_eq!(argument(b"a=1&B=2&b=3&c", b"b"), Some(&b"2"[..]));
+        assert_eq!(argument(b"a=1&c", b"c"), None);
+        let mut fields = Fields::new();
+        fields.push(Name::Cookie, b"x=1; sid=abc");
+        fields.push(Name::Cookie, b"sid=later");
+        assert_eq!(cookie(&fields, b"sid"), Some(&b"abc"[..]));
+        assert_eq!(cookie(&fields, b"no"), None);
+    }
+
+    #[test]
+    fn the_user_of_basic_authentication_ends_at_the_colon() {
+        let user = |value: &[u8]| {
+            let mut fields = Fields::new();
+            fields.push(Name::Authorization, value);
+            let mut out = Vec::new();
+            let found = remote_user(&fields, &mut out);
+            (found, String::from_utf8(out).unwrap())
+        };
+        assert_eq!(user(b"Basic dXNlcjpwYXNz"), (Found::Yes, "user".to_owned()));
+        assert_eq!(user(b"basic dXNlcjpwYXNz"), (Found::Yes, "user".to_owned()));
+        assert_eq!(user(b"Basic dXNlcg=="), (Found::No, String::new()));
+        assert_eq!(user(b"Basic !!"), (Found::No, String::new()));
+        assert_eq!(user(b"Bearer abc"), (Found::No, String::new()));
+    }
+
+    #[test]
+    fn a_field_name_matches_whatever_its_case_and_dashes() {
+        assert!(same_field(b"X-Real_Name", b"x-real-name"));
+        assert!(!same_field(b"X-Real", b"x-real-name"));
+    }
+}
