@@ -14,7 +14,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use base::Now;
+use base::{Instant, Now};
 use bytes::Bytes;
 use quinn_proto::{
     Connection, ConnectionError, ConnectionHandle, Dir, Event, FinishError, ReadError, Side,
@@ -46,7 +46,8 @@ pub enum QuicEvent {
     Stopped(u64, u64),
     /// `open_uni` may succeed again.
     UniAvailable,
-    /// The connection is over; nothing is readable or writable any more.
+    /// The connection is over; nothing is readable or writable any more. After our own `close`
+    /// there is only [`QuicEvent::Gone`].
     Lost(Lost),
     /// All is said; the connection is forgotten and its id is dead.
     Gone,
@@ -148,6 +149,8 @@ pub struct Conn {
     pub(crate) inner: Box<Connection>,
     pub(crate) handle: ConnectionHandle,
     clock: Clock,
+    /// When the handshake must be over.
+    shaken_by: Instant,
     phase: Phase,
     handshake: Handshake,
     /// Directions in which streams were opened that are not yet reported.
@@ -159,11 +162,17 @@ pub struct Conn {
 }
 
 impl Conn {
-    pub(crate) fn new(inner: Connection, handle: ConnectionHandle, clock: Clock) -> Self {
+    pub(crate) fn new(
+        inner: Connection,
+        handle: ConnectionHandle,
+        clock: Clock,
+        shaken_by: Instant,
+    ) -> Self {
         Self {
             inner: Box::new(inner),
             handle,
             clock,
+            shaken_by,
             phase: Phase::Handshaking,
             handshake: Handshake::default(),
             opened: [false; 2],
@@ -342,6 +351,24 @@ impl Conn {
     pub fn update_keys(&mut self) {
         if self.phase == Phase::Open && !self.inner.is_closed() {
             self.inner.force_key_update();
+        }
+    }
+
+    /// When the handshake must be over, while it is not and nobody has given up.
+    fn handshake_deadline(&self) -> Option<Instant> {
+        (self.is_handshaking() && !self.inner.is_closed()).then_some(self.shaken_by)
+    }
+
+    pub(crate) fn deadline(&mut self) -> Option<Instant> {
+        let inner = self.inner.poll_timeout().map(|at| self.clock.ours(at));
+        inner.into_iter().chain(self.handshake_deadline()).min()
+    }
+
+    pub(crate) fn handle_deadline(&mut self, now: Now) {
+        self.inner.handle_timeout(self.clock.library(now.mono));
+        if self.handshake_deadline().is_some_and(|at| at <= now.mono) {
+            self.close(now, 0, Bytes::from_static(b"handshake timeout"));
+            self.events.push_back(QuicEvent::Lost(Lost::TimedOut));
         }
     }
 

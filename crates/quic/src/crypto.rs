@@ -57,8 +57,9 @@ impl Starter {
 
 impl ServerConfig for Starter {
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        // These open a connection's first datagram. Its padding must stay: the library takes the
-        // length of what they open for what the client sent (RFC 9000 §8.1 allows three times that).
+        // These open a connection's first datagram, whose padding must stay: the library takes the
+        // length of what they open for what the client sent (RFC 9000 §8.1 lets us answer with
+        // three times that).
         self.library.initial_keys(version, dcid)
     }
 

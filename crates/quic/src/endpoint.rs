@@ -13,6 +13,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Instant, Key, Now, Slab};
 use bytes::BytesMut;
@@ -68,6 +69,7 @@ pub struct Endpoint {
 struct Server {
     config: Arc<ServerConfig>,
     retry: Retry,
+    handshake_timeout: Duration,
     conns_max: u32,
     send_window_min: u64,
     send_window_max: u64,
@@ -91,6 +93,7 @@ impl Server {
         Ok(Self {
             config: settings::server_config(settings, tls, keys, civil)?,
             retry: settings.retry,
+            handshake_timeout: settings.handshake_timeout,
             conns_max: settings.conns_max,
             send_window_min: settings.send_window_min,
             send_window_max: settings.send_window_max.max(settings.send_window_min),
@@ -219,7 +222,10 @@ impl Endpoint {
         };
         let at = self.clock.library(now.mono);
         match self.inner.accept(incoming, at, out.vacant(), None) {
-            Ok((handle, conn)) => self.adopt(Conn::new(conn, handle, self.clock)),
+            Ok((handle, conn)) => {
+                let shaken_by = now.mono.after(self.server.handshake_timeout);
+                self.adopt(Conn::new(conn, handle, self.clock, shaken_by))
+            }
             Err(refused) => {
                 if let Some(transmit) = refused.response {
                     out.commit(&transmit);
@@ -291,16 +297,14 @@ impl Endpoint {
 
     /// When the connection wants [`Self::handle_deadline`]; it changes with every other call.
     pub fn deadline(&mut self, id: ConnId) -> Option<Instant> {
-        let at = self.conns.get_mut(id)?.inner.poll_timeout()?;
-        Some(self.clock.ours(at))
+        self.conns.get_mut(id)?.deadline()
     }
 
     /// Does what is due; harmless when nothing is. Then the connection wants `poll_event` and
     /// `transmit`.
     pub fn handle_deadline(&mut self, id: ConnId, now: Now) {
-        let at = self.clock.library(now.mono);
         if let Some(conn) = self.conns.get_mut(id) {
-            conn.inner.handle_timeout(at);
+            conn.handle_deadline(now);
             self.exchange_events(id);
         }
     }

@@ -33,6 +33,8 @@ pub enum Retry {
 pub struct Settings {
     /// Silence after which a connection is dropped; zero: never.
     pub idle_timeout: Duration,
+    /// Time that a handshake may take.
+    pub handshake_timeout: Duration,
     /// Requests a client may have open.
     pub bidi_streams_max: u32,
     /// Streams that a client may open beside its requests.
@@ -66,6 +68,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             idle_timeout: Duration::from_secs(60),
+            handshake_timeout: Duration::from_secs(10),
             bidi_streams_max: STREAMS_PER_CONN_MAX,
             // RFC 9114 §6.2 needs three; clients add streams of reserved types.
             uni_streams_max: 8,
@@ -73,7 +76,8 @@ impl Default for Settings {
             conn_window: CONN_WINDOW,
             send_window_min: 128 * 1024,
             send_window_max: 4 * 1024 * 1024,
-            retry: Retry::UnderLoad(1000),
+            // A handshake holds about 50 KB.
+            retry: Retry::UnderLoad(2000),
             conns_max: base::limits::CONNS_MAX,
             path_mtu: PathMtu::Discovered,
         }

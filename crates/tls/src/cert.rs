@@ -138,7 +138,8 @@ mod tests {
     fn a_chain_and_a_key_may_share_one_file_with_other_sections() {
         let (chain, key) = self_signed(&["a.example"]).unwrap();
         let both = format!(
-            "text\n-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n{key}{chain}"
+            "text\n-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n\
+             -----END EC PARAMETERS-----\n{key}{chain}"
         );
         assert!(Certificate::from_pem(both.as_bytes(), both.as_bytes()).is_ok());
     }

@@ -8,7 +8,10 @@
 //! ```
 //!
 //! Easiest to break: bytes that `receive` did not consume are changed by it (decrypted in place)
-//! and must be offered again as they stand, with new bytes only behind them.
+//! and must be offered again as they stand, with new bytes only behind them. And the library,
+//! while it holds on to a part of a handshake message in those bytes, panics when it is called
+//! without them; so nothing is asked of it during the handshake but through `receive`, and after
+//! the handshake a client that leaves a message unfinished is refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,8 +26,10 @@ use crate::{Acceptor, certs, names};
 
 /// Plain bytes that go into one record at most (RFC 8446 §5.1).
 const PLAIN_PER_RECORD: usize = 16 * 1024;
+/// Type, version and length of a record.
+const RECORD_HEADER: usize = 5;
 /// Bytes that a record costs above its plain bytes, in the costliest suite of TLS 1.2.
-const RECORD_OVERHEAD: usize = 5 + 8 + 16 + 1;
+const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
 
 /// Whether the first byte of a connection opens a TLS handshake; otherwise nginx answers
 /// `400 The plain HTTP request was sent to HTTPS port`.
@@ -73,6 +78,9 @@ pub struct Session {
     conn: Box<UnbufferedServerConnection>,
     server_name: Option<Box<str>>,
     peer_closed: bool,
+    /// Bytes at the front of the caller's buffer that belong to complete records which the library
+    /// still needs: parts of a handshake message.
+    retained: usize,
     failed: Option<Box<Error>>,
 }
 
@@ -84,7 +92,7 @@ impl Session {
     /// When the library refuses the acceptor's configuration.
     pub fn new(acceptor: &Acceptor) -> Result<Self, TlsError> {
         let conn = Box::new(UnbufferedServerConnection::new(Arc::clone(&acceptor.tcp))?);
-        Ok(Self { conn, server_name: None, peer_closed: false, failed: None })
+        Ok(Self { conn, server_name: None, peer_closed: false, retained: 0, failed: None })
     }
 
     /// Takes complete records from the front of `cipher`, appends what they carry to `plain` and
@@ -102,45 +110,60 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Result<Received, TlsError> {
         self.still_good()?;
+        let Some(fresh) = cipher.get(self.retained..) else {
+            return Err(self.fail(Error::General("bytes were dropped that are needed".into())));
+        };
+        let whole = self.retained + complete_records(fresh);
+        let processed = self.process(cipher, plain, out);
+        // Taken in any case, so that no name is left lying for the next session of this thread.
+        let asked = certs::take_server_name();
+        self.server_name = self.server_name.take().or(asked);
+        let consumed = match processed {
+            // After a close nothing more is looked at.
+            Ok(_) if self.peer_closed => cipher.len(),
+            Ok(consumed) => consumed,
+            Err(error) => return Err(self.fail(error)),
+        };
+        self.retained = whole.saturating_sub(consumed);
+        if self.retained > 0 && !self.conn.is_handshaking() {
+            // RFC 8446 §5.1 lets messages span records; those that may come now have five bytes.
+            return Err(self.fail(Error::General("unfinished post-handshake message".into())));
+        }
+        Ok(Received { consumed, peer_closed: self.peer_closed })
+    }
+
+    /// Lets the library work until it wants more bytes; tells how many it is done with.
+    fn process(
+        &mut self,
+        cipher: &mut [u8],
+        plain: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, Error> {
         let mut consumed = 0;
         loop {
             let UnbufferedStatus { discard, state } =
                 self.conn.process_tls_records(&mut cipher[consumed..]);
-            let done = match state {
+            let mut done = false;
+            match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
                     while let Some(record) = traffic.next_record() {
                         plain.extend_from_slice(record?.payload);
                     }
-                    false
                 }
-                Ok(ConnectionState::EncodeTlsData(data)) => {
-                    encode(data, out)?;
-                    false
-                }
-                Ok(ConnectionState::TransmitTlsData(data)) => {
-                    data.done();
-                    false
-                }
-                Ok(ConnectionState::PeerClosed) => {
-                    self.peer_closed = true;
-                    false
-                }
-                Ok(_) => true,
+                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out)?,
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
+                Ok(_) => done = true,
                 Err(error) => {
                     self.flush(out);
-                    self.failed = Some(Box::new(error.clone()));
-                    return Err(error.into());
+                    return Err(error);
                 }
-            };
+            }
             consumed += discard;
             if done {
-                break;
+                return Ok(consumed);
             }
         }
-        if self.server_name.is_none() {
-            self.server_name = certs::take_server_name();
-        }
-        Ok(Received { consumed, peer_closed: self.peer_closed })
     }
 
     /// Appends `plain` to `out` in records of at most 16 KiB.
@@ -150,6 +173,9 @@ impl Session {
     /// When the handshake is not over, or the keys are used up and cannot be changed (TLS 1.2).
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
         self.still_good()?;
+        if self.conn.is_handshaking() {
+            return Err(Error::HandshakeNotComplete.into());
+        }
         let records = plain.len().div_ceil(PLAIN_PER_RECORD);
         let mut room = plain.len() + records * RECORD_OVERHEAD;
         loop {
@@ -183,13 +209,29 @@ impl Session {
     /// Appends a `close_notify`, once; nothing may be sealed afterwards. During the handshake there
     /// is nothing to say.
     pub fn close(&mut self, out: &mut Vec<u8>) {
-        self.flush(out);
-        let UnbufferedStatus { state, .. } = self.conn.process_tls_records(&mut []);
-        if let Ok(ConnectionState::WriteTraffic(mut traffic)) = state {
-            // Without room the alert is queued, and `flush` makes the room that it needs.
-            let _ = traffic.queue_close_notify(&mut []);
+        if self.failed.is_some() || self.conn.is_handshaking() {
+            return;
         }
         self.flush(out);
+        loop {
+            let UnbufferedStatus { state, .. } = self.conn.process_tls_records(&mut []);
+            match state {
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                    // Without room the alert is queued, and `flush` makes the room that it needs.
+                    let _ = traffic.queue_close_notify(&mut []);
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.flush(out);
+    }
+
+    /// Ends the session.
+    fn fail(&mut self, error: Error) -> TlsError {
+        self.failed = Some(Box::new(error.clone()));
+        error.into()
     }
 
     /// The error that ended the session, if one did.
@@ -197,18 +239,13 @@ impl Session {
         self.failed.as_ref().map_or(Ok(()), |error| Err(TlsError((**error).clone())))
     }
 
-    /// Appends whatever the library still wants to send.
+    /// Appends what the library has queued, and asks nothing else of it.
     fn flush(&mut self, out: &mut Vec<u8>) {
-        loop {
+        while self.conn.wants_write() {
             let UnbufferedStatus { state, .. } = self.conn.process_tls_records(&mut []);
-            match state {
-                Ok(ConnectionState::EncodeTlsData(data)) => {
-                    if encode(data, out).is_err() {
-                        return;
-                    }
-                }
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                _ => return,
+            let Ok(ConnectionState::EncodeTlsData(data)) = state else { return };
+            if encode(data, out).is_err() {
+                return;
             }
         }
     }
@@ -266,6 +303,19 @@ impl fmt::Debug for Session {
             .field("peer_closed", &self.peer_closed)
             .finish_non_exhaustive()
     }
+}
+
+/// How many bytes at the front of `bytes` are complete records (RFC 8446 §5.1).
+fn complete_records(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(&[_, _, _, high, low]) = bytes[at..].first_chunk() {
+        let len = RECORD_HEADER + usize::from(u16::from_be_bytes([high, low]));
+        if bytes.len() - at < len {
+            break;
+        }
+        at += len;
+    }
+    at
 }
 
 /// Appends one pending handshake or alert record to `out`.

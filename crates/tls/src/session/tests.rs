@@ -10,7 +10,8 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, ConnectionTrafficSecrets, DigitallySignedStruct, Error, SignatureScheme,
+    SupportedProtocolVersion,
 };
 
 use crate::{
@@ -93,6 +94,7 @@ impl Visitor {
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        config.enable_secret_extraction = true;
         config.resumption = Resumption::in_memory_sessions(4);
         Self { config: Arc::new(config), believer }
     }
@@ -403,6 +405,73 @@ fn the_peers_key_updates_are_followed_and_answered() {
         assert_eq!(pair.heard(20), [round; 20]);
     }
     assert_eq!(pair.plain.len(), 50);
+}
+
+/// A TLS 1.3 record of a handshake fragment under the client's traffic keys.
+fn fragment(client: ClientConnection, bytes: &[u8]) -> Vec<u8> {
+    use ::aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+    let (sequence, secrets) = client.dangerous_extract_secrets().unwrap().tx;
+    let ConnectionTrafficSecrets::Aes128Gcm { key, iv } = secrets else { panic!("AES-128") };
+    let mut nonce = [0; 12];
+    nonce.copy_from_slice(iv.as_ref());
+    for (byte, part) in nonce[4..].iter_mut().zip(sequence.to_be_bytes()) {
+        *byte ^= part;
+    }
+    let mut inner = [bytes, &[22]].concat();
+    let header = [0x17, 3, 3, 0, inner.len() as u8 + 16];
+    let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key.as_ref()).unwrap());
+    let nonce = Nonce::assume_unique_for_key(nonce);
+    key.seal_in_place_append_tag(nonce, Aad::from(header), &mut inner).unwrap();
+    [&header[..], &inner].concat()
+}
+
+#[test]
+fn a_message_left_unfinished_after_the_handshake_ends_the_session() {
+    for bytes in [&[24, 0][..], &[24, 0, 0, 1, 0, 24, 0], &[24, 0, 0, 1], &[]] {
+        let acceptor = acceptor(&AcceptorOptions::default());
+        let pair = meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "a.example").unwrap();
+        let (mut server, client) = (pair.server, pair.client);
+        let mut record = fragment(client, bytes);
+        let (mut plain, mut out) = (Vec::new(), Vec::new());
+        let result = server.receive(&mut record, &mut plain, &mut out);
+        assert!(result.is_err(), "{bytes:?} gives {result:?}");
+        assert!(server.seal(b"x", &mut out).is_err());
+        server.close(&mut out);
+    }
+}
+
+#[test]
+fn a_session_may_be_asked_anything_in_the_middle_of_a_fragmented_hello() {
+    let acceptor = acceptor(&AcceptorOptions::default());
+    let mut hello = Vec::new();
+    Visitor::new(&TLS13, BOTH, &[]).client("a.example").write_tls(&mut hello).unwrap();
+    // The same message in two records, of which the second is late.
+    let (first, second) = hello[5..].split_at(100);
+    let record = |part: &[u8]| [&[22, 3, 1][..], &(part.len() as u16).to_be_bytes(), part].concat();
+    let (mut plain, mut out) = (Vec::new(), Vec::new());
+    let mut session = Session::new(&acceptor).unwrap();
+    let mut cipher = record(first);
+    let received = session.receive(&mut cipher, &mut plain, &mut out).unwrap();
+    cipher.drain(..received.consumed);
+    session.close(&mut out);
+    assert!(session.seal(b"x", &mut out).is_err() && out.is_empty());
+    cipher.extend(record(second));
+    let received = session.receive(&mut cipher, &mut plain, &mut out).unwrap();
+    assert_eq!((received.consumed, out.first()), (cipher.len(), Some(&22)));
+    assert_eq!(session.server_name(), Some("a.example"));
+
+    let mut careless = Session::new(&acceptor).unwrap();
+    careless.receive(&mut record(first), &mut plain, &mut out).unwrap();
+    assert!(careless.receive(&mut [], &mut plain, &mut out).is_err(), "the part is needed");
+}
+
+#[test]
+fn the_name_of_a_refused_session_is_not_the_next_ones() {
+    let refusing = acceptor_of(ServerCerts::new(), &AcceptorOptions::default());
+    assert!(meet(&refusing, &Visitor::new(&TLS13, BOTH, &[]), "a.example").is_err());
+    let acceptor = acceptor(&AcceptorOptions::default());
+    let pair = meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "127.0.0.1").unwrap();
+    assert_eq!(pair.server.server_name(), None);
 }
 
 #[test]
