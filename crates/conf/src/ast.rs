@@ -3,7 +3,7 @@
 //! It knows one directive only, `include`. Order numbers on every node say when nginx would have
 //! come to it, so that later passes may look at nodes in another order and still report in nginx's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -100,6 +100,8 @@ struct Loader<'a, S> {
     /// The directory of the main file: what `include` starts from.
     base: PathBuf,
     tree: Tree,
+    /// Paths in `tree.files`.
+    known: HashSet<PathBuf>,
     clock: u32,
     depth: usize,
 }
@@ -107,7 +109,8 @@ struct Loader<'a, S> {
 /// Reads the command line's directives and the main file with everything it includes.
 pub fn load<S: Source>(source: &S, path: &Path, globals: &str) -> Tree {
     let base = path.parent().unwrap_or_else(|| Path::new("/")).to_owned();
-    let mut loader = Loader { source, base, tree: Tree::default(), clock: 0, depth: 0 };
+    let mut loader =
+        Loader { source, base, tree: Tree::default(), known: HashSet::new(), clock: 0, depth: 0 };
     let loaded = loader.load_main(path, globals);
     loader.tree.ended = loader.tick();
     let mut tree = loader.tree;
@@ -154,7 +157,10 @@ impl<S: Source> Loader<'_, S> {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                 let message = format!("pread() \"{shown}\" failed ({})", system_text(&error));
-                return Err(self.stop(message, Some(Place { file: shown.into(), line: 1 })));
+                let order = self.tick();
+                let diagnostic = Diagnostic::new(Level::Crit, message, None);
+                self.tree.diagnostics.push((order, diagnostic));
+                return Err(Stopped);
             }
             Err(error) => {
                 // A missing include hides nothing else: what follows is still looked at.
@@ -165,9 +171,14 @@ impl<S: Source> Loader<'_, S> {
             }
         };
         let file = self.name_file(&shown);
+        // Files are listed as they are opened, each once, however often it is included.
+        let slot = self.known.insert(path.to_owned()).then(|| {
+            self.tree.files.push((path.to_owned(), Vec::new()));
+            self.tree.files.len() - 1
+        });
         let parsed = self.parse(&bytes, Origin::File, file, includes, nodes);
-        if !self.tree.files.iter().any(|(known, _)| known == path) {
-            self.tree.files.push((path.to_owned(), bytes));
+        if let Some(slot) = slot {
+            self.tree.files[slot].1 = bytes;
         }
         parsed
     }

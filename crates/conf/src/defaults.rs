@@ -1,6 +1,5 @@
 //! What holds where nothing is written.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use crate::model::{
     ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3, IfModifiedSince,
     KeepaliveDisable, Level, LingeringClose, LogTarget, Main, Mapping, OpenFileCache,
     Precompressed, Root, Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TlsConf,
-    TypeSet, Workers, Zstd,
+    TypeSet, TypesMap, Workers, Zstd,
 };
 use crate::source::Options;
 use crate::vars::Template;
@@ -47,27 +46,11 @@ pub(crate) fn main(options: &Options) -> Main {
 
 /// The root of the `http` block's settings.
 pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
-    let html = options.prefix.join("html");
-    let access_log = AccessLog {
-        target: AccessTarget::File(Arc::new(options.prefix.join(&options.access_log))),
-        format: 0,
-        buffer: None,
-        flush: None,
-        gzip: None,
-        condition: None,
-    };
     Settings {
-        root: Root {
-            path: Template::text(html.as_os_str().as_encoded_bytes()),
-            mapping: Mapping::Whole,
-        },
+        root: root(options),
         index: Arc::new(vec![Template::text(b"index.html")]),
         default_type: Arc::from(&b"text/plain"[..]),
-        types: Arc::new(HashMap::from(
-            [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")].map(
-                |(extension, kind)| (Box::from(extension.as_bytes()), Arc::from(kind.as_bytes())),
-            ),
-        )),
+        types: Arc::new(types()),
         error_pages: Arc::default(),
         recursive_error_pages: false,
         add_headers: Arc::default(),
@@ -77,25 +60,13 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         if_modified_since: IfModifiedSince::Exact,
         max_ranges: None,
         charset: Arc::new(charset()),
-        autoindex: Autoindex {
-            on: false,
-            exact_size: true,
-            localtime: false,
-            format: AutoindexFormat::Html,
-        },
+        autoindex: AUTOINDEX,
         gzip: Arc::new(gzip()),
         brotli: Arc::new(brotli()),
         zstd: Arc::new(zstd()),
-        open_file_cache: OpenFileCache {
-            max: None,
-            inactive: MINUTE,
-            is_off: false,
-            valid: None,
-            min_uses: 1,
-            errors: false,
-        },
+        open_file_cache: OPEN_FILE_CACHE,
         disable_symlinks: Symlinks::Follow,
-        access_log: Arc::new(vec![access_log]),
+        access_log: Arc::new(vec![access_log(options)]),
         error_log: Arc::clone(&main.error_log),
         log_not_found: true,
         log_subrequest: false,
@@ -131,6 +102,42 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         msie_padding: true,
         resolver: Arc::default(),
         resolver_timeout: Duration::from_secs(30),
+    }
+}
+
+const AUTOINDEX: Autoindex =
+    Autoindex { on: false, exact_size: true, localtime: false, format: AutoindexFormat::Html };
+
+const OPEN_FILE_CACHE: OpenFileCache = OpenFileCache {
+    max: None,
+    inactive: MINUTE,
+    is_off: false,
+    valid: None,
+    min_uses: 1,
+    errors: false,
+};
+
+fn root(options: &Options) -> Root {
+    let html = options.prefix.join("html");
+    let path = Template::text(html.as_os_str().as_encoded_bytes());
+    Root { path, mapping: Mapping::Whole }
+}
+
+fn types() -> TypesMap {
+    let known = [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")];
+    let bytes = known
+        .map(|(extension, kind)| (Box::from(extension.as_bytes()), Arc::from(kind.as_bytes())));
+    TypesMap::from(bytes)
+}
+
+fn access_log(options: &Options) -> AccessLog {
+    AccessLog {
+        target: AccessTarget::File(Arc::new(options.prefix.join(&options.access_log))),
+        format: 0,
+        buffer: None,
+        flush: None,
+        gzip: None,
+        condition: None,
     }
 }
 

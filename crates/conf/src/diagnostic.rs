@@ -7,7 +7,7 @@ use crate::model::{Level, Place};
 /// One message about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How grave it is; only [`Level::Emerg`] makes a configuration unusable.
+    /// How grave it is.
     pub level: Level,
     /// The text, without its place.
     pub message: String,
@@ -27,7 +27,7 @@ impl Diagnostic {
     /// Whether the configuration cannot be used.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
-        self.level <= Level::Emerg
+        self.level <= Level::Crit
     }
 }
 

@@ -100,14 +100,18 @@ impl Reader {
 
     /// Refuses variables that neither the server nor a capture defines.
     fn check_variables(&mut self) {
-        for (id, name) in self.http.named.clone().into_iter().enumerate() {
-            if !self.http.defined.contains(&(id as u16)) {
-                self.say(Level::Emerg, format!("unknown \"{name}\" variable"), None);
-            }
+        let named = self.http.named.iter().zip(&self.http.named_first).enumerate();
+        let unknown = named.filter(|(id, _)| !self.http.defined.contains(&(*id as u16)));
+        let mut unknown: Vec<_> =
+            unknown.map(|(_, (name, first))| (*first, name.clone())).collect();
+        // Those of one directive keep their order, which is that of their numbers.
+        unknown.sort_by_key(|(first, _)| *first);
+        for (_, name) in unknown {
+            self.say(Level::Emerg, format!("unknown \"{name}\" variable"), None);
         }
     }
 
-    /// Warns about names that two servers of one address claim, and refuses wildcards in the middle.
+    /// Warns about names that two servers of one address claim; refuses stars in the middle.
     fn check_names(&mut self) {
         let mut said = Vec::new();
         for listen in &self.http.listens {
@@ -164,13 +168,13 @@ impl Reader {
     }
 }
 
-/// A star that is neither the first nor the last label, or two dots in a row.
+/// A star that is neither the first nor the last label, or two dots in a row; as nginx counts them.
 fn is_malformed(name: &ServerName) -> bool {
     match name {
-        ServerName::Exact(text)
-        | ServerName::Suffix(text)
-        | ServerName::SuffixOrSelf(text)
-        | ServerName::Prefix(text) => text.contains('*') || text.contains(".."),
+        ServerName::Exact(text) | ServerName::Suffix(text) | ServerName::Prefix(text) => {
+            text.contains('*') || text.contains("..")
+        }
+        ServerName::SuffixOrSelf(text) => text.matches('*').count() > 1 || text.contains(".."),
         ServerName::Regex(_) => false,
     }
 }

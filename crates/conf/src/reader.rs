@@ -200,6 +200,8 @@ pub(crate) struct HttpDraft {
     /// Names of variables that only captures can define, in order of first use or definition.
     pub(crate) named: Vec<String>,
     pub(crate) named_index: HashMap<String, u16>,
+    /// When each was used first.
+    pub(crate) named_first: Vec<Order>,
     pub(crate) defined: HashSet<u16>,
     /// When and where the block's `}` was read: what is checked as a whole belongs there.
     pub(crate) closed: Order,
@@ -339,20 +341,26 @@ impl Reader {
         self.diagnostics.iter().any(|(_, diagnostic)| diagnostic.is_fatal())
     }
 
+    /// When the directive being read stands.
+    pub(crate) const fn order(&self) -> Order {
+        self.at.0
+    }
+
     /// Reads a block: values first, inner blocks afterwards.
     pub(crate) fn read_nodes(&mut self, nodes: &[Node]) {
         let mut blocks = Vec::new();
         for node in nodes {
             let Some((number, row)) = self.check(node) else { continue };
             if let Parse::Block(parse) = row.parse {
-                blocks.push((row, node, parse));
+                blocks.push((node, parse));
                 continue;
             }
             self.again = self.scope.seen.insert(number);
             let parsed = self.apply(row, node);
             self.judge(node, parsed);
         }
-        for (_, node, parse) in blocks {
+        for (node, parse) in blocks {
+            self.at = (node.order, self.place(node));
             let parsed = parse(self, node);
             self.judge(node, parsed);
         }

@@ -84,36 +84,37 @@ impl Reader {
 
     /// Defines a variable by a named group.
     pub(crate) fn define(&mut self, name: &str) -> Result<(), Fault> {
-        match Var::parse(name) {
-            // These may be set from anywhere; a group of that name changes nothing for us.
-            Some(Var::Args | Var::LimitRate) => Ok(()),
-            Some(_) if !name.contains('_') || !is_prefixed(name) => {
-                Err(Fault::Text(format!("the duplicate \"{name}\" variable")))
-            }
-            Some(_) => Ok(()),
-            None => {
-                let id = self.intern(name)?;
-                self.http.defined.insert(id);
-                Ok(())
-            }
+        if Var::parse(name).is_none() {
+            let id = self.intern(name)?;
+            self.http.defined.insert(id);
+            return Ok(());
         }
+        // A group of such a name changes nothing for us: what the request has goes before.
+        if matches!(name, "args" | "limit_rate") || has_prefix(name) {
+            return Ok(());
+        }
+        Err(Fault::Text(format!("the duplicate \"{name}\" variable")))
     }
 
     fn intern(&mut self, name: &str) -> Result<u16, Fault> {
         let key = name.to_ascii_lowercase();
+        let order = self.order();
         if let Some(id) = self.http.named_index.get(&key) {
+            let first = &mut self.http.named_first[usize::from(*id)];
+            *first = order.min(*first);
             return Ok(*id);
         }
         let Ok(id) = u16::try_from(self.http.named.len()) else {
             return Err(Fault::Text("too many variables".to_owned()));
         };
         self.http.named.push(name.to_owned());
+        self.http.named_first.push(order);
         self.http.named_index.insert(key, id);
         Ok(id)
     }
 }
 
-fn is_prefixed(name: &str) -> bool {
+fn has_prefix(name: &str) -> bool {
     ["http_", "sent_http_", "sent_trailer_", "cookie_", "arg_", "upstream_http_", "ssl_"]
         .iter()
         .any(|prefix| name.starts_with(prefix))

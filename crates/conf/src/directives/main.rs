@@ -57,7 +57,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Chose how often the clock is read.", "timer_resolution 100ms;"),
     accepted("debug_points", M, Args::ONE, Form::OneOf(&["stop", "abort"]))
         .doc("Chose what an internal error does.", "debug_points abort;"),
-    accepted("ssl_engine", M, Args::ONE, Form::Any)
+    value("ssl_engine", M, Args::ONE, super::tls::ignored)
         .doc("Named an OpenSSL engine.", "ssl_engine dynamic;"),
     accepted("ssl_object_cache_inheritable", M, Args::ONE, Form::Flag).doc(
         "Whether a reload may reuse certificates that have not changed.",

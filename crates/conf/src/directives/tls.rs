@@ -15,6 +15,7 @@ const HS: Contexts = Contexts::HS;
 
 pub(super) const TABLE: &[Directive] = &[
     list("ssl_certificate", HS, Args::ONE, |r, node| {
+        plain_file(node)?;
         let again = r.again;
         let list = &mut r.tls().certificates;
         if !again {
@@ -25,6 +26,7 @@ pub(super) const TABLE: &[Directive] = &[
     })
     .doc("The file with a certificate and its chain.", "ssl_certificate a.com.crt;"),
     list("ssl_certificate_key", HS, Args::ONE, |r, node| {
+        plain_file(node)?;
         let again = r.again;
         let list = &mut r.tls().keys;
         if !again {
@@ -112,8 +114,12 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether clients must show a certificate.", "ssl_verify_client optional;"),
     number("ssl_verify_depth", HS, |r| &mut r.tls().conf.verify_depth)
         .doc("How long a client's chain may be.", "ssl_verify_depth 2;"),
-    accepted("ssl_ocsp", HS, Args::ONE, Form::OneOf(&["off", "on", "leaf"]))
-        .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;"),
+    value("ssl_ocsp", HS, Args::ONE, |r, node| match node.arg(0) {
+        b"off" => Ok(()),
+        b"on" | b"leaf" => ignored(r, node),
+        word => Err(invalid_value(word)),
+    })
+    .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;"),
     accepted("ssl_ocsp_cache", HS, Args::ONE, Form::Any)
         .doc("Where those answers are kept.", "ssl_ocsp_cache shared:ocsp:1m;"),
     accepted("ssl_ocsp_responder", HS, Args::ONE, Form::Any)
@@ -122,9 +128,30 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Keeps certificates named by variables.", "ssl_certificate_cache max=100;"),
     accepted("ssl_certificate_compression", HS, Args::ONE, Form::Flag)
         .doc("Whether certificates are sent compressed.", "ssl_certificate_compression on;"),
-    accepted("ssl_ech_file", HS, Args::ONE, Form::Any)
+    value("ssl_ech_file", HS, Args::ONE, ignored)
         .doc("The file with keys for hidden names.", "ssl_ech_file ech.pem;"),
 ];
+
+/// Refuses certificates that are not named as files.
+fn plain_file(node: &Node) -> Parsed {
+    let (name, word) = (show(node.name()), node.arg(0));
+    let kinds: [(&[u8], &str); 3] =
+        [(b"data:", "data"), (b"engine:", "engines"), (b"store:", "stores")];
+    if let Some((_, kind)) = kinds.iter().find(|(prefix, _)| word.starts_with(prefix)) {
+        return Err(Fault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
+    }
+    if word.contains(&b'$') {
+        return Err(Fault::Text(format!("variables in \"{name}\" are not implemented yet")));
+    }
+    Ok(())
+}
+
+/// Says that what would make things safer is not done.
+pub(super) fn ignored(r: &mut Reader, node: &Node) -> Parsed {
+    let name = show(node.name()).into_owned();
+    r.warn(format!("the \"{name}\" directive is not supported, ignored"));
+    Ok(())
+}
 
 fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathBuf>) -> Parsed {
     let path = r.beside_conf(node.arg(0));
