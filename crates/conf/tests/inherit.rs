@@ -16,7 +16,8 @@ fn settings(inside: &str, name: &str) -> Settings {
 #[test]
 fn the_innermost_value_holds_wherever_it_stands_in_its_block() {
     let inside = "gzip on; keepalive_timeout 5; server { \
-                  location /a { gzip off; location /a/b { } } location /c { } keepalive_timeout 9 7; expires 1h; } etag off;";
+                  location /a { gzip off; location /a/b { } } location /c { } \
+                  keepalive_timeout 9 7; expires 1h; } etag off;";
     let a = settings(inside, "/a/b");
     assert!(!a.gzip.on && !a.etag);
     let c = settings(inside, "/c");
@@ -46,7 +47,8 @@ fn one_entry_in_an_inner_block_drops_the_whole_outer_list() {
 #[test]
 fn a_list_in_one_block_grows() {
     let inside = "server { location / { add_header A 1; add_header A 2 always; \
-                  error_page 404 405 /x; error_page 500 =200 /y; types { a/b c; } types { d/e f; } } }";
+                  error_page 404 405 /x; error_page 500 =200 /y; \
+                  types { a/b c; } types { d/e f; } } }";
     let s = settings(inside, "/");
     assert_eq!(s.add_headers.iter().map(|h| h.always).collect::<Vec<_>>(), [false, true]);
     assert_eq!(s.error_pages.len(), 3);

@@ -92,7 +92,8 @@ fn server_names_have_their_kinds() {
 fn locations_have_their_matchers_and_their_tree() {
     let http = http(
         "server { location = /e { } location ^~ /s/ { location ~ \\.png$ { } } \
-           location ~* \\.PHP$ { } location @n { return 404; } location /p { location /p/q { internal; } } }",
+           location ~* \\.PHP$ { } location @n { return 404; } \
+           location /p { location /p/q { internal; } } }",
     );
     let server = &http.servers[0];
     let root = http.location(server.root);

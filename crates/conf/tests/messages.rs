@@ -61,7 +61,8 @@ fn whole_files_are_refused_at_the_place_that_nginx_names() {
 #[test]
 fn several_errors_come_in_file_order_and_a_syntax_error_comes_last() {
     let outcome = outcome(
-        "foo;\nevents { bar; }\nhttp {\n gzpi on;\n server {\n  listen 0;\n  location / { root; }\n }\n\
+        "foo;\nevents { bar; }\nhttp {\n gzpi on;\n server {\n\
+         \x20 listen 0;\n  location / { root; }\n }\n\
          \x20sendfile maybe;\n",
     );
     assert_eq!(
