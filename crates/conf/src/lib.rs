@@ -1,10 +1,49 @@
 //! nginx configuration: from text to a typed model, with nginx's own error texts.
 //!
-//! It reads no file itself (the binary lends a source) and decides nothing about requests.
+//! Text → words ([`lex`]) → directives ([`ast`]) → meaning ([`model`]). It reads no file itself
+//! (the binary lends a [`Source`]) and decides nothing about requests. A directive is a row in the
+//! file of its feature below `directives/`; [`directives::all`] lists them.
 
+use std::path::{Path, PathBuf};
+
+pub mod ast;
+mod defaults;
+pub mod diagnostic;
+pub mod directive;
+pub mod directives;
+mod finish;
+pub mod fuzz;
+pub mod lex;
 pub mod model;
+mod reader;
 pub mod regex;
+pub mod source;
+mod template;
+pub mod value;
 pub mod vars;
 
+pub use diagnostic::Diagnostic;
+pub use model::{Config, Level, Place};
 pub use regex::{Case, Regex};
+pub use source::{Options, Source};
 pub use vars::{Part, Template, Var};
+
+/// What reading a configuration gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The configuration, unless a message is fatal.
+    pub config: Option<Config>,
+    /// Messages in the order in which nginx would come to them.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Files in the order they were read, each once, for `-T`.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// Reads the configuration at `path`, which starts from the prefix when it is relative.
+pub fn parse(source: &impl Source, path: &Path, options: &Options) -> Outcome {
+    let path = options.prefix.join(path);
+    let mut tree = ast::load(source, &path, &options.globals);
+    let config = reader::read(&mut tree, &path, options);
+    let diagnostics = tree.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect();
+    Outcome { config, diagnostics, files: tree.files }
+}

@@ -1,4 +1,5 @@
-//! Regular expressions as nginx means them: PCRE on bytes, compiled once, JIT where the machine can.
+//! Regular expressions as nginx means them: PCRE on bytes, compiled once, with JIT if possible.
+//! What a match means is the business of whoever asks.
 
 use std::fmt;
 use std::fmt::Write as _;

@@ -1,0 +1,354 @@
+//! What was written: directives with their words, blocks and places, includes already spliced in.
+//!
+//! It knows one directive only, `include`. Order numbers on every node say when nginx would have
+//! come to it, so that later passes may look at nodes in another order and still report in nginx's.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+use crate::lex::{LexError, Lexeme, Lexer, Origin, Terminator, Word};
+use crate::model::{Level, Place};
+use crate::source::{Source, glob, is_pattern};
+
+/// Blocks inside blocks.
+const DEPTH_MAX: usize = 64;
+/// Files that include files.
+const INCLUDES_MAX: usize = 32;
+
+/// Where a node or message stands in the order of reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Order(pub u32);
+
+/// One directive as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name and arguments; there is at least the name.
+    pub words: Vec<Word>,
+    /// What stands between braces, if there are any.
+    pub block: Option<Block>,
+    /// Index of its file in [`Tree::names`].
+    pub file: u32,
+    /// The line of its `;` or `{`; 0 on the command line.
+    pub line: u32,
+    /// When it was read.
+    pub order: Order,
+}
+
+/// The inside of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Its directives.
+    pub nodes: Vec<Node>,
+    /// When its `}` was read.
+    pub closed: Order,
+    /// The line of its `}`.
+    pub closed_line: u32,
+}
+
+impl Node {
+    /// The directive's name.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.words[0].text
+    }
+
+    /// The arguments.
+    pub fn args(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        self.words[1..].iter().map(|word| &*word.text)
+    }
+
+    /// The argument at `index`, from 0; empty when there is none.
+    #[must_use]
+    pub fn arg(&self, index: usize) -> &[u8] {
+        self.words.get(index + 1).map_or(&b""[..], |word| &word.text)
+    }
+
+    /// How many arguments there are.
+    #[must_use]
+    pub fn args_count(&self) -> usize {
+        self.words.len() - 1
+    }
+}
+
+/// A configuration as written.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// Directives of the command line and the main file.
+    pub nodes: Vec<Node>,
+    /// Names of files, as messages give them.
+    pub names: Vec<Arc<str>>,
+    /// Files in the order they were read, each once.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// What went wrong.
+    pub diagnostics: Vec<(Order, Diagnostic)>,
+    /// Addresses of host names in `listen`, `resolver` and `syslog:` words.
+    pub hosts: HashMap<String, Vec<IpAddr>>,
+    /// When the last byte was read.
+    pub ended: Order,
+}
+
+/// Marks that reading stopped; why is in the diagnostics.
+#[derive(Debug)]
+struct Stopped;
+
+struct Loader<'a, S> {
+    source: &'a S,
+    /// The directory of the main file: what `include` starts from.
+    base: PathBuf,
+    tree: Tree,
+    /// Paths in `tree.files`.
+    known: HashSet<PathBuf>,
+    clock: u32,
+    depth: usize,
+}
+
+/// Reads the command line's directives and the main file with everything it includes.
+pub fn load<S: Source>(source: &S, path: &Path, globals: &str) -> Tree {
+    let base = path.parent().unwrap_or_else(|| Path::new("/")).to_owned();
+    let mut loader =
+        Loader { source, base, tree: Tree::default(), known: HashSet::new(), clock: 0, depth: 0 };
+    let loaded = loader.load_main(path, globals);
+    loader.tree.ended = loader.tick();
+    let mut tree = loader.tree;
+    debug_assert!(loaded.is_ok() || tree.diagnostics.iter().any(|(_, at)| at.is_fatal()));
+    let mut hosts = HashMap::new();
+    collect_hosts(source, &tree.nodes, &mut hosts);
+    tree.hosts = hosts;
+    tree
+}
+
+impl<S: Source> Loader<'_, S> {
+    const fn tick(&mut self) -> Order {
+        self.clock += 1;
+        Order(self.clock)
+    }
+
+    fn load_main(&mut self, path: &Path, globals: &str) -> Result<(), Stopped> {
+        let mut nodes = Vec::new();
+        let file = self.name_file("command line");
+        let parsed = self.parse(globals.as_bytes(), Origin::Parameter, file, 0, &mut nodes);
+        let parsed = parsed.and_then(|()| self.load_file(path, None, 0, &mut nodes));
+        self.tree.nodes = nodes;
+        parsed
+    }
+
+    fn name_file(&mut self, name: &str) -> u32 {
+        self.tree.names.push(name.into());
+        self.tree.names.len() as u32 - 1
+    }
+
+    fn load_file(
+        &mut self,
+        path: &Path,
+        from: Option<Place>,
+        includes: usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), Stopped> {
+        let shown = path.to_string_lossy().into_owned();
+        if includes > INCLUDES_MAX {
+            let message = format!("open() \"{shown}\" failed (24: Too many open files)");
+            return Err(self.stop(message, from));
+        }
+        let bytes = match self.source.read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                let message = format!("pread() \"{shown}\" failed ({})", system_text(&error));
+                let order = self.tick();
+                let diagnostic = Diagnostic::new(Level::Crit, message, None);
+                self.tree.diagnostics.push((order, diagnostic));
+                return Err(Stopped);
+            }
+            Err(error) => {
+                // A missing include hides nothing else: what follows is still looked at.
+                let message = format!("open() \"{shown}\" failed ({})", system_text(&error));
+                let is_main = from.is_none();
+                let stopped = self.stop(message, from);
+                return if is_main { Err(stopped) } else { Ok(()) };
+            }
+        };
+        let file = self.name_file(&shown);
+        // Files are listed as they are opened, each once, however often it is included.
+        let slot = self.known.insert(path.to_owned()).then(|| {
+            self.tree.files.push((path.to_owned(), Vec::new()));
+            self.tree.files.len() - 1
+        });
+        let parsed = self.parse(&bytes, Origin::File, file, includes, nodes);
+        if let Some(slot) = slot {
+            self.tree.files[slot].1 = bytes;
+        }
+        parsed
+    }
+
+    fn parse(
+        &mut self,
+        bytes: &[u8],
+        origin: Origin,
+        file: u32,
+        includes: usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), Stopped> {
+        let mut lexer = Lexer::new(bytes, origin);
+        self.parse_block(&mut lexer, file, origin, includes, 0, nodes).map(|_| ())
+    }
+
+    /// Reads up to the end of the block, or of the file at `level` 0; when that was.
+    fn parse_block(
+        &mut self,
+        lexer: &mut Lexer<'_>,
+        file: u32,
+        origin: Origin,
+        includes: usize,
+        level: usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<Order, Stopped> {
+        loop {
+            let lexeme = match lexer.next_lexeme() {
+                Ok(lexeme) => lexeme,
+                Err(error) => return Err(self.stop_lexing(error, file, origin)),
+            };
+            let line = if origin == Origin::Parameter { 0 } else { lexer.line() };
+            let (words, end) = match lexeme {
+                Lexeme::Directive(words, end) => (words, end),
+                Lexeme::Close if level > 0 => return Ok(self.tick()),
+                Lexeme::End if level == 0 => return Ok(self.tick()),
+                Lexeme::Close => {
+                    let place = Some(self.place(file, line));
+                    return Err(self.stop("unexpected \"}\"".to_owned(), place));
+                }
+                Lexeme::End => {
+                    let message = "unexpected end of file, expecting \"}\"".to_owned();
+                    let place = Some(self.place(file, line));
+                    return Err(self.stop(message, place));
+                }
+            };
+            let order = self.tick();
+            let mut node = Node { words, block: None, file, line, order };
+            if end == Terminator::Semicolon {
+                if node.name() == b"include" && node.args_count() == 1 {
+                    self.include(&node, includes, nodes)?;
+                } else {
+                    nodes.push(node);
+                }
+                continue;
+            }
+            if self.depth >= DEPTH_MAX {
+                let place = Some(self.place(file, line));
+                return Err(self.stop("too many nested blocks".to_owned(), place));
+            }
+            self.depth += 1;
+            let mut inner = Vec::new();
+            let closed = self.parse_block(lexer, file, origin, includes, level + 1, &mut inner);
+            self.depth -= 1;
+            let stopped = closed.is_err();
+            let closed = closed.unwrap_or(Order(self.clock));
+            let closed_line = if origin == Origin::Parameter { 0 } else { lexer.line() };
+            node.block = Some(Block { nodes: inner, closed, closed_line });
+            nodes.push(node);
+            if stopped {
+                return Err(Stopped);
+            }
+        }
+    }
+
+    fn include(
+        &mut self,
+        node: &Node,
+        includes: usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), Stopped> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let written = Path::new(std::ffi::OsStr::from_bytes(node.arg(0)));
+        let path = self.base.join(written);
+        let place = self.place(node.file, node.line);
+        if !is_pattern(node.arg(0)) {
+            return self.load_file(&path, Some(place), includes + 1, nodes);
+        }
+        for path in glob(self.source, &path) {
+            self.load_file(&path, Some(place.clone()), includes + 1, nodes)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, file: u32, line: u32) -> Place {
+        Place { file: Arc::clone(&self.tree.names[file as usize]), line }
+    }
+
+    fn stop_lexing(&mut self, error: LexError, file: u32, origin: Origin) -> Stopped {
+        let line = if origin == Origin::Parameter { 0 } else { error.line };
+        let place = self.place(file, line);
+        self.stop(error.message, Some(place))
+    }
+
+    fn stop(&mut self, message: String, place: Option<Place>) -> Stopped {
+        let order = self.tick();
+        self.tree.diagnostics.push((order, Diagnostic::new(Level::Emerg, message, place)));
+        Stopped
+    }
+}
+
+/// The system's number and text, as nginx writes them.
+fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(number) => {
+            let text = text.strip_suffix(&format!(" (os error {number})")).unwrap_or(&text);
+            format!("{number}: {text}")
+        }
+        None => match error.kind() {
+            io::ErrorKind::NotFound => "2: No such file or directory".to_owned(),
+            io::ErrorKind::PermissionDenied => "13: Permission denied".to_owned(),
+            io::ErrorKind::IsADirectory => "21: Is a directory".to_owned(),
+            _ => text,
+        },
+    }
+}
+
+/// Looks up every host name once, so that what follows needs nothing from outside.
+fn collect_hosts(source: &impl Source, nodes: &[Node], hosts: &mut HashMap<String, Vec<IpAddr>>) {
+    for node in nodes {
+        let mut look_up = |host: &str| {
+            if !hosts.contains_key(host) {
+                hosts.insert(host.to_owned(), source.resolve(host));
+            }
+        };
+        match node.name() {
+            b"listen" => host_of(node.arg(0)).into_iter().for_each(&mut look_up),
+            b"resolver" => node.args().filter_map(host_of).for_each(&mut look_up),
+            b"access_log" | b"error_log" => {
+                hosts_of_syslog(node.arg(0)).for_each(&mut look_up);
+            }
+            _ => {}
+        }
+        if let Some(block) = &node.block {
+            collect_hosts(source, &block.nodes, hosts);
+        }
+    }
+}
+
+/// The host of an address, when it is a name that must be looked up.
+fn host_of(arg: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(arg).ok()?;
+    if text.starts_with("unix:") || text.starts_with('[') || text.contains(['/', '=']) {
+        return None;
+    }
+    let host = text.split_once(':').map_or(text, |(host, _)| host);
+    is_name(host).then_some(host)
+}
+
+fn hosts_of_syslog(word: &[u8]) -> impl Iterator<Item = &str> {
+    let text = std::str::from_utf8(word).ok().and_then(|text| text.strip_prefix("syslog:"));
+    let servers = text.unwrap_or("").split(',').filter_map(|part| part.strip_prefix("server="));
+    servers.filter_map(|server| host_of(server.as_bytes()))
+}
+
+/// Whether it is neither empty, a wildcard, a number nor an address.
+fn is_name(host: &str) -> bool {
+    !host.is_empty()
+        && host != "*"
+        && !host.bytes().all(|byte| byte.is_ascii_digit())
+        && host.parse::<IpAddr>().is_err()
+}

@@ -1,0 +1,256 @@
+//! What holds where nothing is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::tls::{Protocols, SessionCache, VerifyClient};
+use crate::model::{
+    AccessLog, AccessTarget, Autoindex, AutoindexFormat, Brotli, Charset, CharsetOf, CpuAffinity,
+    ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3, IfModifiedSince,
+    KeepaliveDisable, Level, LingeringClose, LogTarget, Main, Mapping, OpenFileCache,
+    Precompressed, Root, Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TlsConf,
+    TypeSet, TypesMap, Workers, Zstd,
+};
+use crate::source::Options;
+use crate::vars::Template;
+
+/// The `events` block.
+pub(crate) const EVENTS: Events = Events { worker_connections: 512, multi_accept: false };
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The main block.
+pub(crate) fn main(options: &Options) -> Main {
+    let error_log = options.prefix.join(&options.error_log);
+    Main {
+        daemon: true,
+        master_process: true,
+        user: None,
+        group: None,
+        pid: options.prefix.join(&options.pid),
+        lock_file: options.prefix.join("logs/nginx.lock"),
+        worker_processes: Workers::Count(1),
+        worker_rlimit_nofile: None,
+        worker_rlimit_core: None,
+        worker_priority: 0,
+        worker_cpu_affinity: CpuAffinity::None,
+        worker_shutdown_timeout: None,
+        working_directory: None,
+        error_log: Arc::new(vec![ErrorLog {
+            target: LogTarget::File(error_log),
+            level: Level::Error,
+        }]),
+        env: Vec::new(),
+    }
+}
+
+/// The root of the `http` block's settings.
+pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
+    Settings {
+        root: root(options),
+        index: Arc::new(vec![Template::text(b"index.html")]),
+        default_type: Arc::from(&b"text/plain"[..]),
+        types: Arc::new(types()),
+        error_pages: Arc::default(),
+        recursive_error_pages: false,
+        add_headers: Arc::default(),
+        add_trailers: Arc::default(),
+        expires: Arc::new(Expires::Fixed(ExpiresRule::Off)),
+        etag: true,
+        if_modified_since: IfModifiedSince::Exact,
+        max_ranges: None,
+        charset: Arc::new(charset()),
+        autoindex: AUTOINDEX,
+        gzip: Arc::new(gzip()),
+        brotli: Arc::new(brotli()),
+        zstd: Arc::new(zstd()),
+        open_file_cache: OPEN_FILE_CACHE,
+        disable_symlinks: Symlinks::Follow,
+        access_log: Arc::new(vec![access_log(options)]),
+        error_log: Arc::clone(&main.error_log),
+        log_not_found: true,
+        log_subrequest: false,
+        server_tokens: ServerTokens::On,
+        absolute_redirect: true,
+        port_in_redirect: true,
+        server_name_in_redirect: false,
+        satisfy: Satisfy::All,
+        keepalive_timeout: Duration::from_secs(75),
+        keepalive_header: None,
+        keepalive_min_timeout: Duration::ZERO,
+        keepalive_time: Duration::from_secs(3600),
+        keepalive_requests: 1000,
+        keepalive_disable: KeepaliveDisable { msie6: true, safari: false },
+        send_timeout: MINUTE,
+        client_body_timeout: MINUTE,
+        client_max_body_size: 1 << 20,
+        client_body_buffer_size: 16 << 10,
+        client_body_temp_path: Arc::new(options.prefix.join("client_body_temp")),
+        lingering_close: LingeringClose::On,
+        lingering_time: Duration::from_secs(30),
+        lingering_timeout: Duration::from_secs(5),
+        reset_timedout_connection: false,
+        limit_rate: None,
+        limit_rate_after: None,
+        sendfile: false,
+        sendfile_max_chunk: 2 << 20,
+        tcp_nopush: false,
+        tcp_nodelay: true,
+        directio: None,
+        output_buffers: (2, 32 << 10),
+        chunked_transfer_encoding: true,
+        msie_padding: true,
+        resolver: Arc::default(),
+        resolver_timeout: Duration::from_secs(30),
+    }
+}
+
+const AUTOINDEX: Autoindex =
+    Autoindex { on: false, exact_size: true, localtime: false, format: AutoindexFormat::Html };
+
+const OPEN_FILE_CACHE: OpenFileCache = OpenFileCache {
+    max: None,
+    inactive: MINUTE,
+    is_off: false,
+    valid: None,
+    min_uses: 1,
+    errors: false,
+};
+
+fn root(options: &Options) -> Root {
+    let html = options.prefix.join("html");
+    let path = Template::text(html.as_os_str().as_encoded_bytes());
+    Root { path, mapping: Mapping::Whole }
+}
+
+fn types() -> TypesMap {
+    let known = [("html", "text/html"), ("gif", "image/gif"), ("jpg", "image/jpeg")];
+    let bytes = known
+        .map(|(extension, kind)| (Box::from(extension.as_bytes()), Arc::from(kind.as_bytes())));
+    TypesMap::from(bytes)
+}
+
+fn access_log(options: &Options) -> AccessLog {
+    AccessLog {
+        target: AccessTarget::File(Arc::new(options.prefix.join(&options.access_log))),
+        format: 0,
+        buffer: None,
+        flush: None,
+        gzip: None,
+        condition: None,
+    }
+}
+
+fn charset() -> Charset {
+    Charset {
+        charset: CharsetOf::Off,
+        source: CharsetOf::Off,
+        types: TypeSet::of(&[
+            "text/html",
+            "text/xml",
+            "text/plain",
+            "text/vnd.wap.wml",
+            "application/javascript",
+            "application/rss+xml",
+        ]),
+        overrides: false,
+    }
+}
+
+fn gzip() -> Gzip {
+    Gzip {
+        on: false,
+        level: 1,
+        min_length: 20,
+        types: TypeSet::of(&["text/html"]),
+        http10: false,
+        proxied: GzipProxied::default(),
+        vary: false,
+        disable: Arc::default(),
+        buffers: (32, 4096),
+        window: 32 << 10,
+        precompressed: Precompressed::Off,
+    }
+}
+
+fn brotli() -> Brotli {
+    Brotli {
+        on: false,
+        level: 6,
+        min_length: 20,
+        types: TypeSet::of(&["text/html"]),
+        window: 512 << 10,
+        buffers: (32, 4096),
+        precompressed: Precompressed::Off,
+    }
+}
+
+fn zstd() -> Zstd {
+    Zstd {
+        on: false,
+        level: 1,
+        min_length: 20,
+        types: TypeSet::of(&["text/html"]),
+        buffers: (32, 4096),
+        precompressed: Precompressed::Off,
+    }
+}
+
+/// What holds for a server before a location is known.
+pub(crate) const fn server() -> ServerSettings {
+    ServerSettings {
+        connection_pool_size: 512,
+        request_pool_size: 4096,
+        client_header_timeout: MINUTE,
+        client_header_buffer_size: 1024,
+        large_client_header_buffers: 4,
+        large_client_header_buffer_size: 8192,
+        max_headers: 1000,
+        ignore_invalid_headers: true,
+        underscores_in_headers: false,
+        merge_slashes: true,
+        h2: Http2 {
+            max_concurrent_streams: 128,
+            body_preread_size: 64 << 10,
+            recv_buffer_size: 256 << 10,
+        },
+        h3: Http3 {
+            hq: false,
+            max_concurrent_streams: 128,
+            stream_buffer_size: 64 << 10,
+            retry: false,
+            gso: false,
+            host_key: None,
+            active_connection_id_limit: 2,
+        },
+    }
+}
+
+/// TLS of a server.
+pub(crate) fn tls() -> TlsConf {
+    TlsConf {
+        certificates: Arc::default(),
+        password_file: None,
+        protocols: Protocols { tls12: true, tls13: true, obsolete: false },
+        ciphers: "HIGH:!aNULL:!MD5".to_owned(),
+        conf_commands: Arc::default(),
+        ecdh_curve: "auto".to_owned(),
+        dhparam: None,
+        prefer_server_ciphers: false,
+        session_tickets: true,
+        session_ticket_keys: Arc::default(),
+        session_timeout: Duration::from_secs(300),
+        session_cache: SessionCache::None,
+        buffer_size: 16 << 10,
+        early_data: false,
+        reject_handshake: false,
+        stapling: false,
+        stapling_file: None,
+        stapling_verify: false,
+        trusted_certificate: None,
+        client_certificate: None,
+        crl: None,
+        verify_client: VerifyClient::Off,
+        verify_depth: 1,
+    }
+}

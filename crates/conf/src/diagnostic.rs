@@ -1,0 +1,52 @@
+//! What is wrong with a configuration, in nginx's words and with its places.
+
+use std::fmt;
+
+use crate::model::{Level, Place};
+
+/// One message about a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How grave it is.
+    pub level: Level,
+    /// The text, without its place.
+    pub message: String,
+    /// Where it was found; none for what is only seen when everything is read.
+    pub place: Option<Place>,
+    /// An idea what was meant; never part of nginx's line.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A message of `level`.
+    #[must_use]
+    pub fn new(level: Level, message: impl Into<String>, place: Option<Place>) -> Self {
+        Self { level, message: message.into(), place, help: None }
+    }
+
+    /// Whether the configuration cannot be used.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        self.level <= Level::Crit
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    /// nginx's form: `TEXT in FILE:LINE`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.place {
+            None => Ok(()),
+            Some(place) => write!(f, " in {place}"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 {
+            return f.write_str("command line");
+        }
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}

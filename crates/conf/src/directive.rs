@@ -1,0 +1,327 @@
+//! The shape of a row of the directive table.
+//!
+//! Everything about a directive is said in one row, in the file of its feature: where it may stand,
+//! how many words it takes, how they are read, how it is inherited, what it is for. Checking,
+//! "did you mean" and documentation all come from the rows.
+
+use std::time::Duration;
+
+use crate::ast::Node;
+use crate::reader::{Parsed, Reader};
+
+/// A set of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contexts(u16);
+
+impl Contexts {
+    /// Outside of all blocks.
+    pub const MAIN: Self = Self(1);
+    /// `events`
+    pub const EVENTS: Self = Self(2);
+    /// `http`
+    pub const HTTP: Self = Self(4);
+    /// `server`
+    pub const SERVER: Self = Self(8);
+    /// `location`
+    pub const LOCATION: Self = Self(16);
+    /// `http`, `server`
+    pub const HS: Self = Self(4 | 8);
+    /// `server`, `location`
+    pub const SL: Self = Self(8 | 16);
+    /// `http`, `server`, `location`
+    pub const HSL: Self = Self(4 | 8 | 16);
+    /// Main block and `http`, `server`, `location`
+    pub const MHSL: Self = Self(1 | 4 | 8 | 16);
+
+    /// Whether all of `other` is in it.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The names of the blocks, for documentation.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            (Self::MAIN, "main"),
+            (Self::EVENTS, "events"),
+            (Self::HTTP, "http"),
+            (Self::SERVER, "server"),
+            (Self::LOCATION, "location"),
+        ];
+        all.into_iter().filter(move |(one, _)| self.contains(*one)).map(|(_, name)| name)
+    }
+}
+
+/// How many arguments a directive takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Args {
+    /// The fewest.
+    pub min: usize,
+    /// The most.
+    pub max: usize,
+}
+
+impl Args {
+    /// None at all.
+    pub const NONE: Self = Self { min: 0, max: 0 };
+    /// One.
+    pub const ONE: Self = Self { min: 1, max: 1 };
+    /// Two.
+    pub const TWO: Self = Self { min: 2, max: 2 };
+
+    /// From `min` to `max`.
+    #[must_use]
+    pub const fn between(min: usize, max: usize) -> Self {
+        Self { min, max }
+    }
+
+    /// At least `min`.
+    #[must_use]
+    pub const fn at_least(min: usize) -> Self {
+        Self { min, max: usize::MAX }
+    }
+}
+
+/// What an inner block makes of an outer block's value, and what a second one in a block means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inherit {
+    /// The innermost value holds; twice in one block is an error.
+    Value,
+    /// The first one in a block drops the whole outer list; further ones add to it.
+    List,
+    /// It belongs to its block alone; what a second one means is the reader's business.
+    Own,
+}
+
+/// A place in what is being built.
+pub(crate) type Slot<T> = fn(&mut Reader) -> &mut T;
+
+/// How the words are read.
+#[derive(Clone, Copy)]
+pub(crate) enum Parse {
+    /// `on` or `off`.
+    Flag(Slot<bool>),
+    /// A number within bounds.
+    Number(Slot<u32>, u32, u32),
+    /// Bytes, with `k` or `m`.
+    Size(Slot<usize>),
+    /// Bytes, with `k`, `m` or `g`.
+    Offset(Slot<u64>),
+    /// A time in milliseconds.
+    Millis(Slot<Duration>),
+    /// A time in whole seconds.
+    Seconds(Slot<Duration>),
+    /// Number and size of buffers.
+    Buffers(Slot<(u32, usize)>),
+    /// A function of its own.
+    Words(fn(&mut Reader, &Node) -> Parsed),
+    /// A block whose inside is read after its siblings, so that they are all known to it.
+    Block(fn(&mut Reader, &Node) -> Parsed),
+    /// A block that is a value itself.
+    Leaf(fn(&mut Reader, &Node) -> Parsed),
+    /// Checked and without effect.
+    Accepted(Form),
+}
+
+/// The form of a value that has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Anything.
+    Any,
+    /// `on` or `off`.
+    Flag,
+    /// A number.
+    Number,
+    /// Bytes, with `k` or `m`.
+    Size,
+    /// Bytes, with `k`, `m` or `g`.
+    Offset,
+    /// A time in milliseconds.
+    Millis,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+}
+
+/// One row of the table.
+#[derive(Clone, Copy)]
+pub struct Directive {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it may stand.
+    pub contexts: Contexts,
+    /// How many arguments it takes.
+    pub args: Args,
+    /// How it is inherited.
+    pub inherit: Inherit,
+    /// What it is for, in one sentence.
+    pub doc: &'static str,
+    /// A line that works.
+    pub example: &'static str,
+    /// The version that has it first.
+    pub since: &'static str,
+    pub(crate) parse: Parse,
+}
+
+impl std::fmt::Debug for Directive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)
+    }
+}
+
+impl Directive {
+    const fn new(name: &'static str, contexts: Contexts, args: Args, parse: Parse) -> Self {
+        let (doc, example, since) = ("", "", "0.1.0");
+        Self { name, contexts, args, inherit: Inherit::Value, doc, example, since, parse }
+    }
+
+    /// Says what the directive is for and gives a line that works.
+    pub(crate) const fn doc(mut self, doc: &'static str, example: &'static str) -> Self {
+        self.doc = doc;
+        self.example = example;
+        self
+    }
+
+    /// Whether it opens a block.
+    #[must_use]
+    pub const fn is_block(&self) -> bool {
+        matches!(self.parse, Parse::Block(_) | Parse::Leaf(_))
+    }
+
+    /// Whether it is checked and otherwise ignored.
+    #[must_use]
+    pub const fn has_no_effect(&self) -> bool {
+        matches!(self.parse, Parse::Accepted(_))
+    }
+}
+
+/// A flag.
+pub(crate) const fn flag(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut Reader) -> &mut bool,
+) -> Directive {
+    Directive::new(name, contexts, Args::ONE, Parse::Flag(slot))
+}
+
+/// A number of any size.
+pub(crate) const fn number(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut Reader) -> &mut u32,
+) -> Directive {
+    Directive::new(name, contexts, Args::ONE, Parse::Number(slot, 0, u32::MAX))
+}
+
+/// A number of bytes in memory.
+pub(crate) const fn size(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut Reader) -> &mut usize,
+) -> Directive {
+    Directive::new(name, contexts, Args::ONE, Parse::Size(slot))
+}
+
+/// A number of bytes in a file or body.
+pub(crate) const fn offset(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut Reader) -> &mut u64,
+) -> Directive {
+    Directive::new(name, contexts, Args::ONE, Parse::Offset(slot))
+}
+
+/// A time that may be finer than a second.
+pub(crate) const fn millis(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut Reader) -> &mut Duration,
+) -> Directive {
+    Directive::new(name, contexts, Args::ONE, Parse::Millis(slot))
+}
+
+/// A time in whole seconds.
+pub(crate) const fn seconds(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut Reader) -> &mut Duration,
+) -> Directive {
+    Directive::new(name, contexts, Args::ONE, Parse::Seconds(slot))
+}
+
+/// Number and size of buffers.
+pub(crate) const fn buffers(
+    name: &'static str,
+    contexts: Contexts,
+    slot: fn(&mut Reader) -> &mut (u32, usize),
+) -> Directive {
+    Directive::new(name, contexts, Args::TWO, Parse::Buffers(slot))
+}
+
+/// A value with a reader of its own.
+pub(crate) const fn value(
+    name: &'static str,
+    contexts: Contexts,
+    args: Args,
+    parse: fn(&mut Reader, &Node) -> Parsed,
+) -> Directive {
+    Directive::new(name, contexts, args, Parse::Words(parse))
+}
+
+/// A directive that makes a list.
+pub(crate) const fn list(
+    name: &'static str,
+    contexts: Contexts,
+    args: Args,
+    parse: fn(&mut Reader, &Node) -> Parsed,
+) -> Directive {
+    let mut row = Directive::new(name, contexts, args, Parse::Words(parse));
+    row.inherit = Inherit::List;
+    row
+}
+
+/// A directive that is never inherited.
+pub(crate) const fn own(
+    name: &'static str,
+    contexts: Contexts,
+    args: Args,
+    parse: fn(&mut Reader, &Node) -> Parsed,
+) -> Directive {
+    let mut row = Directive::new(name, contexts, args, Parse::Words(parse));
+    row.inherit = Inherit::Own;
+    row
+}
+
+/// A block of directives.
+pub(crate) const fn block(
+    name: &'static str,
+    contexts: Contexts,
+    args: Args,
+    parse: fn(&mut Reader, &Node) -> Parsed,
+) -> Directive {
+    let mut row = Directive::new(name, contexts, args, Parse::Block(parse));
+    row.inherit = Inherit::Own;
+    row
+}
+
+/// A block that is a value, not a scope.
+pub(crate) const fn leaf(
+    name: &'static str,
+    contexts: Contexts,
+    args: Args,
+    inherit: Inherit,
+    parse: fn(&mut Reader, &Node) -> Parsed,
+) -> Directive {
+    let mut row = Directive::new(name, contexts, args, Parse::Leaf(parse));
+    row.inherit = inherit;
+    row
+}
+
+/// A directive that is checked and has no effect.
+pub(crate) const fn accepted(
+    name: &'static str,
+    contexts: Contexts,
+    args: Args,
+    form: Form,
+) -> Directive {
+    Directive::new(name, contexts, args, Parse::Accepted(form))
+}

@@ -1,0 +1,177 @@
+//! All directives: the tables of the features put together, and how a name is found in them.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::directive::{Contexts, Directive};
+
+mod autoindex;
+mod body;
+mod brotli;
+mod charset;
+mod core;
+mod errors;
+mod events;
+mod files;
+mod gzip;
+mod headers;
+mod http2;
+mod http3;
+mod later;
+mod listen;
+mod location;
+mod log;
+mod main;
+mod server;
+mod server_name;
+mod tls;
+mod types;
+mod zstd;
+
+pub(crate) use log::combined;
+pub(crate) use server::Listened;
+
+const TABLES: &[&[Directive]] = &[
+    main::TABLE,
+    events::TABLE,
+    core::TABLE,
+    server::TABLE,
+    listen::TABLE,
+    server_name::TABLE,
+    location::TABLE,
+    files::TABLE,
+    body::TABLE,
+    types::TABLE,
+    errors::TABLE,
+    headers::TABLE,
+    log::TABLE,
+    charset::TABLE,
+    autoindex::TABLE,
+    gzip::TABLE,
+    brotli::TABLE,
+    zstd::TABLE,
+    tls::TABLE,
+    http2::TABLE,
+    http3::TABLE,
+];
+
+/// Every directive that is understood, in the order of the documentation.
+pub fn all() -> impl Iterator<Item = &'static Directive> {
+    TABLES.iter().copied().flatten()
+}
+
+/// What a name means in a block.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// This row; the number tells rows apart.
+    Row(u16, &'static Directive),
+    /// Rows exist, but not for this block.
+    Elsewhere,
+    /// nginx has it, we do not yet.
+    Later,
+    /// Nobody has it.
+    Unknown,
+}
+
+type Index = HashMap<&'static [u8], Vec<(u16, &'static Directive)>>;
+
+fn index() -> &'static Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index = Index::new();
+        for (number, row) in all().enumerate() {
+            index.entry(row.name.as_bytes()).or_default().push((number as u16, row));
+        }
+        index
+    })
+}
+
+/// Finds the row for `name` in `context`.
+pub(crate) fn find(name: &[u8], context: Contexts) -> Found {
+    let Some(rows) = index().get(name) else {
+        return if later::is_known(name) { Found::Later } else { Found::Unknown };
+    };
+    match rows.iter().find(|(_, row)| row.contexts.contains(context)) {
+        Some((number, row)) => Found::Row(*number, row),
+        None => Found::Elsewhere,
+    }
+}
+
+/// The known name nearest to `name`, if it is near enough to be meant.
+pub(crate) fn suggest(name: &[u8]) -> Option<&'static str> {
+    let allowed = match name.len() {
+        0..=2 => return None,
+        3..=5 => 1,
+        6..=32 => 2,
+        _ => return None,
+    };
+    let names = all().map(|row| row.name).chain(later::names());
+    names
+        .filter(|known| known.len().abs_diff(name.len()) <= allowed)
+        .map(|known| (distance(name, known.as_bytes()), known))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, known)| (*distance, known.len()))
+        .map(|(_, known)| known)
+}
+
+/// Changes of one letter, swaps of neighbours included, that turn `a` into `b`.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut before: Vec<usize> = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    let mut row = last.clone();
+    for i in 1..=a.len() {
+        row[0] = i;
+        for j in 1..=b.len() {
+            let changed = last[j - 1] + usize::from(!a[i - 1].eq_ignore_ascii_case(&b[j - 1]));
+            row[j] = changed.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        std::mem::swap(&mut before, &mut last);
+        std::mem::swap(&mut last, &mut row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::{all, distance, later, suggest};
+    use crate::directive::Contexts;
+
+    #[test]
+    fn every_row_is_documented_and_no_name_is_both_here_and_later() {
+        let mut seen = HashSet::new();
+        for row in all() {
+            assert!(row.doc.ends_with('.') && !row.doc.starts_with(row.name), "{}", row.name);
+            assert!(row.example.contains(row.name), "{}", row.name);
+            assert!(row.contexts.names().count() > 0 && row.args.min <= row.args.max);
+            assert!(!later::is_known(row.name.as_bytes()), "{}", row.name);
+            for context in [
+                Contexts::MAIN,
+                Contexts::EVENTS,
+                Contexts::HTTP,
+                Contexts::SERVER,
+                Contexts::LOCATION,
+            ] {
+                if row.contexts.contains(context) {
+                    let fresh = seen.insert((row.name, format!("{context:?}")));
+                    assert!(fresh, "{} is twice in one block", row.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_near_miss_is_recognised_and_nonsense_is_not() {
+        assert_eq!(suggest(b"gzpi"), Some("gzip"));
+        assert_eq!(suggest(b"sevrer_name"), Some("server_name"));
+        assert_eq!(suggest(b"proxy_pas"), Some("proxy_pass"));
+        assert_eq!(suggest(b"Root"), Some("root"));
+        assert_eq!(suggest(b"frobnicate"), None);
+        assert_eq!(suggest(b"xy"), None);
+        assert_eq!((distance(b"ab", b"ba"), distance(b"", b"abc")), (1, 3));
+    }
+}

@@ -1,0 +1,32 @@
+//! Request bodies: how large, how long, where they are kept.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, millis, offset, size, value};
+use crate::reader::{Parsed, Reader};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    offset("client_max_body_size", HSL, |r| &mut r.settings().client_max_body_size)
+        .doc("The largest request body; 0 is no limit.", "client_max_body_size 20m;"),
+    size("client_body_buffer_size", HSL, |r| &mut r.settings().client_body_buffer_size)
+        .doc("How much of a body is kept in memory.", "client_body_buffer_size 16k;"),
+    millis("client_body_timeout", HSL, |r| &mut r.settings().client_body_timeout)
+        .doc("How long a client may send nothing of a body.", "client_body_timeout 60s;"),
+    value("client_body_temp_path", HSL, Args::between(1, 4), temp_path)
+        .doc("Where bodies that do not fit are kept.", "client_body_temp_path /var/tmp/bodies;"),
+    accepted("client_body_in_file_only", HSL, Args::ONE, Form::OneOf(&["off", "on", "clean"]))
+        .doc("Whether every body goes to a file.", "client_body_in_file_only off;"),
+    accepted("client_body_in_single_buffer", HSL, Args::ONE, Form::Flag)
+        .doc("Whether a body is kept in one piece.", "client_body_in_single_buffer on;"),
+    accepted("client_body_early_read", HSL, Args::ONE, Form::Flag)
+        .doc("Whether a body is read before it is needed.", "client_body_early_read on;"),
+];
+
+fn temp_path(r: &mut Reader, node: &Node) -> Parsed {
+    let path = r.below_prefix(node.arg(0));
+    r.settings().client_body_temp_path = Arc::new(path);
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Compression with brotli, under the names of its well-known module.
+
+use std::sync::Arc;
+
+use super::gzip::precompressed;
+use super::types::content_types;
+use crate::directive::{Args, Contexts, Directive, buffers, flag, list, value};
+use crate::model::Brotli;
+use crate::reader::{Fault, INVALID, Reader, bounded, size};
+use crate::value as values;
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    flag("brotli", HSL, |r| &mut brotli_mut(r).on)
+        .doc("Whether answers are compressed on the way out.", "brotli on;"),
+    value("brotli_comp_level", HSL, Args::ONE, |r, node| {
+        brotli_mut(r).level = bounded(node.arg(0), 0, 11)? as u8;
+        Ok(())
+    })
+    .doc("How hard to compress, from 0 to 11.", "brotli_comp_level 5;"),
+    value("brotli_min_length", HSL, Args::ONE, |r, node| {
+        brotli_mut(r).min_length = values::size(node.arg(0)).ok_or(INVALID)?;
+        Ok(())
+    })
+    .doc("Answers shorter than this are left alone.", "brotli_min_length 1000;"),
+    list("brotli_types", HSL, Args::at_least(1), |r, node| {
+        let before = r.again.then(|| r.settings().brotli.types.clone());
+        let types = content_types(r, node, before);
+        brotli_mut(r).types = types;
+        Ok(())
+    })
+    .doc("Content types to compress beside `text/html`.", "brotli_types text/css;"),
+    value("brotli_window", HSL, Args::ONE, |r, node| {
+        let window = size(node.arg(0))?;
+        if !window.is_power_of_two() || !(1 << 10..=16 << 20).contains(&window) {
+            return Err(Fault::Value("must be a power of two from 1k to 16m"));
+        }
+        brotli_mut(r).window = window;
+        Ok(())
+    })
+    .doc("How far back repetitions are looked for.", "brotli_window 512k;"),
+    buffers("brotli_buffers", HSL, |r| &mut brotli_mut(r).buffers)
+        .doc("Number and size of buffers for it.", "brotli_buffers 16 8k;"),
+    value("brotli_static", HSL, Args::ONE, |r, node| {
+        brotli_mut(r).precompressed = precompressed(node)?;
+        Ok(())
+    })
+    .doc("Whether a file's `.br` neighbour is sent instead.", "brotli_static on;"),
+];
+
+fn brotli_mut(r: &mut Reader) -> &mut Brotli {
+    Arc::make_mut(&mut r.settings().brotli)
+}

@@ -1,0 +1,46 @@
+//! The `charset` of answers.
+
+use std::sync::Arc;
+
+use super::types::content_types;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, flag, list, value};
+use crate::model::{Charset, CharsetOf};
+use crate::reader::{Fault, Reader};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    value("charset", HSL, Args::ONE, |r, node| {
+        let name = name(r, node)?;
+        charset_mut(r).charset = name;
+        Ok(())
+    })
+    .doc("The charset named in `Content-Type`.", "charset utf-8;"),
+    value("source_charset", HSL, Args::ONE, |r, node| {
+        let name = name(r, node)?;
+        charset_mut(r).source = name;
+        Ok(())
+    })
+    .doc("The charset that files are in.", "source_charset koi8-r;"),
+    list("charset_types", HSL, Args::at_least(1), |r, node| {
+        let before = r.again.then(|| r.settings().charset.types.clone());
+        let types = content_types(r, node, before);
+        charset_mut(r).types = types;
+        Ok(())
+    })
+    .doc("The content types that get a charset.", "charset_types text/css;"),
+    flag("override_charset", HSL, |r| &mut charset_mut(r).overrides)
+        .doc("Whether a charset that an origin named is replaced.", "override_charset on;"),
+];
+
+fn charset_mut(r: &mut Reader) -> &mut Charset {
+    Arc::make_mut(&mut r.settings().charset)
+}
+
+fn name(r: &mut Reader, node: &Node) -> Result<CharsetOf, Fault> {
+    match node.arg(0) {
+        b"off" => Ok(CharsetOf::Off),
+        word => r.template(word).map(CharsetOf::Name),
+    }
+}

@@ -1,0 +1,270 @@
+//! The `http` block, and what governs connections and answers whatever they carry.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{
+    Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, offset, value,
+};
+use crate::model::{
+    IfModifiedSince, KeepaliveDisable, LingeringClose, Satisfy, ServerTokens, Settings,
+};
+use crate::reader::{DUPLICATE, Fault, INVALID, Parsed, Reader, invalid_value, show};
+use crate::value::{self as values, Unit};
+use crate::vars::Template;
+
+const H: Contexts = Contexts::HTTP;
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    block("http", Contexts::MAIN, Args::NONE, http)
+        .doc("Everything about serving HTTP.", "http { server { listen 80; } }"),
+    value("keepalive_timeout", HSL, Args::between(1, 2), keepalive_timeout).doc(
+        "How long an idle connection stays; the second value is told to the client.",
+        "keepalive_timeout 75s;",
+    ),
+    millis("keepalive_min_timeout", HSL, |r| &mut r.settings().keepalive_min_timeout).doc(
+        "How long an idle connection outlives the order to drain.",
+        "keepalive_min_timeout 1s;",
+    ),
+    millis("keepalive_time", HSL, |r| &mut r.settings().keepalive_time)
+        .doc("The longest that one connection is used.", "keepalive_time 1h;"),
+    value("keepalive_requests", HSL, Args::ONE, |r, node| {
+        let number = values::number(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        r.settings().keepalive_requests = number.unsigned_abs();
+        Ok(())
+    })
+    .doc("How many requests one connection may carry.", "keepalive_requests 1000;"),
+    value("keepalive_disable", HSL, Args::between(1, 2), keepalive_disable)
+        .doc("Browsers whose connections close after a POST.", "keepalive_disable msie6;"),
+    millis("send_timeout", HSL, |r| &mut r.settings().send_timeout)
+        .doc("How long a client may take nothing of an answer.", "send_timeout 60s;"),
+    value("lingering_close", HSL, Args::ONE, lingering_close)
+        .doc("Whether what the client still sends is read before closing.", "lingering_close on;"),
+    millis("lingering_time", HSL, |r| &mut r.settings().lingering_time)
+        .doc("How long that reading may go on.", "lingering_time 30s;"),
+    millis("lingering_timeout", HSL, |r| &mut r.settings().lingering_timeout)
+        .doc("How long that reading waits for more.", "lingering_timeout 5s;"),
+    flag("reset_timedout_connection", HSL, |r| &mut r.settings().reset_timedout_connection)
+        .doc("Whether a connection that timed out is reset.", "reset_timedout_connection on;"),
+    flag("sendfile", HSL, |r| &mut r.settings().sendfile)
+        .doc("Whether the kernel sends files without our reading them.", "sendfile on;"),
+    offset("sendfile_max_chunk", HSL, |r| &mut r.settings().sendfile_max_chunk)
+        .doc("The most that one such call sends.", "sendfile_max_chunk 2m;"),
+    flag("tcp_nopush", HSL, |r| &mut r.settings().tcp_nopush)
+        .doc("Whether head and file leave in full packets.", "tcp_nopush on;"),
+    flag("tcp_nodelay", HSL, |r| &mut r.settings().tcp_nodelay)
+        .doc("Whether small pieces are sent at once.", "tcp_nodelay on;"),
+    value("directio", HSL, Args::ONE, directio)
+        .doc("Files from this size bypass the page cache.", "directio 4m;"),
+    buffers("output_buffers", HSL, |r| &mut r.settings().output_buffers)
+        .doc("Number and size of buffers for reading files.", "output_buffers 2 32k;"),
+    value("limit_rate", HSL, Args::ONE, |r, node| {
+        r.settings().limit_rate = Some(rate(r, node)?);
+        Ok(())
+    })
+    .doc("Bytes per second of one answer.", "limit_rate 500k;"),
+    value("limit_rate_after", HSL, Args::ONE, |r, node| {
+        r.settings().limit_rate_after = Some(rate(r, node)?);
+        Ok(())
+    })
+    .doc("Bytes of an answer that are not limited.", "limit_rate_after 1m;"),
+    value("satisfy", HSL, Args::ONE, satisfy)
+        .doc("Whether all access checks must pass, or any.", "satisfy any;"),
+    value("server_tokens", HSL, Args::ONE, server_tokens)
+        .doc("How much `Server` and error pages say about the server.", "server_tokens off;"),
+    flag("absolute_redirect", HSL, |r| &mut r.settings().absolute_redirect)
+        .doc("Whether redirects name scheme and host.", "absolute_redirect off;"),
+    flag("port_in_redirect", HSL, |r| &mut r.settings().port_in_redirect)
+        .doc("Whether redirects name the port.", "port_in_redirect off;"),
+    flag("server_name_in_redirect", HSL, |r| &mut r.settings().server_name_in_redirect)
+        .doc("Whether redirects name the server's first name.", "server_name_in_redirect on;"),
+    flag("etag", HSL, |r| &mut r.settings().etag).doc("Whether files get an `ETag`.", "etag off;"),
+    value("if_modified_since", HSL, Args::ONE, if_modified_since)
+        .doc("How `If-Modified-Since` is compared.", "if_modified_since before;"),
+    value("max_ranges", HSL, Args::ONE, |r, node| {
+        let number = values::number(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        r.settings().max_ranges = Some(u32::try_from(number).unwrap_or(u32::MAX));
+        Ok(())
+    })
+    .doc("How many ranges a request may ask for; 0 turns ranges off.", "max_ranges 16;"),
+    flag("chunked_transfer_encoding", HSL, |r| &mut r.settings().chunked_transfer_encoding)
+        .doc("Whether HTTP/1.1 answers may be chunked.", "chunked_transfer_encoding on;"),
+    flag("msie_padding", HSL, |r| &mut r.settings().msie_padding)
+        .doc("Whether short error pages are padded for an old browser.", "msie_padding off;"),
+    list("resolver", HSL, Args::at_least(1), resolver)
+        .doc("Name servers for names in variables.", "resolver 127.0.0.53 valid=30s;"),
+    millis("resolver_timeout", HSL, |r| &mut r.settings().resolver_timeout)
+        .doc("How long a name may take.", "resolver_timeout 5s;"),
+    value("aio", HSL, Args::ONE, aio)
+        .doc("Chose how files are read, which is automatic.", "aio threads;"),
+    value("early_hints", HSL, Args::at_least(1), |r, node| {
+        node.args().try_for_each(|word| r.template(word).map(|_| ()))
+    })
+    .doc("Chose when 103 answers of an origin are passed on.", "early_hints $http2;"),
+    accepted("aio_write", HSL, Args::ONE, Form::Flag)
+        .doc("Chose how temporary files are written.", "aio_write on;"),
+    accepted("read_ahead", HSL, Args::ONE, Form::Size)
+        .doc("Chose how far files are read ahead.", "read_ahead 512k;"),
+    accepted("directio_alignment", HSL, Args::ONE, Form::Offset)
+        .doc("Chose the alignment for `directio`.", "directio_alignment 512;"),
+    accepted("send_lowat", HSL, Args::ONE, Form::Size)
+        .doc("Chose when a socket counts as writable.", "send_lowat 0;"),
+    accepted("postpone_output", HSL, Args::ONE, Form::Size)
+        .doc("Chose how much is gathered before sending.", "postpone_output 1460;"),
+    accepted("msie_refresh", HSL, Args::ONE, Form::Flag)
+        .doc("Chose refreshes instead of redirects for an old browser.", "msie_refresh off;"),
+    accepted("auth_delay", HSL, Args::ONE, Form::Millis)
+        .doc("How long a 401 answer is held back.", "auth_delay 1s;"),
+    accepted("subrequest_output_buffer_size", HSL, Args::ONE, Form::Size).doc(
+        "Bounded answers that are kept for other requests.",
+        "subrequest_output_buffer_size 4k;",
+    ),
+    accepted("variables_hash_max_size", H, Args::ONE, Form::Number)
+        .doc("Sized a table that sizes itself.", "variables_hash_max_size 1024;"),
+    accepted("variables_hash_bucket_size", H, Args::ONE, Form::Number)
+        .doc("Sized a table that sizes itself.", "variables_hash_bucket_size 64;"),
+];
+
+fn http(r: &mut Reader, node: &Node) -> Parsed {
+    if r.http.settings.is_some() {
+        return Err(DUPLICATE);
+    }
+    r.http.log_formats.push(super::combined());
+    let mut scope = r.inner_scope(H);
+    let error_log = Arc::clone(&r.main.error_log);
+    Arc::<Settings>::make_mut(&mut scope.settings).error_log = error_log;
+    // A second block is refused even when this one is broken.
+    r.http.settings = Some(Arc::clone(&scope.settings));
+    r.http.closed = node.block.as_ref().map_or(node.order, |block| block.closed);
+    r.http.closed_at = r.closing_place(node);
+    let scope = r.read_inner(node, scope);
+    r.http.settings = Some(scope.settings);
+    Ok(())
+}
+
+fn keepalive_timeout(r: &mut Reader, node: &Node) -> Parsed {
+    let timeout = values::time(node.arg(0), Unit::Millis).ok_or(INVALID)?;
+    let header = match node.args_count() {
+        1 => None,
+        _ => Some(values::time(node.arg(1), Unit::Seconds).ok_or(INVALID)?),
+    };
+    r.settings().keepalive_timeout = timeout;
+    r.settings().keepalive_header = header;
+    Ok(())
+}
+
+fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
+    let mut disable = KeepaliveDisable { msie6: false, safari: false };
+    for word in node.args() {
+        match word {
+            b"none" => {}
+            b"msie6" => disable.msie6 = true,
+            b"safari" => disable.safari = true,
+            _ => return Err(invalid_value(word)),
+        }
+    }
+    r.settings().keepalive_disable = disable;
+    Ok(())
+}
+
+fn lingering_close(r: &mut Reader, node: &Node) -> Parsed {
+    r.settings().lingering_close = match node.arg(0) {
+        b"off" => LingeringClose::Off,
+        b"on" => LingeringClose::On,
+        b"always" => LingeringClose::Always,
+        word => return Err(invalid_value(word)),
+    };
+    Ok(())
+}
+
+fn directio(r: &mut Reader, node: &Node) -> Parsed {
+    r.settings().directio = match node.arg(0) {
+        b"off" => None,
+        word => Some(values::offset(word).ok_or(INVALID)?),
+    };
+    Ok(())
+}
+
+/// Bytes, or a text with variables that gives them.
+fn rate(r: &mut Reader, node: &Node) -> Result<Template, Fault> {
+    let template = r.template(node.arg(0))?;
+    match template.as_text() {
+        Some(text) => {
+            let bytes = values::size(text).ok_or(INVALID)?;
+            Ok(Template::text(bytes.to_string().as_bytes()))
+        }
+        None => Ok(template),
+    }
+}
+
+fn satisfy(r: &mut Reader, node: &Node) -> Parsed {
+    r.settings().satisfy = match node.arg(0) {
+        b"all" => Satisfy::All,
+        b"any" => Satisfy::Any,
+        word => return Err(invalid_value(word)),
+    };
+    Ok(())
+}
+
+fn server_tokens(r: &mut Reader, node: &Node) -> Parsed {
+    r.settings().server_tokens = match node.arg(0) {
+        b"on" => ServerTokens::On,
+        b"off" => ServerTokens::Off,
+        b"build" => ServerTokens::Build,
+        word => return Err(invalid_value(word)),
+    };
+    Ok(())
+}
+
+fn if_modified_since(r: &mut Reader, node: &Node) -> Parsed {
+    r.settings().if_modified_since = match node.arg(0) {
+        b"off" => IfModifiedSince::Off,
+        b"exact" => IfModifiedSince::Exact,
+        b"before" => IfModifiedSince::Before,
+        word => return Err(invalid_value(word)),
+    };
+    Ok(())
+}
+
+fn resolver(r: &mut Reader, node: &Node) -> Parsed {
+    if r.again {
+        return Err(DUPLICATE);
+    }
+    let mut words = Vec::new();
+    for word in node.args() {
+        let text = show(word);
+        let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+        let fits = match name {
+            "valid" => values::time(value.as_bytes(), Unit::Seconds).is_some(),
+            "ipv4" | "ipv6" => matches!(value, "on" | "off"),
+            "status_zone" => !value.is_empty(),
+            _ => {
+                super::listen::addresses_for(r, word, 53)
+                    .map_err(|why| Fault::Text(format!("{why} in resolver \"{text}\"")))?;
+                true
+            }
+        };
+        if !fits {
+            return Err(Fault::Text(format!("invalid parameter: {text}")));
+        }
+        words.push(text.into_owned());
+    }
+    let off = |family: &str| words.iter().any(|word| *word == format!("{family}=off"));
+    if off("ipv4") && off("ipv6") {
+        return Err(Fault::Text("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned()));
+    }
+    r.settings().resolver = Arc::new(words);
+    Ok(())
+}
+
+fn aio(r: &mut Reader, node: &Node) -> Parsed {
+    match node.arg(0) {
+        b"off" | b"threads" => Ok(()),
+        b"on" => Err(Fault::Text("\"aio on\" is unsupported on this platform".to_owned())),
+        word => match word.strip_prefix(b"threads=") {
+            Some(pool) if !pool.is_empty() => r.template(pool).map(|_| ()),
+            _ => Err(INVALID),
+        },
+    }
+}

@@ -1,0 +1,53 @@
+//! The `events` block. How connections are waited for is the server's own choice, so most of it
+//! has no effect.
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, block, flag, list, value};
+use crate::reader::{Fault, Parsed, Reader, show};
+use crate::value as values;
+
+const E: Contexts = Contexts::EVENTS;
+
+pub(super) const TABLE: &[Directive] = &[
+    block("events", Contexts::MAIN, Args::NONE, events)
+        .doc("Settings of how connections are handled.", "events { worker_connections 1024; }"),
+    value("worker_connections", E, Args::ONE, worker_connections)
+        .doc("How many connections a worker may have open.", "worker_connections 10240;"),
+    flag("multi_accept", E, |r| &mut r.events.multi_accept)
+        .doc("Whether several connections are accepted at a time.", "multi_accept on;"),
+    value("use", E, Args::ONE, method)
+        .doc("Named a method of waiting for events; the best is taken.", "use epoll;"),
+    accepted("accept_mutex", E, Args::ONE, Form::Flag)
+        .doc("Chose a lock around accepting, which is not needed.", "accept_mutex off;"),
+    accepted("accept_mutex_delay", E, Args::ONE, Form::Millis)
+        .doc("Chose how long to wait for that lock.", "accept_mutex_delay 500ms;"),
+    accepted("worker_aio_requests", E, Args::ONE, Form::Number)
+        .doc("Bounded asynchronous file operations.", "worker_aio_requests 32;"),
+    accepted("epoll_events", E, Args::ONE, Form::Number)
+        .doc("Bounded the events taken at a time.", "epoll_events 512;"),
+    list("debug_connection", E, Args::ONE, |_, _| Ok(()))
+        .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;"),
+];
+
+fn events(r: &mut Reader, node: &Node) -> Parsed {
+    r.meet_events()?;
+    let scope = r.inner_scope(E);
+    r.read_inner(node, scope);
+    Ok(())
+}
+
+fn worker_connections(r: &mut Reader, node: &Node) -> Parsed {
+    let number = values::number(node.arg(0)).and_then(|number| u32::try_from(number).ok());
+    let Some(number) = number else {
+        return Err(Fault::Text(format!("invalid number \"{}\"", show(node.arg(0)))));
+    };
+    r.events.worker_connections = number;
+    Ok(())
+}
+
+fn method(_: &mut Reader, node: &Node) -> Parsed {
+    match node.arg(0) {
+        b"epoll" | b"poll" | b"select" => Ok(()),
+        other => Err(Fault::Text(format!("invalid event type \"{}\"", show(other)))),
+    }
+}

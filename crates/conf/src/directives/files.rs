@@ -1,0 +1,175 @@
+//! Where files are: `root`, `alias`, `index`, the open file cache, symbolic links.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
+use crate::model::{Mapping, Matcher, Root, Symlinks};
+use crate::reader::{
+    DUPLICATE, Fault, INVALID, Parsed, Reader, RootWord, bounded, invalid_parameter, show,
+};
+use crate::value::{self as values, Unit};
+use crate::vars::{Template, Var};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    own("root", HSL, Args::ONE, root)
+        .doc("The directory that paths are looked up in.", "root /srv/www;"),
+    own("alias", Contexts::LOCATION, Args::ONE, alias)
+        .doc("What stands in place of the location's prefix.", "alias /srv/images/;"),
+    list("index", HSL, Args::at_least(1), index)
+        .doc("Files that answer for a directory.", "index index.html index.htm;"),
+    value("open_file_cache", HSL, Args::between(1, 2), open_file_cache)
+        .doc("Keeps files open between requests.", "open_file_cache max=1000 inactive=20s;"),
+    value("open_file_cache_valid", HSL, Args::ONE, |r, node| {
+        let time = values::time(node.arg(0), Unit::Seconds).ok_or(INVALID)?;
+        r.settings().open_file_cache.valid = Some(time);
+        Ok(())
+    })
+    .doc("How long an open file is believed unchanged.", "open_file_cache_valid 30s;"),
+    value("open_file_cache_min_uses", HSL, Args::ONE, |r, node| {
+        r.settings().open_file_cache.min_uses = bounded(node.arg(0), 0, u32::MAX)?;
+        Ok(())
+    })
+    .doc("Uses after which a file stays open.", "open_file_cache_min_uses 2;"),
+    flag("open_file_cache_errors", HSL, |r| &mut r.settings().open_file_cache.errors)
+        .doc("Whether missing files are remembered too.", "open_file_cache_errors on;"),
+    accepted("open_file_cache_events", HSL, Args::ONE, Form::Flag)
+        .doc("Chose notification of changes.", "open_file_cache_events off;"),
+    value("disable_symlinks", HSL, Args::between(1, 2), disable_symlinks)
+        .doc("Whether symbolic links are refused.", "disable_symlinks if_not_owner;"),
+];
+
+fn root(r: &mut Reader, node: &Node) -> Parsed {
+    take_slot(r, RootWord::Root)?;
+    let mut path = path(r, node)?;
+    if let [kept @ .., b'/'] = path.as_slice() {
+        path.truncate(kept.len());
+    }
+    let path = r.template(&path)?;
+    r.settings().root = Root { path, mapping: Mapping::Whole };
+    Ok(())
+}
+
+fn alias(r: &mut Reader, node: &Node) -> Parsed {
+    take_slot(r, RootWord::Alias)?;
+    let mapping = match &r.scope.matcher {
+        Matcher::Named(_) => {
+            let message = "the \"alias\" directive cannot be used inside the named location";
+            return Err(Fault::Text(message.to_owned()));
+        }
+        Matcher::Regex(_) => Mapping::Nothing,
+        Matcher::Exact(path) | Matcher::Prefix { path, .. } => Mapping::Without(path.len()),
+        Matcher::Root => Mapping::Whole,
+    };
+    let path = path(r, node)?;
+    let path = r.template(&path)?;
+    r.settings().root = Root { path, mapping };
+    Ok(())
+}
+
+/// Refuses a second `root` or `alias` in the same block.
+fn take_slot(r: &mut Reader, word: RootWord) -> Parsed {
+    match r.scope.root_word.replace(word) {
+        None => Ok(()),
+        Some(earlier) if earlier == word => Err(DUPLICATE),
+        Some(earlier) => {
+            let (name, earlier) = (word.text(), earlier.text());
+            Err(Fault::Text(format!(
+                "\"{name}\" directive is duplicate, \"{earlier}\" directive was specified earlier"
+            )))
+        }
+    }
+}
+
+/// The path below the prefix, unless a variable comes first.
+fn path(r: &mut Reader, node: &Node) -> Result<Vec<u8>, Fault> {
+    let word = node.arg(0);
+    let template = r.template(word)?;
+    for (var, name) in [(Var::DocumentRoot, "document_root"), (Var::RealpathRoot, "realpath_root")]
+    {
+        if template.vars().any(|used| *used == var) {
+            let directive = show(node.name());
+            return Err(Fault::Text(format!(
+                "the ${name} variable cannot be used in the \"{directive}\" directive"
+            )));
+        }
+    }
+    if word.first() == Some(&b'$') {
+        return Ok(word.to_vec());
+    }
+    Ok(r.below_prefix(word).as_os_str().as_bytes().to_vec())
+}
+
+fn index(r: &mut Reader, node: &Node) -> Parsed {
+    let last = node.args_count() - 1;
+    let mut names: Vec<Template> = if r.again { r.settings().index.to_vec() } else { Vec::new() };
+    for (position, word) in node.args().enumerate() {
+        if word.first() == Some(&b'/') && position != last {
+            r.warn("only the last index in \"index\" directive should be absolute".to_owned());
+        }
+        if word.is_empty() {
+            return Err(Fault::Text("index \"\" in \"index\" directive is invalid".to_owned()));
+        }
+        names.push(r.template(word)?);
+    }
+    r.settings().index = Arc::new(names);
+    Ok(())
+}
+
+fn open_file_cache(r: &mut Reader, node: &Node) -> Parsed {
+    let (mut max, mut inactive, mut is_off) = (None, Duration::from_secs(60), false);
+    for word in node.args() {
+        let invalid =
+            || Fault::Text(format!("invalid \"open_file_cache\" parameter \"{}\"", show(word)));
+        if let Some(digits) = word.strip_prefix(b"max=") {
+            let number = values::number(digits).and_then(|number| u32::try_from(number).ok());
+            max = Some(number.filter(|number| *number > 0).ok_or_else(invalid)?);
+        } else if let Some(time) = word.strip_prefix(b"inactive=") {
+            inactive = values::time(time, Unit::Seconds).ok_or_else(invalid)?;
+        } else if word == b"off" {
+            is_off = true;
+        } else {
+            return Err(invalid());
+        }
+    }
+    if max.is_none() && !is_off {
+        let message = "\"open_file_cache\" must have the \"max\" parameter";
+        return Err(Fault::Text(message.to_owned()));
+    }
+    let cache = &mut r.settings().open_file_cache;
+    cache.max = max.filter(|_| !is_off);
+    (cache.inactive, cache.is_off) = (inactive, is_off);
+    Ok(())
+}
+
+fn disable_symlinks(r: &mut Reader, node: &Node) -> Parsed {
+    let (mut mode, mut from) = (None, None);
+    for word in node.args() {
+        match word {
+            b"off" | b"on" | b"if_not_owner" => mode = Some(word),
+            _ => match word.strip_prefix(b"from=") {
+                Some(text) => from = Some(r.template(text)?),
+                None => return Err(invalid_parameter(word)),
+            },
+        }
+    }
+    r.settings().disable_symlinks = match mode {
+        Some(b"off") if from.is_some() => {
+            let message = "\"from=\" cannot be used with \"off\" parameter";
+            return Err(Fault::Text(message.to_owned()));
+        }
+        Some(b"off") => Symlinks::Follow,
+        Some(b"on") => Symlinks::Refuse { from },
+        Some(_) => Symlinks::IfNotOwner { from },
+        None => {
+            let message = "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" \
+                           parameter";
+            return Err(Fault::Text(message.to_owned()));
+        }
+    };
+    Ok(())
+}

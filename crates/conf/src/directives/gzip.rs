@@ -1,0 +1,128 @@
+//! Compression with gzip.
+
+use std::sync::Arc;
+
+use super::types::content_types;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, buffers, flag, list, value};
+use crate::model::{Gzip, GzipProxied, Precompressed};
+use crate::reader::{Fault, INVALID, Parsed, Reader, bounded, invalid_value, show, size};
+use crate::regex::Case;
+use crate::value as values;
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    flag("gzip", HSL, |r| &mut gzip_mut(r).on)
+        .doc("Whether answers are compressed on the way out.", "gzip on;"),
+    value("gzip_comp_level", HSL, Args::ONE, |r, node| {
+        gzip_mut(r).level = bounded(node.arg(0), 1, 9)? as u8;
+        Ok(())
+    })
+    .doc("How hard to compress, from 1 to 9.", "gzip_comp_level 5;"),
+    value("gzip_min_length", HSL, Args::ONE, |r, node| {
+        gzip_mut(r).min_length = values::size(node.arg(0)).ok_or(INVALID)?;
+        Ok(())
+    })
+    .doc("Answers shorter than this are left alone.", "gzip_min_length 1000;"),
+    list("gzip_types", HSL, Args::at_least(1), |r, node| {
+        let before = r.again.then(|| r.settings().gzip.types.clone());
+        let types = content_types(r, node, before);
+        gzip_mut(r).types = types;
+        Ok(())
+    })
+    .doc("Content types to compress beside `text/html`.", "gzip_types text/css;"),
+    value("gzip_http_version", HSL, Args::ONE, |r, node| {
+        gzip_mut(r).http10 = match node.arg(0) {
+            b"1.0" => true,
+            b"1.1" => false,
+            word => return Err(invalid_value(word)),
+        };
+        Ok(())
+    })
+    .doc("The oldest version whose answers are compressed.", "gzip_http_version 1.1;"),
+    list("gzip_proxied", HSL, Args::at_least(1), proxied)
+        .doc("When requests that came through a proxy get it too.", "gzip_proxied any;"),
+    flag("gzip_vary", HSL, |r| &mut gzip_mut(r).vary)
+        .doc("Whether answers say `Vary: Accept-Encoding`.", "gzip_vary on;"),
+    list("gzip_disable", HSL, Args::at_least(1), disable)
+        .doc("Browsers that get no compression.", "gzip_disable msie6;"),
+    buffers("gzip_buffers", HSL, |r| &mut gzip_mut(r).buffers)
+        .doc("Number and size of buffers for it.", "gzip_buffers 16 8k;"),
+    value("gzip_window", HSL, Args::ONE, |r, node| {
+        let window = size(node.arg(0))?;
+        if !matches!(window, 512 | 1024 | 2048 | 4096 | 8192 | 16384 | 32768) {
+            return Err(Fault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, or 32k"));
+        }
+        gzip_mut(r).window = window;
+        Ok(())
+    })
+    .doc("How far back repetitions are looked for.", "gzip_window 32k;"),
+    accepted("gzip_hash", HSL, Args::ONE, Form::Size)
+        .doc("Sized a table of the compressor.", "gzip_hash 16k;"),
+    accepted("gzip_no_buffer", HSL, Args::ONE, Form::Flag)
+        .doc("Chose sending each piece at once.", "gzip_no_buffer off;"),
+    accepted("postpone_gzipping", HSL, Args::ONE, Form::Size)
+        .doc("Chose how much is gathered before compressing.", "postpone_gzipping 0;"),
+    value("gzip_static", HSL, Args::ONE, |r, node| {
+        gzip_mut(r).precompressed = precompressed(node)?;
+        Ok(())
+    })
+    .doc("Whether a file's `.gz` neighbour is sent instead.", "gzip_static on;"),
+];
+
+fn gzip_mut(r: &mut Reader) -> &mut Gzip {
+    Arc::make_mut(&mut r.settings().gzip)
+}
+
+/// `off`, `on` or `always`.
+pub(super) fn precompressed(node: &Node) -> Result<Precompressed, Fault> {
+    Ok(match node.arg(0) {
+        b"off" => Precompressed::Off,
+        b"on" => Precompressed::On,
+        b"always" => Precompressed::Always,
+        word => return Err(invalid_value(word)),
+    })
+}
+
+fn proxied(r: &mut Reader, node: &Node) -> Parsed {
+    let mut proxied = if r.again { r.settings().gzip.proxied } else { GzipProxied::default() };
+    let mut off = false;
+    for word in node.args() {
+        let bit = match word {
+            b"off" => &mut off,
+            b"expired" => &mut proxied.expired,
+            b"no-cache" => &mut proxied.no_cache,
+            b"no-store" => &mut proxied.no_store,
+            b"private" => &mut proxied.private,
+            b"no_last_modified" => &mut proxied.no_last_modified,
+            b"no_etag" => &mut proxied.no_etag,
+            b"auth" => &mut proxied.auth,
+            b"any" => &mut proxied.any,
+            _ => return Err(invalid_value(word)),
+        };
+        if std::mem::replace(bit, true) {
+            r.warn(format!("duplicate value \"{}\"", show(word)));
+        }
+    }
+    gzip_mut(r).proxied = if off { GzipProxied::default() } else { proxied };
+    Ok(())
+}
+
+/// What `msie6` stands for: versions 4 to 6, but not the second service pack of 6.
+const MSIE6: &[u8] = br"MSIE (?:[45]\.|6\.(?!.*SV1))";
+
+fn disable(r: &mut Reader, node: &Node) -> Parsed {
+    let mut expressions = if r.again { r.settings().gzip.disable.to_vec() } else { Vec::new() };
+    for word in node.args() {
+        let expression = match word {
+            b"msie6" => r.regex(MSIE6, Case::Sensitive)?,
+            // A build option of nginx that switches compression off when memory is short.
+            b"degradation" => continue,
+            _ => r.regex(word, Case::Insensitive)?,
+        };
+        expressions.push(expression);
+    }
+    gzip_mut(r).disable = Arc::new(expressions);
+    Ok(())
+}

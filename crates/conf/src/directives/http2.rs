@@ -1,0 +1,66 @@
+//! HTTP/2, with the spellings of older versions.
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, number, own, size, value};
+use crate::reader::{Fault, Parsed, Reader, bounded, show};
+
+const H: Contexts = Contexts::HTTP;
+const HS: Contexts = Contexts::HS;
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is spoken.", "http2 on;"),
+    number("http2_max_concurrent_streams", HS, |r| &mut r.server().h2.max_concurrent_streams)
+        .doc("Requests at a time on one connection.", "http2_max_concurrent_streams 128;"),
+    size("http2_body_preread_size", HS, |r| &mut r.server().h2.body_preread_size)
+        .doc("How much of a body may come before it is read.", "http2_body_preread_size 64k;"),
+    size("http2_recv_buffer_size", H, |r| &mut r.server().h2.recv_buffer_size)
+        .doc("Bytes read from a connection at a time.", "http2_recv_buffer_size 256k;"),
+    accepted("http2_chunk_size", HSL, Args::ONE, Form::Size)
+        .doc("Bytes of an answer sent at a time.", "http2_chunk_size 8k;"),
+    accepted("http2_pool_size", HS, Args::ONE, Form::Size)
+        .doc("Sized memory that sizes itself.", "http2_pool_size 4k;"),
+    value("http2_streams_index_size", HS, Args::ONE, |_, node| {
+        let size = bounded(node.arg(0), 0, u32::MAX)?;
+        if !size.is_power_of_two() {
+            return Err(Fault::Value("must be a power of two"));
+        }
+        Ok(())
+    })
+    .doc("Sized a table that sizes itself.", "http2_streams_index_size 32;"),
+    own("http2_idle_timeout", HS, Args::ONE, obsolete)
+        .doc("Was what `keepalive_timeout` is now.", "http2_idle_timeout 3m;"),
+    own("http2_max_field_size", HS, Args::ONE, obsolete)
+        .doc("Was what `large_client_header_buffers` is now.", "http2_max_field_size 4k;"),
+    own("http2_max_header_size", HS, Args::ONE, obsolete)
+        .doc("Was what `large_client_header_buffers` is now.", "http2_max_header_size 16k;"),
+    own("http2_max_requests", HS, Args::ONE, obsolete)
+        .doc("Was what `keepalive_requests` is now.", "http2_max_requests 1000;"),
+    own("http2_recv_timeout", HS, Args::ONE, obsolete)
+        .doc("Was what `client_header_timeout` is now.", "http2_recv_timeout 30s;"),
+    own("http2_max_concurrent_pushes", HS, Args::ONE, obsolete)
+        .doc("Bounded pushed answers, which no browser takes.", "http2_max_concurrent_pushes 10;"),
+    own("http2_push", HSL, Args::ONE, obsolete)
+        .doc("Pushed an answer, which no browser takes.", "http2_push /style.css;"),
+    own("http2_push_preload", HSL, Args::ONE, obsolete)
+        .doc("Pushed what `Link` fields name.", "http2_push_preload on;"),
+];
+
+/// Warns about a directive that lives on under another name, or not at all.
+fn obsolete(r: &mut Reader, node: &Node) -> Parsed {
+    let successor = match node.name() {
+        b"http2_idle_timeout" => Some("keepalive_timeout"),
+        b"http2_max_field_size" | b"http2_max_header_size" => Some("large_client_header_buffers"),
+        b"http2_max_requests" => Some("keepalive_requests"),
+        b"http2_recv_timeout" => Some("client_header_timeout"),
+        _ => None,
+    };
+    let name = show(node.name()).into_owned();
+    r.warn(match successor {
+        Some(other) => {
+            format!("the \"{name}\" directive is obsolete, use the \"{other}\" directive instead")
+        }
+        None => format!("the \"{name}\" directive is obsolete, ignored"),
+    });
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! `listen`: addresses, socket options, and what several servers on one address may say.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::Listened;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, own};
+use crate::model::{Address, KeepAlive, Listen, SocketOptions, Transport};
+use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::value::{self as values, Unit};
+
+pub(super) const TABLE: &[Directive] =
+    &[own("listen", Contexts::SERVER, Args::at_least(1), listen)
+        .doc("An address that the server answers on.", "listen 443 ssl default_server;")];
+
+/// What one `listen` asks for, beside its address and socket options.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "these are the words of one directive")]
+pub(super) struct Asked {
+    options: bool,
+    default_server: bool,
+    ssl: bool,
+    http2: bool,
+    quic: bool,
+    proxy_protocol: bool,
+    accept_filter: bool,
+}
+
+fn listen(r: &mut Reader, node: &Node) -> Parsed {
+    r.scope.has_listen = true;
+    let addresses = addresses(r, node.arg(0)).map_err(|why| {
+        let shown = show(node.arg(0));
+        Fault::Text(format!("{why} in \"{shown}\" of the \"listen\" directive"))
+    })?;
+    let (mut asked, mut options) = (Asked::default(), SocketOptions::default());
+    for word in node.args().skip(1) {
+        parameter(r, word, &mut asked, &mut options)?;
+    }
+    let transport = if asked.quic { Transport::Quic } else { Transport::Tcp };
+    if asked.quic {
+        check_quic(&asked, &options)?;
+    }
+    for address in addresses {
+        add(r, address, transport, &asked, &options)?;
+    }
+    Ok(())
+}
+
+/// The addresses that the first argument names.
+fn addresses(r: &Reader, word: &[u8]) -> Result<Vec<Address>, &'static str> {
+    if let Some(path) = word.strip_prefix(b"unix:") {
+        use std::os::unix::ffi::OsStrExt as _;
+        if path.is_empty() {
+            return Err("no path in the unix domain socket");
+        }
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+        return Ok(vec![Address::Unix(path)]);
+    }
+    let found = addresses_for(r, word, 80)?;
+    Ok(found.into_iter().map(Address::Inet).collect())
+}
+
+/// The internet addresses that a word names, with the port to take when it names none.
+pub(super) fn addresses_for(
+    r: &Reader,
+    word: &[u8],
+    default_port: u16,
+) -> Result<Vec<SocketAddr>, &'static str> {
+    let text = std::str::from_utf8(word).map_err(|_| "invalid host")?;
+    if text.starts_with('[') {
+        return inet6(text, default_port).map(|address| vec![address]);
+    }
+    if text.contains(['/', '?']) {
+        return Err("invalid host");
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, port_text)) => (host, port(port_text)?),
+        None if text.bytes().all(|byte| byte.is_ascii_digit()) => ("*", port(text)?),
+        None => (text, default_port),
+    };
+    if host.is_empty() {
+        return Err("no host");
+    }
+    if host == "*" {
+        return Ok(vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)]);
+    }
+    if let Ok(ip) = host.parse::<Ipv4Addr>() {
+        return Ok(vec![SocketAddr::new(ip.into(), port)]);
+    }
+    match r.addresses(host) {
+        [] => Err("host not found"),
+        found => {
+            let mut addresses: Vec<SocketAddr> = Vec::new();
+            for ip in found {
+                let address = SocketAddr::new(*ip, port);
+                if !addresses.contains(&address) {
+                    addresses.push(address);
+                }
+            }
+            Ok(addresses)
+        }
+    }
+}
+
+fn inet6(text: &str, default_port: u16) -> Result<SocketAddr, &'static str> {
+    let (host, rest) = text[1..].split_once(']').ok_or("invalid host")?;
+    let port = match rest.strip_prefix(':') {
+        Some(digits) => port(digits)?,
+        None if rest.is_empty() => default_port,
+        None => return Err("invalid host"),
+    };
+    let ip: Ipv6Addr = host.parse().map_err(|_| "invalid IPv6 address")?;
+    Ok(SocketAddr::new(ip.into(), port))
+}
+
+fn port(digits: &str) -> Result<u16, &'static str> {
+    match values::number(digits.as_bytes()).and_then(|port| u16::try_from(port).ok()) {
+        None | Some(0) => Err("invalid port"),
+        Some(port) => Ok(port),
+    }
+}
+
+fn parameter(
+    r: &mut Reader,
+    word: &[u8],
+    asked: &mut Asked,
+    options: &mut SocketOptions,
+) -> Parsed {
+    match word {
+        b"default_server" | b"default" => asked.default_server = true,
+        b"ssl" => asked.ssl = true,
+        b"quic" => asked.quic = true,
+        b"proxy_protocol" => asked.proxy_protocol = true,
+        b"http2" => {
+            r.warn(
+                "the \"listen ... http2\" directive is deprecated, \
+                 use the \"http2\" directive instead"
+                    .to_owned(),
+            );
+            asked.http2 = true;
+        }
+        _ => {
+            socket_option(r, word, asked, options)?;
+            asked.options = true;
+        }
+    }
+    Ok(())
+}
+
+fn socket_option(
+    r: &mut Reader,
+    word: &[u8],
+    asked: &mut Asked,
+    options: &mut SocketOptions,
+) -> Parsed {
+    let (name, value) = match word.iter().position(|byte| *byte == b'=') {
+        Some(at) => (&word[..=at], &word[at + 1..]),
+        None => (word, &b""[..]),
+    };
+    let whole = |what: &str| {
+        let number = values::number(value).and_then(|number| i32::try_from(number).ok());
+        number.ok_or_else(|| Fault::Text(format!("invalid {what} \"{}\"", show(word))))
+    };
+    let buffer = |what: &str| {
+        let size = values::size(value).and_then(|size| u32::try_from(size).ok());
+        size.ok_or_else(|| Fault::Text(format!("invalid {what} \"{}\"", show(word))))
+    };
+    match name {
+        b"bind" => {}
+        b"reuseport" => options.reuseport = true,
+        b"deferred" => options.deferred = true,
+        b"multipath" => options.multipath = true,
+        b"fastopen=" => options.fastopen = Some(whole("fastopen")?),
+        b"rcvbuf=" => options.rcvbuf = Some(buffer("rcvbuf")?),
+        b"sndbuf=" => options.sndbuf = Some(buffer("sndbuf")?),
+        b"backlog=" => match whole("backlog")? {
+            0 => return Err(Fault::Text(format!("invalid backlog \"{}\"", show(word)))),
+            backlog => options.backlog = Some(backlog),
+        },
+        b"accept_filter=" => {
+            let shown = show(word).into_owned();
+            r.warn(format!(
+                "accept filters \"{shown}\" are not supported on this platform, ignored"
+            ));
+            asked.accept_filter = true;
+        }
+        b"ipv6only=" if value.starts_with(b"o") => match value {
+            b"on" => options.ipv6only = true,
+            b"off" => options.ipv6only = false,
+            _ => {
+                return Err(Fault::Text(format!("invalid ipv6only flags \"{}\"", show(value))));
+            }
+        },
+        b"so_keepalive=" => options.so_keepalive = keepalive(value)?,
+        _ => return Err(invalid_parameter(word)),
+    }
+    options.bind = true;
+    Ok(())
+}
+
+/// `on`, `off` or `[idle]:[interval]:[count]`.
+fn keepalive(value: &[u8]) -> Result<KeepAlive, Fault> {
+    let text = show(value);
+    let invalid = || Fault::Text(format!("invalid so_keepalive value: \"{text}\""));
+    match value {
+        b"on" => return Ok(KeepAlive::On { idle: None, interval: None, count: None }),
+        b"off" => return Ok(KeepAlive::Off),
+        _ => {}
+    }
+    let mut fields = text.splitn(3, ':');
+    let mut time = || match fields.next() {
+        None | Some("") => Ok(None),
+        Some(field) => values::time(field.as_bytes(), Unit::Seconds).map(Some).ok_or_else(invalid),
+    };
+    let (idle, interval) = (time()?, time()?);
+    let count = match fields.next() {
+        None | Some("") => None,
+        Some(field) => {
+            let count =
+                values::number(field.as_bytes()).and_then(|count| u32::try_from(count).ok());
+            Some(count.ok_or_else(invalid)?)
+        }
+    };
+    if idle.is_none() && interval.is_none() && count.is_none() {
+        return Err(invalid());
+    }
+    Ok(KeepAlive::On { idle, interval, count })
+}
+
+/// Refuses what makes no sense on a datagram socket.
+fn check_quic(asked: &Asked, options: &SocketOptions) -> Parsed {
+    let wrong = [
+        (options.fastopen.is_some(), "\"fastopen\" parameter is incompatible with \"quic\""),
+        (options.backlog.is_some(), "\"backlog\" parameter is incompatible with \"quic\""),
+        (asked.accept_filter, "\"accept_filter\" parameter is incompatible with \"quic\""),
+        (options.deferred, "\"deferred\" parameter is incompatible with \"quic\""),
+        (options.multipath, "\"multipath\" parameter is incompatible with \"quic\""),
+        (asked.ssl, "\"ssl\" parameter is incompatible with \"quic\""),
+        (asked.http2, "\"http2\" parameter is incompatible with \"quic\""),
+        (
+            options.so_keepalive != KeepAlive::Unset,
+            "\"so_keepalive\" parameter is incompatible with \"quic\"",
+        ),
+        (asked.proxy_protocol, "\"proxy_protocol\" parameter is incompatible with \"quic\""),
+    ];
+    match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+        Some((_, text)) => Err(Fault::Value(text)),
+        None => Ok(()),
+    }
+}
+
+/// Adds the server being read to an address, new or known.
+pub(super) fn add(
+    r: &mut Reader,
+    address: Address,
+    transport: Transport,
+    asked: &Asked,
+    options: &SocketOptions,
+) -> Parsed {
+    let id = r.server_id();
+    let key = (transport, address);
+    let Some(&at) = r.http.listen_index.get(&key) else {
+        let address = key.1.clone();
+        r.http.listen_index.insert(key, r.http.listens.len());
+        r.http.listens.push(Listen {
+            address,
+            transport,
+            tls: asked.ssl || asked.quic,
+            http2: asked.http2,
+            proxy_protocol: asked.proxy_protocol,
+            default_server: id,
+            servers: vec![id],
+            options: options.clone(),
+        });
+        r.http.listened.push(Listened {
+            options: asked.options,
+            default_server: asked.default_server,
+            ..Listened::default()
+        });
+        return Ok(());
+    };
+    let (known, said) = (&mut r.http.listens[at], &mut r.http.listened[at]);
+    let shown = known.address.to_string();
+    // A server is read as a whole, so its own earlier `listen` can only be the last entry.
+    if known.servers.last() == Some(&id) {
+        return Err(Fault::Text(format!("a duplicate listen {shown}")));
+    }
+    known.servers.push(id);
+    if asked.options {
+        if said.options {
+            return Err(Fault::Text(format!("duplicate listen options for {shown}")));
+        }
+        known.options = options.clone();
+    }
+    if asked.default_server {
+        if said.default_server {
+            return Err(Fault::Text(format!("a duplicate default server for {shown}")));
+        }
+        said.default_server = true;
+        known.default_server = id;
+    }
+    let redefined = said.redefines(bits(known.proxy_protocol, known.tls, known.http2), asked);
+    said.options |= asked.options;
+    known.tls |= asked.ssl || asked.quic;
+    known.http2 |= asked.http2;
+    known.proxy_protocol |= asked.proxy_protocol;
+    if redefined {
+        r.warn(format!("protocol options redefined for {shown}"));
+    }
+    Ok(())
+}
+
+const fn bits(proxy_protocol: bool, tls: bool, http2: bool) -> u8 {
+    proxy_protocol as u8 | (tls as u8) << 1 | (http2 as u8) << 2
+}
+
+impl Listened {
+    /// Notes the protocols that one more `listen` names; whether that contradicts earlier ones.
+    ///
+    /// Adding protocols once is fine, as is leaving them out after that; anything that then differs
+    /// from what was said last is not, for it holds for all servers of the address.
+    fn redefines(&mut self, before: u8, asked: &Asked) -> bool {
+        let now = bits(asked.proxy_protocol, asked.ssl || asked.quic, asked.http2);
+        let differs = self.protocols_set && now != self.protocols;
+        let redefined;
+        if now | before != before {
+            redefined =
+                (self.options && !asked.options) || self.protocols_changed || now | before != now;
+            self.protocols = before;
+            self.protocols_changed = true;
+        } else if now != before {
+            redefined = asked.options || differs;
+            self.protocols = now;
+            self.protocols_changed = true;
+        } else {
+            redefined = (asked.options && self.protocols_changed) || differs;
+            self.protocols = now;
+        }
+        self.protocols_set = true;
+        redefined
+    }
+}

@@ -1,0 +1,174 @@
+//! `location`, and what belongs to one location alone: `return`, `try_files`, `internal`.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, block, own};
+use crate::model::location::TryFile;
+use crate::model::{
+    Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles,
+};
+use crate::reader::{DUPLICATE, Fault, Parsed, Reader, show};
+use crate::regex::Case;
+use crate::value as values;
+
+pub(super) const TABLE: &[Directive] = &[
+    block("location", Contexts::SL, Args::between(1, 2), location)
+        .doc("Settings for a part of the site's paths.", "location ^~ /static/ { expires 1d; }"),
+    own("return", Contexts::SL, Args::between(1, 2), return_)
+        .doc("Answers at once with a status, a text or a redirect.", "return 301 https://a.com/;"),
+    own("try_files", Contexts::SL, Args::at_least(2), try_files)
+        .doc("Looks for files and falls back to something else.", "try_files $uri $uri/ =404;"),
+    own("internal", Contexts::LOCATION, Args::NONE, internal)
+        .doc("Hides a location from direct requests.", "internal;"),
+];
+
+fn location(r: &mut Reader, node: &Node) -> Parsed {
+    let (matcher, name) = matcher(r, node)?;
+    check_nesting(r, &matcher, &name)?;
+    let id = LocationId(r.http.locations.len() as u32);
+    let mut scope = r.inner_scope(Contexts::LOCATION);
+    scope.matcher = matcher.clone();
+    scope.name = Arc::clone(&name);
+    let place = r.place(node);
+    r.http.locations.push(Location {
+        matcher,
+        name,
+        nested: Vec::new(),
+        internal: false,
+        settings: Arc::clone(&scope.settings),
+        handler: Handler::Static,
+        try_files: None,
+        place,
+    });
+    let mut scope = r.read_inner(node, scope);
+    super::server::fill(&mut r.http.locations[id.index()], &mut scope);
+    r.scope.nested.push(id);
+    Ok(())
+}
+
+/// When a location applies, and its name in messages.
+fn matcher(r: &mut Reader, node: &Node) -> Result<(Matcher, Arc<[u8]>), Fault> {
+    let named = |text: &[u8]| Arc::<[u8]>::from(text);
+    let prefix = |path: Arc<[u8]>, no_regex| Matcher::Prefix { path, no_regex };
+    if node.args_count() == 2 {
+        let name = named(node.arg(1));
+        let matcher = match node.arg(0) {
+            b"=" => Matcher::Exact(Arc::clone(&name)),
+            b"^~" => prefix(Arc::clone(&name), true),
+            b"~" => Matcher::Regex(r.regex(&name, Case::Sensitive)?),
+            b"~*" => Matcher::Regex(r.regex(&name, Case::Insensitive)?),
+            other => {
+                let shown = show(other);
+                return Err(Fault::Text(format!("invalid location modifier \"{shown}\"")));
+            }
+        };
+        return Ok((matcher, name));
+    }
+    let (matcher, name) = match node.arg(0) {
+        [b'=', rest @ ..] => (Matcher::Exact(named(rest)), named(rest)),
+        [b'^', b'~', rest @ ..] => (prefix(named(rest), true), named(rest)),
+        [b'~', b'*', rest @ ..] => (Matcher::Regex(r.regex(rest, Case::Insensitive)?), named(rest)),
+        [b'~', rest @ ..] => (Matcher::Regex(r.regex(rest, Case::Sensitive)?), named(rest)),
+        text @ [b'@', ..] => (Matcher::Named(named(text)), named(text)),
+        text => (prefix(named(text), false), named(text)),
+    };
+    Ok((matcher, name))
+}
+
+fn check_nesting(r: &Reader, matcher: &Matcher, name: &[u8]) -> Parsed {
+    if r.scope.context != Contexts::LOCATION {
+        return Ok(());
+    }
+    let (inner, outer) = (show(name), show(&r.scope.name));
+    let fault = |text: String| Err(Fault::Text(text));
+    match r.scope.matcher {
+        Matcher::Exact(_) => {
+            return fault(format!(
+                "location \"{inner}\" cannot be inside the exact location \"{outer}\""
+            ));
+        }
+        Matcher::Named(_) => {
+            return fault(format!(
+                "location \"{inner}\" cannot be inside the named location \"{outer}\""
+            ));
+        }
+        Matcher::Root | Matcher::Prefix { .. } | Matcher::Regex(_) => {}
+    }
+    match matcher {
+        Matcher::Named(_) => {
+            fault(format!("named location \"{inner}\" can be on the server level only"))
+        }
+        Matcher::Regex(_) | Matcher::Root => Ok(()),
+        Matcher::Exact(_) | Matcher::Prefix { .. } if name.starts_with(&r.scope.name) => Ok(()),
+        Matcher::Exact(_) | Matcher::Prefix { .. } => {
+            fault(format!("location \"{inner}\" is outside location \"{outer}\""))
+        }
+    }
+}
+
+fn return_(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    let made = match values::number(word).map(u16::try_from) {
+        Some(Ok(status @ 0..=999)) => {
+            let body = match node.args_count() {
+                1 => ReturnBody::None,
+                _ => {
+                    let text = r.template(node.arg(1))?;
+                    match status {
+                        301 | 302 | 303 | 307 | 308 => ReturnBody::Location(text),
+                        _ => ReturnBody::Text(text),
+                    }
+                }
+            };
+            Return { status, body }
+        }
+        None if node.args_count() == 1 && is_address(word) => {
+            Return { status: 302, body: ReturnBody::Location(r.template(word)?) }
+        }
+        _ => return Err(Fault::Text(format!("invalid return code \"{}\"", show(word)))),
+    };
+    // The first one that runs ends the request, so a second one is checked and never reached.
+    if !r.again || r.scope.handler == Handler::Static {
+        r.scope.handler = Handler::Return(made);
+    }
+    Ok(())
+}
+
+fn is_address(word: &[u8]) -> bool {
+    [&b"http://"[..], b"https://", b"$scheme"].iter().any(|start| word.starts_with(start))
+}
+
+fn try_files(r: &mut Reader, node: &Node) -> Parsed {
+    if r.scope.try_files.is_some() {
+        return Err(DUPLICATE);
+    }
+    let last = node.args_count() - 1;
+    let mut files = Vec::with_capacity(last);
+    for word in node.args().take(last) {
+        let (path, directory) = match word {
+            [path @ .., b'/'] => (path, true),
+            path => (path, false),
+        };
+        files.push(TryFile { path: r.template(path)?, directory });
+    }
+    let word = node.arg(last);
+    let fallback = match word {
+        [b'=', digits @ ..] => match values::number(digits).map(u16::try_from) {
+            Some(Ok(status @ 0..=999)) => Fallback::Status(status),
+            _ => return Err(Fault::Text(format!("invalid code \"{}\"", show(word)))),
+        },
+        [b'@', ..] => Fallback::Named(Arc::from(word)),
+        _ => Fallback::Uri(r.template(word)?),
+    };
+    r.scope.try_files = Some(TryFiles { files, fallback });
+    Ok(())
+}
+
+fn internal(r: &mut Reader, _: &Node) -> Parsed {
+    if r.again {
+        return Err(DUPLICATE);
+    }
+    r.scope.internal = true;
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! Directives of the main block: the process and its workers.
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
+use crate::model::{CpuAffinity, Workers};
+use crate::reader::{Fault, INVALID, Parsed, Reader, invalid_parameter, show};
+use crate::value::{self as values, Unit};
+
+const M: Contexts = Contexts::MAIN;
+
+pub(super) const TABLE: &[Directive] = &[
+    flag("daemon", M, |r| &mut r.main.daemon)
+        .doc("Whether the server goes to the background.", "daemon off;"),
+    flag("master_process", M, |r| &mut r.main.master_process)
+        .doc("Whether there is a controlling part beside the workers.", "master_process on;"),
+    value("user", M, Args::between(1, 2), user)
+        .doc("The account, and group, that the server runs as.", "user www-data;"),
+    value("pid", M, Args::ONE, pid)
+        .doc("The file that holds the process id while the server runs.", "pid /run/bolide.pid;"),
+    value("lock_file", M, Args::ONE, lock_file)
+        .doc("The file for the accept lock where one is needed.", "lock_file logs/lock;"),
+    value("worker_processes", M, Args::ONE, worker_processes)
+        .doc("How many workers serve; `auto` is one per core.", "worker_processes auto;"),
+    value("worker_rlimit_nofile", M, Args::ONE, |r, node| {
+        r.main.worker_rlimit_nofile = Some(whole(node.arg(0))?);
+        Ok(())
+    })
+    .doc("How many files the process may have open.", "worker_rlimit_nofile 65535;"),
+    value("worker_rlimit_core", M, Args::ONE, |r, node| {
+        r.main.worker_rlimit_core = Some(values::offset(node.arg(0)).ok_or(INVALID)?);
+        Ok(())
+    })
+    .doc("How large a core file may be.", "worker_rlimit_core 500m;"),
+    value("worker_priority", M, Args::ONE, worker_priority)
+        .doc("The scheduling priority, as `nice` has it.", "worker_priority -5;"),
+    value("worker_cpu_affinity", M, Args::at_least(1), worker_cpu_affinity)
+        .doc("Which cores the workers run on.", "worker_cpu_affinity auto;"),
+    value("worker_shutdown_timeout", M, Args::ONE, |r, node| {
+        let time = values::time(node.arg(0), Unit::Millis).ok_or(INVALID)?;
+        r.main.worker_shutdown_timeout = Some(time);
+        Ok(())
+    })
+    .doc("How long connections may go on when the server drains.", "worker_shutdown_timeout 30s;"),
+    value("working_directory", M, Args::ONE, |r, node| {
+        r.main.working_directory = Some(r.below_prefix(node.arg(0)));
+        Ok(())
+    })
+    .doc("The directory to change to.", "working_directory /var/lib/bolide;"),
+    list("env", M, Args::ONE, env).doc("An environment variable to keep or to set.", "env TZ=UTC;"),
+    own("load_module", M, Args::ONE, load_module)
+        .doc("Named a module to load; what is built in needs none.", "load_module m.so;"),
+    own("thread_pool", M, Args::between(2, 3), thread_pool)
+        .doc("Named a pool of threads for file reading.", "thread_pool default threads=4;"),
+    accepted("pcre_jit", M, Args::ONE, Form::Flag)
+        .doc("Chose compilation of regular expressions, which is always on.", "pcre_jit on;"),
+    accepted("timer_resolution", M, Args::ONE, Form::Millis)
+        .doc("Chose how often the clock is read.", "timer_resolution 100ms;"),
+    accepted("debug_points", M, Args::ONE, Form::OneOf(&["stop", "abort"]))
+        .doc("Chose what an internal error does.", "debug_points abort;"),
+    value("ssl_engine", M, Args::ONE, super::tls::ignored)
+        .doc("Named an OpenSSL engine.", "ssl_engine dynamic;"),
+    accepted("ssl_object_cache_inheritable", M, Args::ONE, Form::Flag).doc(
+        "Whether a reload may reuse certificates that have not changed.",
+        "ssl_object_cache_inheritable on;",
+    ),
+    accepted("quic_bpf", M, Args::ONE, Form::Flag)
+        .doc("Chose routing of QUIC packets by the kernel, which is automatic.", "quic_bpf on;"),
+];
+
+/// A whole number.
+fn whole(word: &[u8]) -> Result<u64, Fault> {
+    let number = values::number(word).ok_or(Fault::Value("invalid number"))?;
+    u64::try_from(number).map_err(|_| Fault::Value("invalid number"))
+}
+
+fn user(r: &mut Reader, node: &Node) -> Parsed {
+    if !r.options.privileged {
+        let why = "makes sense only if the master process runs with super-user privileges";
+        r.warn(format!("the \"user\" directive {why}, ignored"));
+        return Ok(());
+    }
+    r.main.user = Some(show(node.arg(0)).into_owned());
+    r.main.group = (node.args_count() > 1).then(|| show(node.arg(1)).into_owned());
+    Ok(())
+}
+
+fn pid(r: &mut Reader, node: &Node) -> Parsed {
+    r.main.pid = r.below_prefix(node.arg(0));
+    Ok(())
+}
+
+fn lock_file(r: &mut Reader, node: &Node) -> Parsed {
+    r.main.lock_file = r.below_prefix(node.arg(0));
+    Ok(())
+}
+
+fn worker_processes(r: &mut Reader, node: &Node) -> Parsed {
+    r.main.worker_processes = match node.arg(0) {
+        b"auto" => Workers::Auto,
+        word => {
+            let count = values::number(word).and_then(|count| u32::try_from(count).ok());
+            Workers::Count(count.ok_or(INVALID)?)
+        }
+    };
+    Ok(())
+}
+
+fn worker_priority(r: &mut Reader, node: &Node) -> Parsed {
+    let (sign, digits) = match node.arg(0) {
+        [b'-', digits @ ..] => (-1, digits),
+        digits => (1, digits),
+    };
+    let number = values::number(digits).and_then(|number| i32::try_from(number).ok());
+    r.main.worker_priority = sign * number.ok_or(Fault::Value("invalid number"))?;
+    Ok(())
+}
+
+fn worker_cpu_affinity(r: &mut Reader, node: &Node) -> Parsed {
+    let automatic = node.arg(0) == b"auto";
+    if automatic && node.args_count() > 2 {
+        let message = "invalid number of arguments in \"worker_cpu_affinity\" directive";
+        return Err(Fault::Text(message.to_owned()));
+    }
+    let mut masks = Vec::new();
+    for word in node.args().skip(usize::from(automatic)) {
+        let mut mask = 0_u64;
+        for byte in word.iter().filter(|byte| **byte != b' ') {
+            match byte {
+                b'0' | b'1' => mask = mask << 1 | u64::from(byte - b'0'),
+                _ => {
+                    let shown = show(std::slice::from_ref(byte));
+                    return Err(Fault::Text(format!(
+                        "invalid character \"{shown}\" in \"worker_cpu_affinity\""
+                    )));
+                }
+            }
+        }
+        masks.push(mask);
+    }
+    r.main.worker_cpu_affinity = if automatic {
+        CpuAffinity::Auto(masks.first().copied())
+    } else {
+        CpuAffinity::Masks(masks)
+    };
+    Ok(())
+}
+
+fn env(r: &mut Reader, node: &Node) -> Parsed {
+    let text = show(node.arg(0));
+    let entry = match text.split_once('=') {
+        Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+        None => (text.into_owned(), None),
+    };
+    r.main.env.push(entry);
+    Ok(())
+}
+
+/// Modules whose work is built in.
+const BUILT_IN: &[&str] = &[
+    "ngx_http_brotli_filter_module",
+    "ngx_http_brotli_static_module",
+    "ngx_http_zstd_filter_module",
+    "ngx_http_zstd_static_module",
+];
+
+fn load_module(r: &mut Reader, node: &Node) -> Parsed {
+    let path = show(node.arg(0)).into_owned();
+    let file = path.rsplit('/').next().unwrap_or(&path);
+    let name = file.strip_suffix(".so").unwrap_or(file);
+    if !BUILT_IN.contains(&name) {
+        r.warn(format!("module \"{path}\" is not built in, ignored: its directives are unknown"));
+    }
+    Ok(())
+}
+
+fn thread_pool(_: &mut Reader, node: &Node) -> Parsed {
+    for word in node.args().skip(1) {
+        let (name, number) = match word.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&word[..at], values::number(&word[at + 1..])),
+            None => return Err(invalid_parameter(word)),
+        };
+        let wrong = |name| Fault::Text(format!("invalid {name} value \"{}\"", show(word)));
+        match (name, number) {
+            (b"threads", None | Some(0)) => return Err(wrong("threads")),
+            (b"max_queue", None) => return Err(wrong("max_queue")),
+            (b"threads" | b"max_queue", Some(_)) => {}
+            _ => return Err(invalid_parameter(word)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! The `server` block, and what holds in it before a location is known.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::diagnostic::Diagnostic;
+use crate::directive::{
+    Args, Contexts, Directive, Form, accepted, block, flag, millis, number, size, value,
+};
+use crate::model::{
+    Address, Certificate, Level, Location, LocationId, Matcher, Server, ServerName, SocketOptions,
+    Transport,
+};
+use crate::reader::{Fault, Parsed, Reader, Scope, buffers, show, size as bytes};
+
+const HS: Contexts = Contexts::HS;
+
+pub(super) const TABLE: &[Directive] = &[
+    block("server", Contexts::HTTP, Args::NONE, server)
+        .doc("One site: its addresses, names and locations.", "server { listen 80; }"),
+    millis("client_header_timeout", HS, |r| &mut r.server().client_header_timeout)
+        .doc("How long a request's head may take.", "client_header_timeout 60s;"),
+    size("client_header_buffer_size", HS, |r| &mut r.server().client_header_buffer_size)
+        .doc("The buffer that most request heads fit in.", "client_header_buffer_size 1k;"),
+    value("large_client_header_buffers", HS, Args::TWO, large_client_header_buffers).doc(
+        "Number and size of buffers for larger heads; no line may be longer than one.",
+        "large_client_header_buffers 4 8k;",
+    ),
+    number("max_headers", HS, |r| &mut r.server().max_headers)
+        .doc("How many fields a request may have.", "max_headers 1000;"),
+    flag("ignore_invalid_headers", HS, |r| &mut r.server().ignore_invalid_headers)
+        .doc("Whether fields with odd names are dropped.", "ignore_invalid_headers on;"),
+    flag("underscores_in_headers", HS, |r| &mut r.server().underscores_in_headers)
+        .doc("Whether `_` in a field's name is not odd.", "underscores_in_headers on;"),
+    flag("merge_slashes", HS, |r| &mut r.server().merge_slashes)
+        .doc("Whether `//` in a path counts as `/`.", "merge_slashes on;"),
+    value("connection_pool_size", HS, Args::ONE, |r, node| {
+        r.server().connection_pool_size = pool(node)?;
+        Ok(())
+    })
+    .doc("Sized memory that sizes itself.", "connection_pool_size 512;"),
+    value("request_pool_size", HS, Args::ONE, |r, node| {
+        r.server().request_pool_size = pool(node)?;
+        Ok(())
+    })
+    .doc("Sized memory that sizes itself.", "request_pool_size 4k;"),
+    accepted("server_names_hash_max_size", Contexts::HTTP, Args::ONE, Form::Number)
+        .doc("Sized a table that sizes itself.", "server_names_hash_max_size 512;"),
+    accepted("server_names_hash_bucket_size", Contexts::HTTP, Args::ONE, Form::Number)
+        .doc("Sized a table that sizes itself.", "server_names_hash_bucket_size 64;"),
+];
+
+/// What `listen` directives said about an address, beside what it is now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listened {
+    /// Whether socket options were given.
+    pub(crate) options: bool,
+    /// Whether `default_server` was given.
+    pub(crate) default_server: bool,
+    /// `proxy_protocol`, `ssl`, `http2` as bits: what the last one that counts said.
+    pub(crate) protocols: u8,
+    pub(crate) protocols_set: bool,
+    pub(crate) protocols_changed: bool,
+}
+
+fn server(r: &mut Reader, node: &Node) -> Parsed {
+    let root = LocationId(r.http.locations.len() as u32);
+    let place = r.place(node);
+    let scope = r.inner_scope(Contexts::SERVER);
+    r.http.locations.push(Location {
+        matcher: Matcher::Root,
+        name: Arc::clone(&scope.name),
+        nested: Vec::new(),
+        internal: false,
+        settings: Arc::clone(&scope.settings),
+        handler: scope.handler.clone(),
+        try_files: None,
+        place: place.clone(),
+    });
+    let mut scope = r.read_inner(node, scope);
+    if !scope.has_listen {
+        let port = if r.options.privileged { 80 } else { 8000 };
+        let address = Address::Inet(([0, 0, 0, 0], port).into());
+        let plain = super::listen::Asked::default();
+        super::listen::add(r, address, Transport::Tcp, &plain, &SocketOptions::default())?;
+    }
+    check_buffers(r, &scope);
+    pair_certificates(r, &mut scope);
+    fill(&mut r.http.locations[root.index()], &mut scope);
+    if scope.names.is_empty() {
+        scope.names.push(ServerName::Exact(Box::from("")));
+    }
+    r.http.servers.push(Server {
+        names: scope.names,
+        primary_name: scope.primary_name.unwrap_or_else(|| Arc::from("")),
+        http2: scope.http2,
+        http3: scope.http3,
+        tls: Arc::new(scope.tls.conf.clone()),
+        root,
+        settings: scope.server,
+        place,
+    });
+    Ok(())
+}
+
+/// Moves what was read of a block into its location.
+pub(super) fn fill(location: &mut Location, scope: &mut Scope) {
+    location.nested = std::mem::take(&mut scope.nested);
+    location.internal = scope.internal;
+    location.settings = Arc::clone(&scope.settings);
+    location.handler = scope.handler.clone();
+    location.try_files = scope.try_files.take();
+}
+
+fn check_buffers(r: &mut Reader, scope: &Scope) {
+    if scope.server.large_client_header_buffer_size < scope.server.connection_pool_size {
+        let message = "the \"large_client_header_buffers\" size must be equal to or greater than \
+                       \"connection_pool_size\"";
+        let place = Some(r.http.closed_at.clone());
+        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, place));
+    }
+}
+
+fn pair_certificates(r: &mut Reader, scope: &mut Scope) {
+    let draft = Arc::make_mut(&mut scope.tls);
+    if let Some(alone) = draft.certificates.get(draft.keys.len()) {
+        let shown = show(alone);
+        let message = format!("no \"ssl_certificate_key\" is defined for certificate \"{shown}\"");
+        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, None));
+        return;
+    }
+    let path = |text: &[u8]| r.beside_conf(text);
+    let pairs = draft.certificates.iter().zip(&draft.keys);
+    let pairs = pairs.map(|(chain, key)| Certificate { chain: path(chain), key: path(key) });
+    draft.conf.certificates = Arc::new(pairs.collect());
+}
+
+fn large_client_header_buffers(r: &mut Reader, node: &Node) -> Parsed {
+    let (count, size) = buffers(node)?;
+    r.server().large_client_header_buffers = count;
+    r.server().large_client_header_buffer_size = size;
+    Ok(())
+}
+
+fn pool(node: &Node) -> Result<usize, Fault> {
+    let size = bytes(node.arg(0))?;
+    if size < 112 {
+        return Err(Fault::Text("the pool size must be no less than 112".to_owned()));
+    }
+    if size % 16 != 0 {
+        return Err(Fault::Text("the pool size must be a multiple of 16".to_owned()));
+    }
+    Ok(size)
+}

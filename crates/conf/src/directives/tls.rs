@@ -1,0 +1,225 @@
+//! TLS: certificates, versions, ciphers, sessions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{
+    Args, Contexts, Directive, Form, accepted, flag, list, number, seconds, size, value,
+};
+use crate::model::{Protocols, SessionCache, TlsConf, VerifyClient};
+use crate::reader::{Fault, Parsed, Reader, invalid_value, show};
+use crate::value as values;
+
+const HS: Contexts = Contexts::HS;
+
+pub(super) const TABLE: &[Directive] = &[
+    list("ssl_certificate", HS, Args::ONE, |r, node| {
+        plain_file(node)?;
+        let again = r.again;
+        let list = &mut r.tls().certificates;
+        if !again {
+            list.clear();
+        }
+        list.push(node.arg(0).to_vec());
+        Ok(())
+    })
+    .doc("The file with a certificate and its chain.", "ssl_certificate a.com.crt;"),
+    list("ssl_certificate_key", HS, Args::ONE, |r, node| {
+        plain_file(node)?;
+        let again = r.again;
+        let list = &mut r.tls().keys;
+        if !again {
+            list.clear();
+        }
+        list.push(node.arg(0).to_vec());
+        Ok(())
+    })
+    .doc("The file with the key of a certificate.", "ssl_certificate_key a.com.key;"),
+    value("ssl_password_file", HS, Args::ONE, |r, node| {
+        file(r, node, |conf| &mut conf.password_file)
+    })
+    .doc("The file with passwords for keys.", "ssl_password_file passwords;"),
+    list("ssl_protocols", HS, Args::at_least(1), protocols)
+        .doc("The versions of TLS that are spoken.", "ssl_protocols TLSv1.2 TLSv1.3;"),
+    value("ssl_ciphers", HS, Args::ONE, |r, node| {
+        r.tls().conf.ciphers = show(node.arg(0)).into_owned();
+        Ok(())
+    })
+    .doc("The ciphers for TLS 1.2, as OpenSSL writes them.", "ssl_ciphers HIGH:!aNULL;"),
+    flag("ssl_prefer_server_ciphers", HS, |r| &mut r.tls().conf.prefer_server_ciphers)
+        .doc("Whether our order of ciphers decides.", "ssl_prefer_server_ciphers on;"),
+    value("ssl_ecdh_curve", HS, Args::ONE, |r, node| {
+        r.tls().conf.ecdh_curve = show(node.arg(0)).into_owned();
+        Ok(())
+    })
+    .doc("The groups for key exchange.", "ssl_ecdh_curve X25519MLKEM768:X25519;"),
+    value("ssl_dhparam", HS, Args::ONE, |r, node| file(r, node, |conf| &mut conf.dhparam))
+        .doc("The file for an old way of key exchange.", "ssl_dhparam dhparam.pem;"),
+    list("ssl_conf_command", HS, Args::TWO, |r, node| {
+        let pair = (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned());
+        let again = r.again;
+        let commands = Arc::make_mut(&mut r.tls().conf.conf_commands);
+        if !again {
+            commands.clear();
+        }
+        commands.push(pair);
+        Ok(())
+    })
+    .doc("A setting in OpenSSL's own words.", "ssl_conf_command Options KTLS;"),
+    value("ssl_session_cache", HS, Args::between(1, 2), session_cache)
+        .doc("Where sessions are remembered.", "ssl_session_cache shared:SSL:10m;"),
+    seconds("ssl_session_timeout", HS, |r| &mut r.tls().conf.session_timeout)
+        .doc("How long a session can be taken up again.", "ssl_session_timeout 1d;"),
+    flag("ssl_session_tickets", HS, |r| &mut r.tls().conf.session_tickets)
+        .doc("Whether sessions are kept by clients.", "ssl_session_tickets on;"),
+    list("ssl_session_ticket_key", HS, Args::ONE, |r, node| {
+        let path = r.beside_conf(node.arg(0));
+        let again = r.again;
+        let keys = Arc::make_mut(&mut r.tls().conf.session_ticket_keys);
+        if !again {
+            keys.clear();
+        }
+        keys.push(path);
+        Ok(())
+    })
+    .doc("A file with a key for tickets.", "ssl_session_ticket_key ticket.key;"),
+    size("ssl_buffer_size", HS, |r| &mut r.tls().conf.buffer_size)
+        .doc("Bytes sent in one record.", "ssl_buffer_size 16k;"),
+    flag("ssl_early_data", HS, |r| &mut r.tls().conf.early_data)
+        .doc("Whether requests may come before the handshake ends.", "ssl_early_data on;"),
+    flag("ssl_reject_handshake", HS, |r| &mut r.tls().conf.reject_handshake)
+        .doc("Whether handshakes for this server are refused.", "ssl_reject_handshake on;"),
+    flag("ssl_stapling", HS, |r| &mut r.tls().conf.stapling)
+        .doc("Whether revocation answers are sent along.", "ssl_stapling on;"),
+    flag("ssl_stapling_verify", HS, |r| &mut r.tls().conf.stapling_verify)
+        .doc("Whether revocation answers are checked.", "ssl_stapling_verify on;"),
+    value("ssl_stapling_file", HS, Args::ONE, |r, node| {
+        file(r, node, |conf| &mut conf.stapling_file)
+    })
+    .doc("A file with a revocation answer.", "ssl_stapling_file ocsp.der;"),
+    accepted("ssl_stapling_responder", HS, Args::ONE, Form::Any)
+        .doc("The address to ask for revocation.", "ssl_stapling_responder http://ocsp.a.com/;"),
+    value("ssl_trusted_certificate", HS, Args::ONE, |r, node| {
+        file(r, node, |conf| &mut conf.trusted_certificate)
+    })
+    .doc("Authorities that are trusted, unsaid to clients.", "ssl_trusted_certificate ca.crt;"),
+    value("ssl_client_certificate", HS, Args::ONE, |r, node| {
+        file(r, node, |conf| &mut conf.client_certificate)
+    })
+    .doc("Authorities of client certificates.", "ssl_client_certificate ca.crt;"),
+    value("ssl_crl", HS, Args::ONE, |r, node| file(r, node, |conf| &mut conf.crl))
+        .doc("Client certificates that are revoked.", "ssl_crl revoked.pem;"),
+    value("ssl_verify_client", HS, Args::ONE, verify_client)
+        .doc("Whether clients must show a certificate.", "ssl_verify_client optional;"),
+    number("ssl_verify_depth", HS, |r| &mut r.tls().conf.verify_depth)
+        .doc("How long a client's chain may be.", "ssl_verify_depth 2;"),
+    value("ssl_ocsp", HS, Args::ONE, |r, node| match node.arg(0) {
+        b"off" => Ok(()),
+        b"on" | b"leaf" => ignored(r, node),
+        word => Err(invalid_value(word)),
+    })
+    .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;"),
+    accepted("ssl_ocsp_cache", HS, Args::ONE, Form::Any)
+        .doc("Where those answers are kept.", "ssl_ocsp_cache shared:ocsp:1m;"),
+    accepted("ssl_ocsp_responder", HS, Args::ONE, Form::Any)
+        .doc("The address to ask about clients.", "ssl_ocsp_responder http://ocsp.a.com/;"),
+    accepted("ssl_certificate_cache", HS, Args::between(1, 3), Form::Any)
+        .doc("Keeps certificates named by variables.", "ssl_certificate_cache max=100;"),
+    accepted("ssl_certificate_compression", HS, Args::ONE, Form::Flag)
+        .doc("Whether certificates are sent compressed.", "ssl_certificate_compression on;"),
+    value("ssl_ech_file", HS, Args::ONE, ignored)
+        .doc("The file with keys for hidden names.", "ssl_ech_file ech.pem;"),
+];
+
+/// Refuses certificates that are not named as files.
+fn plain_file(node: &Node) -> Parsed {
+    let (name, word) = (show(node.name()), node.arg(0));
+    let kinds: [(&[u8], &str); 3] =
+        [(b"data:", "data"), (b"engine:", "engines"), (b"store:", "stores")];
+    if let Some((_, kind)) = kinds.iter().find(|(prefix, _)| word.starts_with(prefix)) {
+        return Err(Fault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
+    }
+    if word.contains(&b'$') {
+        return Err(Fault::Text(format!("variables in \"{name}\" are not implemented yet")));
+    }
+    Ok(())
+}
+
+/// Says that what would make things safer is not done.
+pub(super) fn ignored(r: &mut Reader, node: &Node) -> Parsed {
+    let name = show(node.name()).into_owned();
+    r.warn(format!("the \"{name}\" directive is not supported, ignored"));
+    Ok(())
+}
+
+fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathBuf>) -> Parsed {
+    let path = r.beside_conf(node.arg(0));
+    *slot(&mut r.tls().conf) = Some(path);
+    Ok(())
+}
+
+fn protocols(r: &mut Reader, node: &Node) -> Parsed {
+    let none = Protocols { tls12: false, tls13: false, obsolete: false };
+    let mut protocols = if r.again { r.tls().conf.protocols } else { none };
+    let mut seen: Vec<&[u8]> = Vec::new();
+    for word in node.args() {
+        match word {
+            b"SSLv2" | b"SSLv3" | b"TLSv1" | b"TLSv1.1" => protocols.obsolete = true,
+            b"TLSv1.2" => protocols.tls12 = true,
+            b"TLSv1.3" => protocols.tls13 = true,
+            _ => return Err(invalid_value(word)),
+        }
+        if seen.contains(&word) {
+            r.warn(format!("duplicate value \"{}\"", show(word)));
+        }
+        seen.push(word);
+    }
+    r.tls().conf.protocols = protocols;
+    Ok(())
+}
+
+fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
+    let mut cache = SessionCache::Off;
+    for word in node.args() {
+        let text = show(word);
+        let invalid = || Fault::Text(format!("invalid session cache \"{text}\""));
+        cache = match word {
+            b"off" => SessionCache::Off,
+            b"none" => SessionCache::None,
+            b"builtin" => SessionCache::On(None),
+            _ => {
+                if let Some(sessions) = text.strip_prefix("builtin:") {
+                    values::number(sessions.as_bytes()).ok_or_else(invalid)?;
+                    SessionCache::On(None)
+                } else {
+                    let zone = text.strip_prefix("shared:").ok_or_else(invalid)?;
+                    let (name, size) = zone.split_once(':').ok_or_else(invalid)?;
+                    let size = values::size(size.as_bytes()).ok_or_else(invalid)?;
+                    if name.is_empty() {
+                        return Err(invalid());
+                    }
+                    // Eight pages, below which nginx sees no sense in a cache.
+                    if size < 8 * 4096 {
+                        let message = format!("session cache \"{text}\" is too small");
+                        return Err(Fault::Text(message));
+                    }
+                    SessionCache::On(Some(size))
+                }
+            }
+        };
+    }
+    r.tls().conf.session_cache = cache;
+    Ok(())
+}
+
+fn verify_client(r: &mut Reader, node: &Node) -> Parsed {
+    r.tls().conf.verify_client = match node.arg(0) {
+        b"off" => VerifyClient::Off,
+        b"on" => VerifyClient::On,
+        b"optional" => VerifyClient::Optional,
+        b"optional_no_ca" => VerifyClient::OptionalNoCa,
+        word => return Err(invalid_value(word)),
+    };
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Compression with zstd, under the names of its well-known module.
+
+use std::sync::Arc;
+
+use super::gzip::precompressed;
+use super::types::content_types;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, buffers, flag, list, value};
+use crate::model::Zstd;
+use crate::reader::{Fault, INVALID, Parsed, Reader};
+use crate::value as values;
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    flag("zstd", HSL, |r| &mut zstd_mut(r).on)
+        .doc("Whether answers are compressed on the way out.", "zstd on;"),
+    value("zstd_comp_level", HSL, Args::ONE, level)
+        .doc("How hard to compress, from -7 to 22.", "zstd_comp_level 3;"),
+    value("zstd_min_length", HSL, Args::ONE, |r, node| {
+        zstd_mut(r).min_length = values::size(node.arg(0)).ok_or(INVALID)?;
+        Ok(())
+    })
+    .doc("Answers shorter than this are left alone.", "zstd_min_length 1000;"),
+    list("zstd_types", HSL, Args::at_least(1), |r, node| {
+        let before = r.again.then(|| r.settings().zstd.types.clone());
+        let types = content_types(r, node, before);
+        zstd_mut(r).types = types;
+        Ok(())
+    })
+    .doc("Content types to compress beside `text/html`.", "zstd_types text/css;"),
+    buffers("zstd_buffers", HSL, |r| &mut zstd_mut(r).buffers)
+        .doc("Number and size of buffers for it.", "zstd_buffers 16 8k;"),
+    value("zstd_static", HSL, Args::ONE, |r, node| {
+        zstd_mut(r).precompressed = precompressed(node)?;
+        Ok(())
+    })
+    .doc("Whether a file's `.zst` neighbour is sent instead.", "zstd_static on;"),
+];
+
+fn zstd_mut(r: &mut Reader) -> &mut Zstd {
+    Arc::make_mut(&mut r.settings().zstd)
+}
+
+fn level(r: &mut Reader, node: &Node) -> Parsed {
+    let (sign, digits) = match node.arg(0) {
+        [b'-', digits @ ..] => (-1, digits),
+        digits => (1, digits),
+    };
+    let number = sign * values::number(digits).ok_or(Fault::Value("invalid number"))?;
+    if !(-7..=22).contains(&number) {
+        return Err(Fault::Text("value must be between -7 and 22".to_owned()));
+    }
+    zstd_mut(r).level = number as i8;
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! What can only be checked when everything is read: whole lists against one another.
+//!
+//! Nothing here looks at words; everything is said of the `http` block's end.
+
+use std::collections::HashSet;
+
+use crate::diagnostic::Diagnostic;
+use crate::model::{Level, Listen, LocationId, Matcher, Place, ServerName, Transport};
+use crate::reader::{Reader, show};
+
+impl Reader {
+    /// Checks the `http` block as a whole, in nginx's order.
+    pub(crate) fn finish_http(&mut self) {
+        if self.http.settings.is_none() {
+            return;
+        }
+        self.check_locations();
+        self.check_certificates();
+        self.check_variables();
+        if !self.has_failed() {
+            self.check_names();
+        }
+    }
+
+    fn say(&mut self, level: Level, message: String, place: Option<Place>) {
+        self.note(self.http.closed, Diagnostic::new(level, message, place));
+    }
+
+    /// Refuses two locations with the same prefix in one block; the inner ones come first.
+    fn check_locations(&mut self) {
+        let mut twice = Vec::new();
+        for server in &self.http.servers {
+            self.find_twice(server.root, &mut twice);
+        }
+        for id in twice {
+            let location = &self.http.locations[id.index()];
+            // nginx writes the place into the text here.
+            let (name, place) = (show(&location.name), location.place.clone());
+            let message = format!("duplicate location \"{name}\"");
+            self.say(Level::Emerg, message, Some(place));
+        }
+    }
+
+    fn find_twice(&self, id: LocationId, twice: &mut Vec<LocationId>) {
+        let nested = &self.http.locations[id.index()].nested;
+        let mut plain: Vec<(&[u8], bool, LocationId)> = Vec::new();
+        for inner in nested {
+            match &self.http.locations[inner.index()].matcher {
+                Matcher::Exact(path) => plain.push((path, false, *inner)),
+                Matcher::Prefix { path, .. } => plain.push((path, true, *inner)),
+                Matcher::Root | Matcher::Regex(_) | Matcher::Named(_) => {}
+            }
+        }
+        // A stable sort: of two equal ones the later is the one too many.
+        plain.sort_by_key(|(path, is_prefix, _)| (*path, *is_prefix));
+        for (_, _, inner) in &plain {
+            self.find_twice(*inner, twice);
+        }
+        for pair in plain.windows(2) {
+            if pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1 {
+                twice.push(pair[1].2);
+            }
+        }
+    }
+
+    /// Wants a certificate for every server that TLS may end up at.
+    fn check_certificates(&mut self) {
+        let mut faults = Vec::new();
+        for listen in self.http.listens.iter().filter(|listen| listen.tls) {
+            let word = if listen.transport == Transport::Quic { "quic" } else { "ssl" };
+            let default = &self.http.servers[listen.default_server.index()];
+            if listen.transport == Transport::Quic && !default.tls.protocols.tls13 {
+                let message = format!(
+                    "\"ssl_protocols\" must enable TLSv1.3 for the \"listen ... {word}\" directive"
+                );
+                faults.push((message, default.place.clone()));
+                continue;
+            }
+            let lacking = if default.tls.certificates.is_empty() && !default.tls.reject_handshake {
+                Some(default)
+            } else if default.tls.certificates.is_empty() {
+                let mut servers = listen.servers.iter().map(|id| &self.http.servers[id.index()]);
+                servers.find(|server| {
+                    server.tls.certificates.is_empty() && !server.tls.reject_handshake
+                })
+            } else {
+                None
+            };
+            if let Some(server) = lacking {
+                let message = format!(
+                    "no \"ssl_certificate\" is defined for the \"listen ... {word}\" directive"
+                );
+                faults.push((message, server.place.clone()));
+            }
+        }
+        for (message, place) in faults {
+            self.say(Level::Emerg, message, Some(place));
+        }
+    }
+
+    /// Refuses variables that neither the server nor a capture defines.
+    fn check_variables(&mut self) {
+        let named = self.http.named.iter().zip(&self.http.named_first).enumerate();
+        let unknown = named.filter(|(id, _)| !self.http.defined.contains(&(*id as u16)));
+        let mut unknown: Vec<_> =
+            unknown.map(|(_, (name, first))| (*first, name.clone())).collect();
+        // Those of one directive keep their order, which is that of their numbers.
+        unknown.sort_by_key(|(first, _)| *first);
+        for (_, name) in unknown {
+            self.say(Level::Emerg, format!("unknown \"{name}\" variable"), None);
+        }
+    }
+
+    /// Warns about names that two servers of one address claim; refuses stars in the middle.
+    fn check_names(&mut self) {
+        let mut said = Vec::new();
+        for listen in &self.http.listens {
+            // With a single server every name leads to it.
+            if listen.servers.len() > 1 || self.has_regex(listen) {
+                self.check_names_of(listen, &mut said);
+            }
+        }
+        for (level, message) in said {
+            self.say(level, message, None);
+        }
+    }
+
+    fn has_regex(&self, listen: &Listen) -> bool {
+        let mut names = listen.servers.iter().flat_map(|id| &self.http.servers[id.index()].names);
+        names.any(|name| matches!(name, ServerName::Regex(_)))
+    }
+
+    fn check_names_of(&self, listen: &Listen, said: &mut Vec<(Level, String)>) {
+        // What is taken: exact names, suffixes (`.a.com`), prefixes (`a.`).
+        let mut exact: HashSet<&str> = HashSet::new();
+        let mut suffixes: HashSet<&str> = HashSet::new();
+        let mut prefixes: HashSet<&str> = HashSet::new();
+        for id in &listen.servers {
+            for name in &self.http.servers[id.index()].names {
+                let (fresh, shown) = match name {
+                    ServerName::Regex(_) => continue,
+                    ServerName::Exact(text) => (exact.insert(text), text.to_string()),
+                    ServerName::Prefix(text) => (prefixes.insert(text), format!("{text}*")),
+                    ServerName::Suffix(text) => (suffixes.insert(text), format!("*{text}")),
+                    ServerName::SuffixOrSelf(text) => {
+                        let free = !exact.contains(&text[1..]) && !suffixes.contains(&**text);
+                        if free {
+                            exact.insert(&text[1..]);
+                            suffixes.insert(text);
+                        }
+                        (free, text.to_string())
+                    }
+                };
+                let address = &listen.address;
+                if is_malformed(name) {
+                    let message =
+                        format!("invalid server name or wildcard \"{shown}\" on {address}");
+                    said.push((Level::Emerg, message));
+                    return;
+                }
+                if !fresh {
+                    let message =
+                        format!("conflicting server name \"{shown}\" on {address}, ignored");
+                    said.push((Level::Warn, message));
+                }
+            }
+        }
+    }
+}
+
+/// A star that is neither the first nor the last label, or two dots in a row; as nginx counts them.
+fn is_malformed(name: &ServerName) -> bool {
+    match name {
+        ServerName::Exact(text) | ServerName::Suffix(text) | ServerName::Prefix(text) => {
+            text.contains('*') || text.contains("..")
+        }
+        ServerName::SuffixOrSelf(text) => text.matches('*').count() > 1 || text.contains(".."),
+        ServerName::Regex(_) => false,
+    }
+}

@@ -1,0 +1,87 @@
+//! Entry points that drive the parsers with arbitrary bytes and check what must always hold.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+use crate::lex::{Lexeme, Lexer, Origin, quote};
+use crate::source::{Options, Source};
+
+/// A source whose every file has the same bytes.
+#[derive(Debug)]
+struct Same<'a>(&'a [u8]);
+
+impl Source for Same<'_> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        // Otherwise a text that includes itself would be read until the limit each time.
+        if path == Path::new("/fuzz/main.conf") {
+            return Ok(self.0.to_vec());
+        }
+        Err(io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<OsString>> {
+        Ok(vec![OsString::from("main.conf"), OsString::from("other.conf")])
+    }
+
+    fn resolve(&self, _: &str) -> Vec<IpAddr> {
+        Vec::new()
+    }
+}
+
+/// Reads `data` as a whole configuration.
+///
+/// # Panics
+///
+/// When there is neither a configuration nor a reason for having none, or both.
+pub fn config(data: &[u8]) {
+    let options = Options::default();
+    let outcome = crate::parse(&Same(data), Path::new("/fuzz/main.conf"), &options);
+    let fatal = outcome.diagnostics.iter().filter(|message| message.is_fatal()).count();
+    assert_eq!(outcome.config.is_none(), fatal > 0, "a refusal has its reason");
+    if let Some(config) = outcome.config
+        && let Some(http) = config.http
+    {
+        for listen in &http.listens {
+            assert!(listen.servers.contains(&listen.default_server));
+        }
+        for server in &http.servers {
+            assert!(!server.names.is_empty());
+            assert!(server.root.index() < http.locations.len());
+        }
+        for location in &http.locations {
+            assert!(location.nested.iter().all(|id| id.index() < http.locations.len()));
+        }
+    }
+}
+
+/// Cuts `data` into words; what was cut, written again, is cut the same.
+///
+/// # Panics
+///
+/// When it does not end, or the words differ.
+pub fn lexer(data: &[u8]) {
+    let mut lexer = Lexer::new(data, Origin::Parameter);
+    for _ in 0..=data.len() {
+        let words = match lexer.next_lexeme() {
+            Err(error) => {
+                assert!(error.line >= 1 && !error.message.is_empty());
+                return;
+            }
+            Ok(Lexeme::End) => return,
+            Ok(Lexeme::Close) => continue,
+            Ok(Lexeme::Directive(words, _)) => words,
+        };
+        let mut text = Vec::new();
+        for word in &words {
+            quote(&word.text, &mut text);
+            text.push(b' ');
+        }
+        text.push(b';');
+        let again = Lexer::new(&text, Origin::Parameter).next_lexeme();
+        let Ok(Lexeme::Directive(again, _)) = again else { unreachable!("quoted words are words") };
+        assert!(words.iter().map(|word| &word.text).eq(again.iter().map(|word| &word.text)));
+    }
+    unreachable!("every lexeme takes a byte");
+}

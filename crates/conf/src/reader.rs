@@ -1,0 +1,550 @@
+//! From what was written to what is meant: walks the blocks and lets each row read its words.
+//!
+//! In each block values are read first and inner blocks afterwards, each starting from a copy of
+//! the outer settings; so inheritance needs no second pass. Messages carry the order in which
+//! nginx would have met them and are sorted at the end.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::ast::{Node, Order, Tree};
+use crate::defaults;
+use crate::diagnostic::Diagnostic;
+use crate::directive::{Contexts, Directive, Form, Inherit, Parse};
+use crate::directives::{self, Found, Listened};
+use crate::model::{
+    Address, Config, Events, Handler, Http, Level, Listen, Location, LocationId, LogFormat, Main,
+    Matcher, Place, Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles,
+};
+use crate::regex::{Case, Regex};
+use crate::source::Options;
+use crate::value::{self, Unit};
+
+/// Messages kept; more do not help anybody.
+const DIAGNOSTICS_MAX: usize = 200;
+
+/// Why a directive was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// `"NAME" directive TEXT in FILE:LINE`
+    Value(&'static str),
+    /// `TEXT in FILE:LINE`
+    Text(String),
+}
+
+/// Whether a directive was taken.
+pub(crate) type Parsed = Result<(), Fault>;
+
+/// `invalid value`, as most value readers say.
+pub(crate) const INVALID: Fault = Fault::Value("invalid value");
+/// A second one in the same block.
+pub(crate) const DUPLICATE: Fault = Fault::Value("is duplicate");
+
+/// Bytes as messages show them.
+pub(crate) fn show(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// A message about an argument that does not fit.
+pub(crate) fn invalid_parameter(word: &[u8]) -> Fault {
+    Fault::Text(format!("invalid parameter \"{}\"", show(word)))
+}
+
+/// A message about a value that is none of those known.
+pub(crate) fn invalid_value(word: &[u8]) -> Fault {
+    Fault::Text(format!("invalid value \"{}\"", show(word)))
+}
+
+/// Certificates and keys as they come, paired when the server ends.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsDraft {
+    pub(crate) conf: crate::model::TlsConf,
+    pub(crate) certificates: Vec<Vec<u8>>,
+    pub(crate) keys: Vec<Vec<u8>>,
+}
+
+/// The two directives that share one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootWord {
+    /// `root`
+    Root,
+    /// `alias`
+    Alias,
+}
+
+impl RootWord {
+    /// The directive's name.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Alias => "alias",
+        }
+    }
+}
+
+/// What the block being read amounts to so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub(crate) context: Contexts,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) server: Arc<ServerSettings>,
+    pub(crate) tls: Arc<TlsDraft>,
+    pub(crate) http2: bool,
+    pub(crate) http3: bool,
+    pub(crate) names: Vec<ServerName>,
+    pub(crate) primary_name: Option<Arc<str>>,
+    pub(crate) has_listen: bool,
+    pub(crate) matcher: Matcher,
+    pub(crate) name: Arc<[u8]>,
+    pub(crate) internal: bool,
+    pub(crate) handler: Handler,
+    pub(crate) try_files: Option<TryFiles>,
+    pub(crate) nested: Vec<LocationId>,
+    /// Which of them took the one slot of this block.
+    pub(crate) root_word: Option<RootWord>,
+    /// Whether `access_log off` stood in this block.
+    pub(crate) access_log_off: bool,
+    /// Rows met in this block, by number.
+    seen: Seen,
+}
+
+/// A set of row numbers.
+#[derive(Clone, Debug, Default)]
+struct Seen([u64; 8]);
+
+impl Seen {
+    /// Adds a number; whether it was in already.
+    fn insert(&mut self, number: u16) -> bool {
+        let (word, bit) = (usize::from(number / 64), 1_u64 << (number % 64));
+        debug_assert!(word < self.0.len(), "the set holds every row");
+        let Some(word) = self.0.get_mut(word) else { return false };
+        let was = *word & bit != 0;
+        *word |= bit;
+        was
+    }
+}
+
+impl Scope {
+    fn outermost(settings: Settings) -> Self {
+        Self {
+            context: Contexts::MAIN,
+            settings: Arc::new(settings),
+            server: Arc::new(defaults::server()),
+            tls: Arc::new(TlsDraft {
+                conf: defaults::tls(),
+                certificates: Vec::new(),
+                keys: Vec::new(),
+            }),
+            http2: false,
+            http3: true,
+            names: Vec::new(),
+            primary_name: None,
+            has_listen: false,
+            matcher: Matcher::Root,
+            name: Arc::from(&b""[..]),
+            internal: false,
+            handler: Handler::Static,
+            try_files: None,
+            nested: Vec::new(),
+            root_word: None,
+            access_log_off: false,
+            seen: Seen::default(),
+        }
+    }
+
+    /// A block inside this one: inherits what is inherited and has nothing of its own.
+    fn inner(&self, context: Contexts) -> Self {
+        Self {
+            context,
+            settings: Arc::clone(&self.settings),
+            server: Arc::clone(&self.server),
+            tls: Arc::clone(&self.tls),
+            http2: self.http2,
+            http3: self.http3,
+            names: Vec::new(),
+            primary_name: None,
+            has_listen: false,
+            matcher: Matcher::Root,
+            name: Arc::clone(&self.name),
+            internal: false,
+            handler: Handler::Static,
+            try_files: None,
+            nested: Vec::new(),
+            root_word: None,
+            access_log_off: false,
+            seen: Seen::default(),
+        }
+    }
+}
+
+/// Buffer size, longest wait and compression of an access log.
+type BufferTerms = (Option<usize>, Option<std::time::Duration>, Option<u8>);
+
+/// The `http` block as it grows.
+#[derive(Debug, Default)]
+pub(crate) struct HttpDraft {
+    pub(crate) servers: Vec<Server>,
+    pub(crate) locations: Vec<Location>,
+    pub(crate) listens: Vec<Listen>,
+    pub(crate) listen_index: HashMap<(Transport, Address), usize>,
+    /// What was said about each of `listens`, beside what it is.
+    pub(crate) listened: Vec<Listened>,
+    pub(crate) log_formats: Vec<LogFormat>,
+    /// Where each format stands, and when it was read: only later directives see it.
+    pub(crate) format_index: HashMap<String, (u32, Order)>,
+    /// Access logs by path, for settings that contradict one another.
+    pub(crate) buffers: HashMap<PathBuf, BufferTerms>,
+    /// Names of variables that only captures can define, in order of first use or definition.
+    pub(crate) named: Vec<String>,
+    pub(crate) named_index: HashMap<String, u16>,
+    /// When each was used first.
+    pub(crate) named_first: Vec<Order>,
+    pub(crate) defined: HashSet<u16>,
+    /// When and where the block's `}` was read: what is checked as a whole belongs there.
+    pub(crate) closed: Order,
+    pub(crate) closed_at: Place,
+    pub(crate) settings: Option<Arc<Settings>>,
+    regexes: HashMap<(Box<[u8]>, Case), Regex>,
+}
+
+/// The state of reading.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) options: Options,
+    /// The directory of the main file, for files that are relative to it.
+    pub(crate) conf_dir: PathBuf,
+    pub(crate) main: Main,
+    pub(crate) events: Events,
+    pub(crate) http: HttpDraft,
+    pub(crate) scope: Scope,
+    /// Whether the directive being read stood in this block before.
+    pub(crate) again: bool,
+    has_events: bool,
+    hosts: HashMap<String, Vec<IpAddr>>,
+    files: Vec<Arc<str>>,
+    diagnostics: Vec<(Order, Diagnostic)>,
+    /// When and where the directive being read stands.
+    at: (Order, Place),
+}
+
+/// Reads a whole tree.
+pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Config> {
+    let conf_dir = path.parent().unwrap_or_else(|| Path::new("/")).to_owned();
+    let main = defaults::main(options);
+    let settings = defaults::settings(options, &main);
+    let mut reader = Reader {
+        scope: Scope::outermost(settings),
+        options: options.clone(),
+        conf_dir,
+        main,
+        events: defaults::EVENTS,
+        http: HttpDraft::default(),
+        again: false,
+        has_events: false,
+        hosts: std::mem::take(&mut tree.hosts),
+        files: tree.names.clone(),
+        diagnostics: std::mem::take(&mut tree.diagnostics),
+        at: (Order::default(), Place::default()),
+    };
+    let nodes = std::mem::take(&mut tree.nodes);
+    reader.read_nodes(&nodes);
+    reader.finish(tree)
+}
+
+impl Reader {
+    /// The settings being made, alone in this hand.
+    pub(crate) fn settings(&mut self) -> &mut Settings {
+        Arc::make_mut(&mut self.scope.settings)
+    }
+
+    /// The server's settings being made.
+    pub(crate) fn server(&mut self) -> &mut ServerSettings {
+        Arc::make_mut(&mut self.scope.server)
+    }
+
+    /// The TLS settings being made.
+    pub(crate) fn tls(&mut self) -> &mut TlsDraft {
+        Arc::make_mut(&mut self.scope.tls)
+    }
+
+    /// The id of the server being read.
+    pub(crate) const fn server_id(&self) -> ServerId {
+        ServerId(self.http.servers.len() as u32)
+    }
+
+    /// The place of a node.
+    pub(crate) fn place(&self, node: &Node) -> Place {
+        Place { file: Arc::clone(&self.files[node.file as usize]), line: node.line }
+    }
+
+    /// The place of a block's end.
+    pub(crate) fn closing_place(&self, node: &Node) -> Place {
+        let line = node.block.as_ref().map_or(node.line, |block| block.closed_line);
+        Place { line, ..self.place(node) }
+    }
+
+    /// A path below the prefix, unless it is absolute.
+    pub(crate) fn below_prefix(&self, path: &[u8]) -> PathBuf {
+        self.options.prefix.join(as_path(path))
+    }
+
+    /// A path beside the main file, unless it is absolute.
+    pub(crate) fn beside_conf(&self, path: &[u8]) -> PathBuf {
+        self.conf_dir.join(as_path(path))
+    }
+
+    /// The addresses of a host name that was looked up while loading.
+    pub(crate) fn addresses(&self, host: &str) -> &[IpAddr] {
+        self.hosts.get(host).map_or(&[], Vec::as_slice)
+    }
+
+    /// Compiles an expression, once for each text, and defines the variables of its named groups.
+    pub(crate) fn regex(&mut self, source: &[u8], case: Case) -> Result<Regex, Fault> {
+        let key = (Box::from(source), case);
+        if let Some(known) = self.http.regexes.get(&key) {
+            return Ok(known.clone());
+        }
+        let regex = Regex::new(source, case).map_err(Fault::Text)?;
+        let names: Vec<String> = regex.names().map(|(_, name)| name.to_owned()).collect();
+        for name in names {
+            self.define(&name)?;
+        }
+        self.http.regexes.insert(key, regex.clone());
+        Ok(regex)
+    }
+
+    /// Notes a warning about the directive being read.
+    pub(crate) fn warn(&mut self, message: String) {
+        let (order, place) = self.at.clone();
+        self.note(order, Diagnostic::new(Level::Warn, message, Some(place)));
+    }
+
+    /// Notes a warning about a node inside the directive being read.
+    pub(crate) fn warn_at(&mut self, node: &Node, message: String) {
+        let place = self.place(node);
+        self.note(node.order, Diagnostic::new(Level::Warn, message, Some(place)));
+    }
+
+    /// Notes a message that belongs to `order`.
+    pub(crate) fn note(&mut self, order: Order, diagnostic: Diagnostic) {
+        // The gravest must not be lost among warnings.
+        if self.diagnostics.len() < DIAGNOSTICS_MAX || diagnostic.is_fatal() {
+            self.diagnostics.push((order, diagnostic));
+        }
+    }
+
+    /// Whether anything so far makes the configuration unusable.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.diagnostics.iter().any(|(_, diagnostic)| diagnostic.is_fatal())
+    }
+
+    /// When the directive being read stands.
+    pub(crate) const fn order(&self) -> Order {
+        self.at.0
+    }
+
+    /// Reads a block: values first, inner blocks afterwards.
+    pub(crate) fn read_nodes(&mut self, nodes: &[Node]) {
+        let mut blocks = Vec::new();
+        for node in nodes {
+            let Some((number, row)) = self.check(node) else { continue };
+            if let Parse::Block(parse) = row.parse {
+                blocks.push((node, parse));
+                continue;
+            }
+            self.again = self.scope.seen.insert(number);
+            let parsed = self.apply(row, node);
+            self.judge(node, parsed);
+        }
+        for (node, parse) in blocks {
+            self.at = (node.order, self.place(node));
+            let parsed = parse(self, node);
+            self.judge(node, parsed);
+        }
+    }
+
+    /// Finds the row of a node and checks its form, in nginx's order of checks.
+    fn check(&mut self, node: &Node) -> Option<(u16, &'static Directive)> {
+        self.at = (node.order, self.place(node));
+        let name = show(node.name());
+        let message = match directives::find(node.name(), self.scope.context) {
+            Found::Row(number, row) => {
+                if !row.is_block() && node.block.is_some() {
+                    format!("directive \"{name}\" is not terminated by \";\"")
+                } else if row.is_block() && node.block.is_none() {
+                    format!("directive \"{name}\" has no opening \"{{\"")
+                } else if !(row.args.min..=row.args.max).contains(&node.args_count()) {
+                    format!("invalid number of arguments in \"{name}\" directive")
+                } else {
+                    return Some((number, row));
+                }
+            }
+            Found::Elsewhere => format!("\"{name}\" directive is not allowed here"),
+            Found::Later => format!("\"{name}\" directive is not implemented yet"),
+            Found::Unknown => format!("unknown directive \"{name}\""),
+        };
+        let mut diagnostic = Diagnostic::new(Level::Emerg, message, Some(self.at.1.clone()));
+        if diagnostic.message.starts_with("unknown") {
+            diagnostic.help =
+                directives::suggest(node.name()).map(|known| format!("did you mean \"{known}\"?"));
+        }
+        self.fail(node.order, diagnostic);
+        None
+    }
+
+    fn apply(&mut self, row: &Directive, node: &Node) -> Parsed {
+        if self.again && row.inherit == Inherit::Value {
+            return Err(DUPLICATE);
+        }
+        let word = node.arg(0);
+        match row.parse {
+            Parse::Flag(slot) => *slot(self) = flag(row.name, word)?,
+            Parse::Number(slot, min, max) => *slot(self) = bounded(word, min, max)?,
+            Parse::Size(slot) => *slot(self) = size(word)?,
+            Parse::Offset(slot) => *slot(self) = value::offset(word).ok_or(INVALID)?,
+            Parse::Millis(slot) => *slot(self) = value::time(word, Unit::Millis).ok_or(INVALID)?,
+            Parse::Seconds(slot) => {
+                *slot(self) = value::time(word, Unit::Seconds).ok_or(INVALID)?;
+            }
+            Parse::Buffers(slot) => *slot(self) = buffers(node)?,
+            Parse::Words(parse) | Parse::Leaf(parse) => return parse(self, node),
+            Parse::Accepted(form) => return check_form(row.name, form, word),
+            Parse::Block(_) => debug_assert!(false, "blocks are read after values"),
+        }
+        Ok(())
+    }
+
+    /// Turns a fault of `node` into a message.
+    pub(crate) fn judge(&mut self, node: &Node, parsed: Parsed) {
+        let Err(fault) = parsed else { return };
+        let place = Some(self.place(node));
+        let diagnostic = match fault {
+            Fault::Value(text) => {
+                let message = format!("\"{}\" directive {text}", show(node.name()));
+                Diagnostic::new(Level::Emerg, message, place)
+            }
+            Fault::Text(message) => Diagnostic::new(Level::Emerg, message, place),
+        };
+        self.fail(node.order, diagnostic);
+    }
+
+    fn fail(&mut self, order: Order, diagnostic: Diagnostic) {
+        // LIMIT: a file of nonsense yields one message per word; the first ones are enough.
+        if self.diagnostics.len() < 2 * DIAGNOSTICS_MAX {
+            self.diagnostics.push((order, diagnostic));
+        }
+    }
+
+    /// Reads the inside of a block in a scope of its own and gives that scope back.
+    pub(crate) fn read_inner(&mut self, node: &Node, scope: Scope) -> Scope {
+        let outer = std::mem::replace(&mut self.scope, scope);
+        if let Some(block) = &node.block {
+            self.read_nodes(&block.nodes);
+        }
+        self.at = (node.block.as_ref().map_or(node.order, |block| block.closed), self.place(node));
+        std::mem::replace(&mut self.scope, outer)
+    }
+
+    /// A scope for a block of `context` inside the current one.
+    pub(crate) fn inner_scope(&self, context: Contexts) -> Scope {
+        self.scope.inner(context)
+    }
+
+    /// Notes that there is an `events` block.
+    pub(crate) fn meet_events(&mut self) -> Parsed {
+        if std::mem::replace(&mut self.has_events, true) { Err(DUPLICATE) } else { Ok(()) }
+    }
+
+    /// Puts the pieces together, sorts the messages, and decides whether there is a configuration.
+    fn finish(mut self, tree: &mut Tree) -> Option<Config> {
+        if !self.has_failed() {
+            self.finish_http();
+        }
+        if !self.has_events && !self.has_failed() {
+            let message = "no \"events\" section in configuration";
+            self.note(tree.ended, Diagnostic::new(Level::Emerg, message, None));
+        }
+        let failed = self.has_failed();
+        self.diagnostics.sort_by_key(|(order, _)| *order);
+        tree.diagnostics = self.diagnostics;
+        if failed {
+            return None;
+        }
+        let draft = self.http;
+        let http = draft.settings.map(|settings| Http {
+            settings,
+            servers: draft.servers,
+            locations: draft.locations,
+            listens: draft.listens,
+            log_formats: draft.log_formats,
+            named: draft.named,
+        });
+        Some(Config { main: self.main, events: self.events, http })
+    }
+}
+
+fn as_path(bytes: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt as _;
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// `on` or `off`, in any case.
+pub(crate) fn flag(name: &str, word: &[u8]) -> Result<bool, Fault> {
+    if word.eq_ignore_ascii_case(b"on") {
+        return Ok(true);
+    }
+    if word.eq_ignore_ascii_case(b"off") {
+        return Ok(false);
+    }
+    let word = show(word);
+    let rest = "it must be \"on\" or \"off\"";
+    Err(Fault::Text(format!("invalid value \"{word}\" in \"{name}\" directive, {rest}")))
+}
+
+/// A number between bounds.
+pub(crate) fn bounded(word: &[u8], min: u32, max: u32) -> Result<u32, Fault> {
+    let number = value::number(word).ok_or(Fault::Value("invalid number"))?;
+    match u32::try_from(number) {
+        Ok(number) if (min..=max).contains(&number) => Ok(number),
+        _ if max == u32::MAX && min > 0 => {
+            Err(Fault::Text(format!("value must be equal to or greater than {min}")))
+        }
+        // What is too large for anybody is as good as the largest.
+        _ if max == u32::MAX => Ok(u32::MAX),
+        _ => Err(Fault::Text(format!("value must be between {min} and {max}"))),
+    }
+}
+
+/// Bytes in memory.
+pub(crate) fn size(word: &[u8]) -> Result<usize, Fault> {
+    value::size(word).and_then(|size| usize::try_from(size).ok()).ok_or(INVALID)
+}
+
+/// Number and size of buffers.
+pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), Fault> {
+    let count = value::number(node.arg(0)).and_then(|count| u32::try_from(count).ok());
+    let size = size(node.arg(1))?;
+    match count {
+        Some(count) if count > 0 && size > 0 => Ok((count, size)),
+        _ => Err(INVALID),
+    }
+}
+
+fn check_form(name: &str, form: Form, word: &[u8]) -> Parsed {
+    let fits = match form {
+        Form::Any => true,
+        Form::Flag => return flag(name, word).map(|_| ()),
+        Form::Number => return bounded(word, 0, u32::MAX).map(|_| ()),
+        Form::Size => value::size(word).is_some(),
+        Form::Offset => value::offset(word).is_some(),
+        Form::Millis => value::time(word, Unit::Millis).is_some(),
+        Form::OneOf(words) => {
+            let known = words.iter().any(|known| known.as_bytes() == word);
+            return if known { Ok(()) } else { Err(invalid_value(word)) };
+        }
+    };
+    if fits { Ok(()) } else { Err(INVALID) }
+}

@@ -1,0 +1,146 @@
+//! Compiles texts with variables, and keeps account of the variables that captures define.
+
+use std::sync::Arc;
+
+use crate::reader::{Fault, Reader, show};
+use crate::vars::{Part, Template, Var};
+
+/// What `$1` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Digits {
+    /// A group of the last expression.
+    Captures,
+    /// A name like any other, as in log formats.
+    Names,
+}
+
+/// The text of a template as it is cut.
+#[derive(Default)]
+struct Cutter {
+    parts: Vec<Part>,
+    text: Vec<u8>,
+}
+
+impl Cutter {
+    fn push_var(&mut self, var: Var) {
+        if !self.text.is_empty() {
+            self.parts.push(Part::Text(Arc::from(self.text.as_slice())));
+            self.text.clear();
+        }
+        self.parts.push(Part::Var(var));
+    }
+
+    fn finish(mut self) -> Template {
+        if !self.text.is_empty() {
+            self.parts.push(Part::Text(Arc::from(self.text.as_slice())));
+        }
+        Template::new(self.parts)
+    }
+}
+
+const fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+impl Reader {
+    /// Compiles a text in which `$name`, `${name}` and `$1` are variables.
+    pub(crate) fn template(&mut self, text: &[u8]) -> Result<Template, Fault> {
+        self.cut(text, Digits::Captures)
+    }
+
+    /// Compiles a log format, in which `$1` is a name.
+    pub(crate) fn log_template(&mut self, text: &[u8]) -> Result<Template, Fault> {
+        self.cut(text, Digits::Names)
+    }
+
+    fn cut(&mut self, text: &[u8], digits: Digits) -> Result<Template, Fault> {
+        let mut cutter = Cutter::default();
+        let mut rest = text;
+        while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
+            cutter.text.extend_from_slice(&rest[..dollar]);
+            let from_dollar = &rest[dollar..];
+            let after = &from_dollar[1..];
+            if let (Digits::Captures, [digit @ b'1'..=b'9', tail @ ..]) = (digits, after) {
+                cutter.push_var(Var::Capture(digit - b'0'));
+                rest = tail;
+                continue;
+            }
+            let (name, tail) = cut_name(after, from_dollar, digits)?;
+            let var = self.variable(name)?;
+            cutter.push_var(var);
+            rest = tail;
+        }
+        cutter.text.extend_from_slice(rest);
+        Ok(cutter.finish())
+    }
+
+    /// The variable of a name; one that only a capture can define is checked at the end.
+    pub(crate) fn variable(&mut self, name: &str) -> Result<Var, Fault> {
+        match Var::parse(name) {
+            Some(var) => Ok(var),
+            None => self.intern(name).map(Var::Named),
+        }
+    }
+
+    /// Defines a variable by a named group.
+    pub(crate) fn define(&mut self, name: &str) -> Result<(), Fault> {
+        if Var::parse(name).is_none() {
+            let id = self.intern(name)?;
+            self.http.defined.insert(id);
+            return Ok(());
+        }
+        // A group of such a name changes nothing for us: what the request has goes before.
+        if matches!(name, "args" | "limit_rate") || has_prefix(name) {
+            return Ok(());
+        }
+        Err(Fault::Text(format!("the duplicate \"{name}\" variable")))
+    }
+
+    fn intern(&mut self, name: &str) -> Result<u16, Fault> {
+        let key = name.to_ascii_lowercase();
+        let order = self.order();
+        if let Some(id) = self.http.named_index.get(&key) {
+            let first = &mut self.http.named_first[usize::from(*id)];
+            *first = order.min(*first);
+            return Ok(*id);
+        }
+        let Ok(id) = u16::try_from(self.http.named.len()) else {
+            return Err(Fault::Text("too many variables".to_owned()));
+        };
+        self.http.named.push(name.to_owned());
+        self.http.named_first.push(order);
+        self.http.named_index.insert(key, id);
+        Ok(id)
+    }
+}
+
+fn has_prefix(name: &str) -> bool {
+    ["http_", "sent_http_", "sent_trailer_", "cookie_", "arg_", "upstream_http_", "ssl_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+}
+
+/// Cuts a variable's name off `after`, which follows the `$`; the name and what follows it.
+fn cut_name<'t>(
+    after: &'t [u8],
+    from_dollar: &[u8],
+    digits: Digits,
+) -> Result<(&'t str, &'t [u8]), Fault> {
+    let (body, braced) = match after {
+        [b'{', body @ ..] => (body, true),
+        body => (body, false),
+    };
+    let len = body.iter().take_while(|byte| is_name_byte(**byte)).count();
+    let (name, tail) = body.split_at(len);
+    let name = std::str::from_utf8(name).unwrap_or_default();
+    if braced && tail.first() != Some(&b'}') {
+        return Err(Fault::Text(format!("the closing bracket in \"{name}\" variable is missing")));
+    }
+    if name.is_empty() {
+        return Err(Fault::Text(match digits {
+            Digits::Captures => "invalid variable name".to_owned(),
+            Digits::Names => format!("invalid parameter \"{}\"", show(from_dollar)),
+        }));
+    }
+    Ok((name, if braced { &tail[1..] } else { tail }))
+}

@@ -1,0 +1,120 @@
+//! Numbers, sizes and times as nginx writes them.
+
+use std::time::Duration;
+
+/// A decimal number of digits only; none when empty, malformed or too large.
+#[must_use]
+pub fn number(text: &[u8]) -> Option<i64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_i64, |sum, byte| {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        sum.checked_mul(10)?.checked_add(i64::from(byte - b'0'))
+    })
+}
+
+/// Bytes with an optional `k` or `m`.
+#[must_use]
+pub fn size(text: &[u8]) -> Option<u64> {
+    match text.last()?.to_ascii_lowercase() {
+        b'g' => None,
+        _ => offset(text),
+    }
+}
+
+/// Bytes with an optional `k`, `m` or `g`.
+#[must_use]
+pub fn offset(text: &[u8]) -> Option<u64> {
+    let (last, rest) = text.split_last()?;
+    let (digits, scale) = match last.to_ascii_lowercase() {
+        b'k' => (rest, 1 << 10),
+        b'm' => (rest, 1 << 20),
+        b'g' => (rest, 1 << 30),
+        _ => (text, 1),
+    };
+    let bytes = number(digits)?.checked_mul(scale)?;
+    u64::try_from(bytes).ok()
+}
+
+/// Whether a time may be finer than a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Whole seconds; `ms` is refused.
+    Seconds,
+    /// Milliseconds.
+    Millis,
+}
+
+/// A time: numbers with `y M w d h m s ms`, largest first; a bare last number is seconds.
+#[must_use]
+pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
+    let mut total = 0_i64;
+    let mut step = 0;
+    let mut rest = text;
+    loop {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let value = number(&rest[..digits])?;
+        rest = &rest[digits..];
+        let (rank, scale, used) = match rest {
+            [b'y', ..] => (1, 365 * 86_400_000, 1),
+            [b'M', ..] => (2, 30 * 86_400_000, 1),
+            [b'w', ..] => (3, 7 * 86_400_000, 1),
+            [b'd', ..] => (4, 86_400_000, 1),
+            [b'h', ..] => (5, 3_600_000, 1),
+            [b'm', b's', ..] if unit == Unit::Millis => (8, 1, 2),
+            [b'm', b's', ..] => return None,
+            [b'm', ..] => (6, 60_000, 1),
+            [b's', ..] => (7, 1000, 1),
+            [] | [b' ', ..] => (9, 1000, 0),
+            _ => return None,
+        };
+        if rank <= step {
+            return None;
+        }
+        step = rank;
+        total = total.checked_add(value.checked_mul(scale)?)?;
+        rest = &rest[used..];
+        while let [b' ', tail @ ..] = rest {
+            rest = tail;
+        }
+        if rest.is_empty() {
+            return u64::try_from(total).ok().map(Duration::from_millis);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Unit, number, offset, size, time};
+    use std::time::Duration;
+
+    #[test]
+    fn sizes_take_k_and_m_and_only_offsets_take_g() {
+        assert_eq!(size(b"8k"), Some(8192));
+        assert_eq!(size(b"1M"), Some(1 << 20));
+        assert_eq!(size(b"1g"), None);
+        assert_eq!(offset(b"2G"), Some(2 << 30));
+        for bad in [&b""[..], b"k", b"-1", b"1.5k", b"9999999999999999999", b"9223372036854775807k"]
+        {
+            assert_eq!(offset(bad), None, "{}", bad.escape_ascii());
+        }
+        assert_eq!(number(b"007"), Some(7));
+    }
+
+    #[test]
+    fn times_add_up_from_large_to_small() {
+        let seconds = |text: &str| time(text.as_bytes(), Unit::Seconds).map(|time| time.as_secs());
+        assert_eq!(seconds("1h30m"), Some(5400));
+        assert_eq!(seconds("1M1d"), Some(31 * 86_400));
+        assert_eq!(seconds("1y"), Some(365 * 86_400));
+        assert_eq!(seconds("65"), Some(65));
+        assert_eq!(seconds("1m 30s"), Some(90));
+        for bad in ["", "1s1m", "1s1s", "5ms", "s", "1x", "-1", "1m1h", "99999999999999999999"] {
+            assert_eq!(seconds(bad), None, "{bad}");
+        }
+        assert_eq!(time(b"1s500ms", Unit::Millis), Some(Duration::from_millis(1500)));
+    }
+}

@@ -1,0 +1,6 @@
+//! The crate from outside: messages against nginx's, meaning against the sheet of semantics.
+
+mod inherit;
+mod meaning;
+mod messages;
+mod support;
