@@ -5,7 +5,7 @@
 
 use base::{FileRef, SendChain};
 use bytes::Bytes;
-use files::Meta;
+use files::{Encoder, Meta};
 use http::ResponseHead;
 use http::range::ByteRange;
 
@@ -20,6 +20,17 @@ pub enum Piece {
     End,
     /// The body cannot be completed; cut the stream.
     Broken,
+    /// Read this part of a file and call `Exchange::feed` with what was read, then ask again.
+    Read {
+        /// The open file.
+        file: FileRef,
+        /// First byte to read.
+        offset: u64,
+        /// Bytes to read; fewer may be fed.
+        len: u64,
+        /// What the file must still look like, lest two versions be mixed.
+        expect: Meta,
+    },
     /// Send this part of a file, then call `Exchange::advanced` with what was sent.
     File {
         /// The open file.
@@ -52,6 +63,8 @@ pub(crate) enum Body {
     Span(Source, ByteSpan),
     /// `multipart/byteranges`
     Parts(Box<Parts>),
+    /// A file that is compressed while it leaves.
+    Stream(Box<Stream>),
 }
 
 /// What is left of a span.
@@ -102,6 +115,14 @@ impl Body {
                 piece
             }
             Self::Parts(parts) => parts.pull(max, out),
+            Self::Stream(stream) => stream.pull(max, out),
+        }
+    }
+
+    /// Takes what was read of the described file part; nothing at all means that reading failed.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        if let Self::Stream(stream) = self {
+            stream.feed(bytes);
         }
     }
 
@@ -110,7 +131,7 @@ impl Body {
         let span = match self {
             Self::Span(_, span) => Some(span),
             Self::Parts(parts) => parts.span.as_mut(),
-            Self::Empty => None,
+            Self::Empty | Self::Stream(_) => None,
         };
         if let Some(span) = span {
             debug_assert!(len <= span.end - span.at, "no more is sent than was described");
@@ -172,6 +193,64 @@ impl Parts {
                 Piece::End
             }
         }
+    }
+}
+
+/// A file that is compressed while it leaves.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    file: FileRef,
+    expect: Meta,
+    /// What is left to read.
+    span: ByteSpan,
+    /// Absent when the stream is complete, or broken.
+    encoder: Option<Encoder>,
+    is_broken: bool,
+    /// What was compressed and has not left.
+    ready: Vec<u8>,
+    given: usize,
+}
+
+/// Bytes read at once for a stream.
+const STREAM_READ: u64 = 64 * 1024;
+
+impl Stream {
+    /// A stream of the whole file.
+    pub(crate) const fn new(file: FileRef, expect: Meta, encoder: Encoder) -> Self {
+        let span = ByteSpan { at: 0, end: expect.size };
+        let encoder = Some(encoder);
+        Self { file, expect, span, encoder, is_broken: false, ready: Vec::new(), given: 0 }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        self.span.at = self.span.end.min(self.span.at + bytes.len() as u64);
+        let fed = self.encoder.as_mut().map(|encoder| encoder.feed(bytes, &mut self.ready));
+        self.is_broken |= bytes.is_empty() || !matches!(fed, Some(Ok(())));
+    }
+
+    fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        if self.is_broken {
+            return Piece::Broken;
+        }
+        if self.given == self.ready.len() {
+            self.ready.clear();
+            self.given = 0;
+            if self.span.at < self.span.end {
+                let len = STREAM_READ.min(self.span.end - self.span.at);
+                let (file, expect) = (self.file.clone(), self.expect);
+                return Piece::Read { file, offset: self.span.at, len, expect };
+            }
+            let Some(encoder) = self.encoder.take() else { return Piece::End };
+            if encoder.finish(&mut self.ready).is_err() {
+                self.is_broken = true;
+                return Piece::Broken;
+            }
+        }
+        let end = self.ready.len().min(self.given + max);
+        out.push_slice(&self.ready[self.given..end]);
+        self.given = end;
+        let is_over = self.encoder.is_none() && self.given == self.ready.len();
+        if is_over { Piece::End } else { Piece::More }
     }
 }
 

@@ -93,6 +93,15 @@ pub(crate) enum Next {
     Silence,
 }
 
+/// `limit_rate` and `limit_rate_after`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// Bytes per second; 0 is no limit.
+    pub per_second: u64,
+    /// Bytes that leave before the limit holds.
+    pub after: u64,
+}
+
 /// One request in work, and its answer. Exchanges are pooled: all buffers are kept.
 #[derive(Debug, Default)]
 pub struct Exchange {
@@ -181,10 +190,30 @@ impl Exchange {
         self.answer.body_sent += len;
     }
 
+    /// Takes what was read of the file part described by the last pull; an empty slice tells that
+    /// reading failed or that the file is not what it was, and breaks the body.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.answer.body.feed(bytes);
+    }
+
+    /// How fast the body may leave, evaluated now.
+    #[must_use]
+    pub fn rate(&self, ctx: &Ctx<'_>) -> Rate {
+        let Some(site) = self.request.site.as_deref() else { return Rate::default() };
+        let settings = &site.location(self.request.location).settings;
+        let bytes = |template: &Option<conf::Template>| {
+            let Some(template) = template else { return 0 };
+            let mut text = Vec::new();
+            Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+            conf::value::size(&text).unwrap_or(0)
+        };
+        Rate { per_second: bytes(&settings.limit_rate), after: bytes(&settings.limit_rate_after) }
+    }
+
     /// The request's method as sent; a `HEAD` answer has no body.
     #[must_use]
     pub fn method(&self) -> Method {
-        self.request.head.method
+        self.request.head().method
     }
 
     /// Settings of the location that answers, for timeouts and rates of the connection.
@@ -200,7 +229,7 @@ impl Exchange {
         self.answer.body = Body::Empty;
         self.request.site = None;
         self.state = State::Idle;
-        std::mem::take(&mut self.request.head)
+        self.request.take_head()
     }
 
     fn begin(&mut self, ctx: &mut Ctx<'_>) -> State {
@@ -217,17 +246,16 @@ impl Exchange {
 
     fn refuse(&mut self, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return State::Done };
-        // What could be read may be enough to know the server, and with it the error pages.
         self.note_request(ctx);
-        self.request.server = site.default_server(ctx.conn.listen);
-        if http::host::normalise(&self.request.head.authority, &mut self.request.host).is_ok() {
-            let Request { host, captures, server, .. } = &mut self.request;
-            *server = site.server_of_host(ctx.conn.listen, host, captures);
-        } else {
-            self.request.host.clear();
-        }
+        // What could be read may be enough to know the server, and with it the error pages.
+        self.request.server = match self.request.settle_host() {
+            Ok(()) => {
+                let Request { host, captures, .. } = &mut self.request;
+                site.server_of_host(ctx.conn.listen, host, captures)
+            }
+            Err(_) => site.default_server(ctx.conn.listen),
+        };
         self.request.location = site.server(self.request.server).root;
-        self.request.uri.push(b'/');
         self.log_refusal(refusal, &site, ctx);
         self.answer.head.close = true;
         self.run(Next::Fail(refusal.status), ctx)
@@ -242,68 +270,35 @@ impl Exchange {
     /// Finds the server and decodes the path; in nginx's order, so that errors are its, too.
     fn choose_server(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Result<(), Refusal> {
         self.note_request(ctx);
+        let bad = |reason| Refusal { status: 400, reason };
         let request = &mut self.request;
         request.server = site.default_server(ctx.conn.listen);
         request.location = site.server(request.server).root;
-        let bad = |reason| Refusal { status: 400, reason };
-        let head = &*request.head;
-        if head.authority.is_empty() && head.version < Version::Http11 {
-            request.host.clear();
-        } else if head.authority.is_empty() {
-            request.uri.push(b'/');
-            return Err(bad(match head.version {
-                Version::Http2 | Version::Http3 => {
-                    "client sent neither \":authority\" nor \"Host\" header"
+        request.settle_host().map_err(|error| bad(error.reason()))?;
+        if request.host.is_empty() {
+            match request.head().version {
+                Version::Http09 | Version::Http10 => {}
+                Version::Http11 => {
+                    return Err(bad("client sent HTTP/1.1 request without hostname"));
                 }
-                _ => "client sent HTTP/1.1 request without hostname",
-            }));
-        } else {
-            match http::host::normalise(&head.authority, &mut request.host) {
-                Ok(port) => request.port = port,
-                Err(error) => {
-                    request.host.clear();
-                    request.uri.push(b'/');
-                    return Err(bad(error.reason()));
+                Version::Http2 | Version::Http3 => {
+                    return Err(bad("client sent neither \":authority\" nor \"Host\" header"));
                 }
             }
         }
         request.server = site.server_of_host(ctx.conn.listen, &request.host, &mut request.captures);
         let server = site.server(request.server);
         request.location = server.root;
-        let target = http::uri::normalise(&head.target, server.merge_slashes, &mut request.uri);
-        match target {
-            Ok(target) => self.settle_target(&target),
-            Err(error) => {
-                request.uri.clear();
-                request.uri.push(b'/');
-                return Err(bad(error.reason()));
-            }
-        }
-        match self.request.head.method {
+        request.settle_target(server.merge_slashes).map_err(|error| bad(error.reason()))?;
+        match self.request.head().method {
             Method::Trace => Err(Refusal { status: 405, reason: "client sent TRACE method" }),
             Method::Connect => Err(Refusal { status: 405, reason: "client sent CONNECT method" }),
             // RFC 8470 §5.2: what may be a replay is answered 425 unless it is safe.
-            method if self.request.head.early && !method.is_safe() => {
+            method if self.request.head().early && !method.is_safe() => {
                 Err(Refusal { status: 425, reason: "client sent unsafe request in early data" })
             }
             _ => Ok(()),
         }
-    }
-
-    fn settle_target(&mut self, target: &http::uri::Target) {
-        let request = &mut self.request;
-        if !target.is_decoded() {
-            let path = target.path(&request.head.target, &[]);
-            request.uri.clear();
-            request.uri.extend_from_slice(path);
-        }
-        let raw = std::mem::take(&mut request.head.target);
-        let args = target.args(&raw);
-        // `/a?` has an empty query, `/a` has none.
-        if !args.is_empty() || raw.last() == Some(&b'?') {
-            request.set_args(args);
-        }
-        request.head.target = raw;
     }
 
     /// Makes steps until something has to be waited for.
@@ -367,7 +362,7 @@ impl Exchange {
             return Next::Fail(404);
         }
         if !self.request.in_error_page
-            && let RequestBody::Length(len) = self.request.head.body
+            && let RequestBody::Length(len) = self.request.head().body
             && is_too_large(location, len)
         {
             self.log_error(site, ctx, |out| {
@@ -400,17 +395,17 @@ impl Exchange {
             || age >= settings.keepalive_time;
         if let Some(timeout) = settings.keepalive_header
             && !self.answer.head.close
-            && self.request.head.version <= Version::Http11
+            && self.request.head().version <= Version::Http11
         {
             self.answer.head.fields.push_writing(http::Name::KeepAlive, |out| {
                 out.extend_from_slice(b"timeout=");
                 http::digits::push_decimal(out, timeout.as_secs());
             });
         }
-        if self.request.head.body != RequestBody::None {
+        if self.request.head().body != RequestBody::None {
             ctx.effects.push(Effect::DiscardBody);
         }
-        if self.request.head.method == Method::Head {
+        if self.request.head().method == Method::Head {
             self.answer.body = Body::Empty;
         }
         self.answer.is_responded = true;

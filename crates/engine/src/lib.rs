@@ -24,6 +24,6 @@ mod vars;
 
 pub use answer::Piece;
 pub use ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
-pub use exchange::Exchange;
+pub use exchange::{Exchange, Rate};
 pub use log::{Buffering, Due, LogId, LogTarget, Logs};
 pub use site::Site;

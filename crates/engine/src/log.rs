@@ -20,7 +20,7 @@ pub struct LogId(usize);
 /// What a target is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogTarget<'a> {
-    /// A file, by its path.
+    /// A file, by its path; one with variables may be relative and lies below the prefix then.
     File(&'a [u8]),
     /// Standard error.
     Stderr,

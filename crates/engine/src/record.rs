@@ -4,14 +4,16 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
+use base::Now;
 use conf::model::{AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget as ConfTarget};
 use conf::vars::Part;
 use http::Name;
+use http::date::Clock;
 use http::digits::push_decimal;
 use http::escape::{push_json, push_log};
 
-use crate::ctx::Ctx;
-use crate::log::{Buffering, LogTarget};
+use crate::ctx::{ConnInfo, Ctx};
+use crate::log::{Buffering, LogTarget, Logs};
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::{Found, Scope, address};
@@ -96,16 +98,41 @@ pub(crate) fn error(
         }
         _ => &site.config().main.error_log,
     };
+    let serial = ctx.conn.serial;
+    let place = Place { clock: ctx.clock, now: ctx.now, serial };
+    lines(logs, level, place, ctx.logs, |out| {
+        text(out);
+        out.extend_from_slice(b", client: ");
+        address(out, ctx.conn.remote);
+        push_circumstances(request, site, out);
+    });
+}
+
+/// When and where something went wrong.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    clock: &'a Clock,
+    now: Now,
+    serial: u64,
+}
+
+/// Writes one line to each of `logs` that takes `level`.
+fn lines(
+    logs: &[ErrorLog],
+    level: Level,
+    place: Place<'_>,
+    out: &mut Logs,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    let (pid, tid) = (out.pid(), out.tid());
     for log in logs.iter().filter(|log| level <= log.level) {
         let target = match &log.target {
             ConfTarget::File(path) => LogTarget::File(path.as_os_str().as_bytes()),
             ConfTarget::Stderr => LogTarget::Stderr,
             ConfTarget::Syslog(_) => continue,
         };
-        let (pid, tid) = (ctx.logs.pid(), ctx.logs.tid());
-        let (clock, conn) = (ctx.clock, ctx.conn);
-        ctx.logs.line(target, Buffering::default(), ctx.now.mono, |out| {
-            out.extend_from_slice(clock.error_log());
+        out.line(target, Buffering::default(), place.now.mono, |out| {
+            out.extend_from_slice(place.clock.error_log());
             out.extend_from_slice(b" [");
             out.extend_from_slice(level.text().as_bytes());
             out.extend_from_slice(b"] ");
@@ -113,13 +140,42 @@ pub(crate) fn error(
             out.push(b'#');
             push_decimal(out, u64::from(tid));
             out.extend_from_slice(b": *");
-            push_decimal(out, conn.serial);
+            push_decimal(out, place.serial);
             out.push(b' ');
             text(out);
+            out.push(b'\n');
+        });
+    }
+}
+
+impl Site {
+    /// Writes an error-log line about a connection that has no request:
+    /// `TEXT, client: 192.0.2.1, server: 0.0.0.0:443`.
+    pub fn log_conn(
+        &self,
+        conn: &ConnInfo,
+        level: Level,
+        text: &str,
+        now: Now,
+        clock: &Clock,
+        logs: &mut Logs,
+    ) {
+        let place = Place { clock, now, serial: conn.serial };
+        let targets: &[ErrorLog] = match self.listens().get(conn.listen) {
+            Some(_) => {
+                let server = self.server(self.default_server(conn.listen));
+                &self.location(server.root).settings.error_log
+            }
+            None => &self.config().main.error_log,
+        };
+        lines(targets, level, place, logs, |out| {
+            out.extend_from_slice(text.as_bytes());
             out.extend_from_slice(b", client: ");
             address(out, conn.remote);
-            push_circumstances(request, site, out);
-            out.push(b'\n');
+            if let Some(listen) = self.listens().get(conn.listen) {
+                out.extend_from_slice(b", server: ");
+                out.extend_from_slice(listen.address.to_string().as_bytes());
+            }
         });
     }
 }
@@ -132,10 +188,10 @@ fn push_circumstances(request: &Request, site: &Site, out: &mut Vec<u8>) {
     let quoted: [(&[u8], Option<&[u8]>); 3] = [
         (
             b", request: \"",
-            Some(&request.head.line).filter(|line| !line.is_empty()).map(|l| &l[..]),
+            Some(&request.head().line).filter(|line| !line.is_empty()).map(|l| &l[..]),
         ),
-        (b", host: \"", request.head.fields.get(Name::Host)),
-        (b", referrer: \"", request.head.fields.get(Name::Referer)),
+        (b", host: \"", request.head().fields.get(Name::Host)),
+        (b", referrer: \"", request.head().fields.get(Name::Referer)),
     ];
     for (label, value) in quoted {
         if let Some(value) = value {

@@ -1,7 +1,7 @@
 //! What an exchange knows of its request: as sent, and as redirects inside the server made it.
 
 use base::Now;
-use http::{Method, RequestHead};
+use http::{Fields, Method, RequestBody, RequestHead, Version};
 
 use crate::captures::Captures;
 use crate::ctx::SiteRef;
@@ -10,8 +10,8 @@ use crate::route::LocationId;
 /// A request in work. Its buffers are kept between requests.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
-    /// The head as framing left it.
-    pub(crate) head: Box<RequestHead>,
+    /// The head as framing left it; absent between requests.
+    held: Option<Box<RequestHead>>,
     /// The site that the request belongs to until its end.
     pub(crate) site: Option<SiteRef>,
     /// The server.
@@ -34,7 +34,7 @@ pub(crate) struct Request {
     pub(crate) internal: bool,
     /// Whether an error page was chosen already.
     pub(crate) in_error_page: bool,
-    /// Redirects inside the server that are left.
+    /// One more than the redirects inside the server that are left; the last one fails.
     pub(crate) redirects_left: u8,
     /// Whether `try_files` under a regex alias made the path part of the file name.
     pub(crate) appends_uri: bool,
@@ -53,20 +53,82 @@ impl Request {
     /// Takes a new head in and forgets the last request.
     pub(crate) fn begin(&mut self, head: Box<RequestHead>, site: SiteRef) {
         self.method = head.method;
-        self.head = head;
+        self.held = Some(head);
         self.site = Some(site);
         self.server = 0;
         self.location = 0;
         self.host.clear();
         self.port = None;
         self.uri.clear();
+        self.uri.push(b'/');
         self.drop_args();
         self.captures.clear();
         self.internal = false;
         self.in_error_page = false;
-        self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX;
+        self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.body_received = 0;
+    }
+
+    /// The head as framing left it; an empty one between requests.
+    #[inline]
+    pub(crate) fn head(&self) -> &RequestHead {
+        self.held.as_deref().unwrap_or(&NO_HEAD)
+    }
+
+    /// Gives the head back.
+    pub(crate) fn take_head(&mut self) -> Box<RequestHead> {
+        self.held.take().unwrap_or_default()
+    }
+
+    /// Takes host and port from what the client sent, without asking whether there is a host.
+    ///
+    /// # Errors
+    ///
+    /// A host that is none; there is no host then.
+    pub(crate) fn settle_host(&mut self) -> Result<(), http::host::HostError> {
+        let Some(head) = &self.held else { return Ok(()) };
+        if head.authority.is_empty() {
+            return Ok(());
+        }
+        match http::host::normalise(&head.authority, &mut self.host) {
+            Ok(port) => self.port = port,
+            Err(error) => {
+                self.host.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the target and takes path and query from it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the target.
+    pub(crate) fn settle_target(
+        &mut self,
+        merge: http::uri::MergeSlashes,
+    ) -> Result<(), http::uri::UriError> {
+        let Some(head) = self.held.take() else { return Ok(()) };
+        let settled = http::uri::normalise(&head.target, merge, &mut self.uri);
+        if let Ok(target) = &settled {
+            if !target.is_decoded() {
+                self.uri.clear();
+                self.uri.extend_from_slice(target.path(&head.target, &[]));
+            }
+            let args = target.args(&head.target);
+            // `/a?` has an empty query, `/a` has none.
+            if !args.is_empty() || head.target.last() == Some(&b'?') {
+                self.set_args(args);
+            }
+        }
+        self.held = Some(head);
+        if settled.is_err() {
+            self.uri.clear();
+            self.uri.push(b'/');
+        }
+        settled.map(|_| ())
     }
 
     /// Sets the query.
@@ -106,3 +168,18 @@ impl Request {
         self.appends_uri = false;
     }
 }
+
+/// What there is between requests.
+static NO_HEAD: RequestHead = RequestHead {
+    method: Method::Get,
+    method_text: Vec::new(),
+    version: Version::Http11,
+    target: Vec::new(),
+    authority: Vec::new(),
+    fields: Fields::new(),
+    line: Vec::new(),
+    body: RequestBody::None,
+    expects_continue: false,
+    wire_size: 0,
+    early: false,
+};

@@ -119,8 +119,8 @@ impl Site {
     #[must_use]
     pub fn server_of_name(&self, listen: ListenId, name: Option<&str>) -> usize {
         let Some(listening) = self.listens.get(listen.index()) else { return 0 };
-        let name = name.map_or(&b""[..], str::as_bytes);
-        listening.names.find(name, &mut Captures::default()) as usize
+        let Some(name) = name else { return listening.names.default as usize };
+        listening.names.find(name.as_bytes(), &mut Captures::default()) as usize
     }
 
     /// The `http` block.

@@ -117,7 +117,7 @@ impl<'a> Scope<'a> {
 
     fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
         let request = self.request;
-        let head = &*request.head;
+        let head = request.head();
         Some(match var {
             Var::Uri => text(out, &request.uri),
             Var::RequestUri => text(out, &head.target),
@@ -175,8 +175,8 @@ impl<'a> Scope<'a> {
         })
     }
 
-    const fn http2(&self) -> &'static [u8] {
-        match (self.request.head.version, self.conn.scheme) {
+    fn http2(&self) -> &'static [u8] {
+        match (self.request.head().version, self.conn.scheme) {
             (Version::Http2, Scheme::Https) => b"h2",
             (Version::Http2, Scheme::Http) => b"h2c",
             _ => b"",
@@ -224,9 +224,6 @@ impl<'a> Scope<'a> {
             Var::ConnectionsReading => number(out, self.counters.reading),
             Var::ConnectionsWriting => number(out, self.counters.writing),
             Var::ConnectionsWaiting => number(out, self.counters.waiting),
-            Var::QuicConnection if self.request.head.version == Version::Http3 => {
-                number(out, conn.serial)
-            }
             Var::Msec => millis(out, self.now.unix_millis),
             Var::TimeLocal => text(out, self.clock.time_local()),
             Var::TimeIso8601 => text(out, self.clock.time_iso8601()),
@@ -247,7 +244,7 @@ impl<'a> Scope<'a> {
             Var::SslAlpnProtocol => maybe(out, some(tls.alpn)),
             Var::SslServerName => maybe(out, tls.server_name.as_deref().map(str::as_bytes)),
             Var::SslSessionReused => text(out, if tls.reused { b"r" } else { b"." }),
-            Var::SslEarlyData if self.request.head.early => text(out, b"1"),
+            Var::SslEarlyData if self.request.head().early => text(out, b"1"),
             Var::SslEarlyData => Found::Yes,
             Var::SslClientVerify => text(out, b"NONE"),
             _ => return None,

@@ -136,14 +136,9 @@ impl Exchange {
         Next::Step(Step::Location)
     }
 
-    /// Counts one redirect inside the server; nginx's counter starts at eleven and stops at zero.
+    /// Counts one redirect inside the server; the one that brings the count to zero fails.
     fn spend_redirect(&mut self) -> bool {
-        match self.request.redirects_left.checked_sub(1) {
-            Some(left) => {
-                self.request.redirects_left = left;
-                true
-            }
-            None => false,
-        }
+        self.request.redirects_left = self.request.redirects_left.saturating_sub(1);
+        self.request.redirects_left > 0
     }
 }

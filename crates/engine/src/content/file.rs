@@ -143,25 +143,25 @@ impl Exchange {
         let Some(template) = location.settings.index.get(index) else {
             return Next::Step(Step::Listing);
         };
-        let mut name = std::mem::take(&mut self.scratch);
-        name.clear();
-        Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut name);
-        let next = if name.first() == Some(&b'/') {
-            self.go_to_index(&name, site, ctx)
+        let mut target = std::mem::take(&mut self.scratch);
+        target.clear();
+        target.extend_from_slice(&self.request.uri);
+        let mark = target.len();
+        Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut target);
+        let next = if target.get(mark) == Some(&b'/') {
+            self.go_to_index(&target[mark..], site, ctx)
         } else {
             self.map_path(site, ctx);
-            self.path.extend_from_slice(&name);
+            self.path.extend_from_slice(&target[mark..]);
             match self.look(location, Want::OPEN, site, ctx) {
                 Look::Asked => Next::Probe(Step::Index(index)),
                 Look::File(_) | Look::Directory | Look::Other => {
-                    let mut target = self.request.uri.clone();
-                    target.extend_from_slice(&name);
                     self.go_to_index(&target, site, ctx)
                 }
                 Look::Failed(failure) => self.index_failed(index, failure, site, ctx),
             }
         };
-        self.scratch = name;
+        self.scratch = target;
         next
     }
 

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use files::answer::Rules;
-use files::{Answer as Verdict, OpenFile, Variant, VariantKey};
-use http::conditional::Conditions;
+use files::{Answer as Verdict, Encoder, OpenFile, Variant, VariantKey};
+use http::conditional::{Conditions, Verdict as Precondition};
 use http::negotiate::{Coding, Codings};
 use http::range::{push_content_range, push_unsatisfied};
 use http::{BodyLen, Method, Name};
 
-use crate::answer::{Body, ByteSpan, Source};
+use crate::answer::{Body, ByteSpan, Source, Stream};
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
 use crate::filter::compress;
@@ -83,7 +83,7 @@ impl Exchange {
         let status = self.answer.status_or(200);
         let with_etag = location.settings.etag;
         let verdict = if status == 200 {
-            let conditions = Conditions::of(&self.request.head.fields);
+            let conditions = Conditions::of(&self.request.head().fields);
             let mut validator = file.validator();
             validator.etag = validator.etag.filter(|_| with_etag);
             let size = file.meta.size;
@@ -97,8 +97,6 @@ impl Exchange {
             Verdict::Whole
         };
         let draft = Draft {
-            last_modified: Some(&file.last_modified),
-            modified_at: Some(u64::try_from(file.meta.mtime_secs).unwrap_or(0)),
             etag: with_etag.then(|| file.etag.strong()),
             encoding: match coded {
                 Coded::No => "",
@@ -106,7 +104,7 @@ impl Exchange {
             },
             varies,
             ranges: coded == Coded::No,
-            ..Draft::default()
+            ..dated(file)
         };
         match verdict {
             Verdict::Whole => {
@@ -175,52 +173,66 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
-        let form = match file.variant(key) {
-            Variant::Ready(form) => form,
-            Variant::NotWorth | Variant::Pending => return None,
-            // One wait is enough: a form that is gone again is not worth a second one.
-            Variant::Absent if self.waited_for_form => return None,
-            Variant::Absent => {
-                let job = ctx.files.begin_variant(file, key)?;
-                self.waited_for_form = true;
-                ctx.effects.push(Effect::Compress(job));
-                return Some(Next::Compress(Step::File));
+        // nginx weighs preconditions before it compresses, so against the strong tag.
+        if let Some(next) = self.weigh(file, site, ctx) {
+            return Some(next);
+        }
+        let (body, len) = match file.variant(key) {
+            Variant::Ready(form) => {
+                let len = form.len() as u64;
+                self.answer.compression = Some((key.coding.token(), file.meta.size, len));
+                (Body::memory(form), BodyLen::Exact(len))
             }
+            Variant::NotWorth | Variant::Pending => return None,
+            Variant::Absent => match &file.body {
+                files::Body::Disk(open) => {
+                    let encoder = Encoder::new(key.coding, key.level).ok()?;
+                    let stream = Stream::new(open.clone(), file.meta, encoder);
+                    (Body::Stream(Box::new(stream)), BodyLen::Unknown)
+                }
+                // One wait is enough: a form that is gone again is not worth a second one.
+                files::Body::Memory(_) if self.waited_for_form => return None,
+                files::Body::Memory(_) => {
+                    let job = ctx.files.begin_variant(file, key)?;
+                    self.waited_for_form = true;
+                    ctx.effects.push(Effect::Compress(job));
+                    return Some(Next::Compress(Step::File));
+                }
+            },
         };
-        let location = site.location(self.request.location);
-        let status = self.answer.status_or(200);
-        let with_etag = location.settings.etag;
+        let with_etag = site.location(self.request.location).settings.etag;
         let draft = Draft {
-            last_modified: Some(&file.last_modified),
-            modified_at: Some(u64::try_from(file.meta.mtime_secs).unwrap_or(0)),
             etag: with_etag.then(|| file.etag.weak()),
             encoding: key.coding.token(),
             varies: true,
-            ..Draft::default()
+            ..dated(file)
         };
-        if status == 200 {
-            let conditions = Conditions::of(&self.request.head.fields);
-            // nginx weighs preconditions before it compresses, so against the strong tag.
-            let mut validator = file.validator();
-            validator.etag = validator.etag.filter(|_| with_etag);
-            let rules = Rules { max_ranges: 0, ..location.rules };
-            let (size, ranges) = (file.meta.size, &mut self.ranges);
-            match files::answer(Method::Get, &conditions, validator, size, rules, ranges) {
-                Verdict::NotModified => {
-                    let etag = with_etag.then(|| file.etag.strong());
-                    let draft = Draft { etag, encoding: "", ..draft };
-                    return Some(self.not_modified(&draft, site, ctx));
-                }
-                Verdict::PreconditionFailed => return Some(Next::Fail(412)),
-                _ => {}
+        let status = self.answer.status_or(200);
+        self.fill_typed(kind, status, &draft, site, ctx);
+        let is_head = self.request.head().method == Method::Head;
+        let untold = is_head && len == BodyLen::Unknown;
+        self.answer.head.body = if untold { BodyLen::None } else { len };
+        self.answer.body = body;
+        Some(Next::Respond)
+    }
+
+    /// 304 or 412, if the preconditions ask for it.
+    fn weigh(&mut self, file: &OpenFile, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        if self.answer.status_or(200) != 200 {
+            return None;
+        }
+        let location = site.location(self.request.location);
+        let conditions = Conditions::of(&self.request.head().fields);
+        let mut validator = file.validator();
+        validator.etag = validator.etag.filter(|_| location.settings.etag);
+        match conditions.evaluate(validator, location.rules.since) {
+            Precondition::Proceed => None,
+            Precondition::PreconditionFailed => Some(Next::Fail(412)),
+            Precondition::NotModified => {
+                let draft = Draft { etag: validator.etag, varies: true, ..dated(file) };
+                Some(self.not_modified(&draft, site, ctx))
             }
         }
-        self.fill_typed(kind, status, &draft, site, ctx);
-        let len = form.len() as u64;
-        self.answer.compression = Some((key.coding.token(), file.meta.size, len));
-        self.answer.head.body = BodyLen::Exact(len);
-        self.answer.body = Body::memory(form);
-        Some(Next::Respond)
     }
 
     /// What an answer to impossible ranges says, if that is what is being answered.
@@ -229,6 +241,15 @@ impl Exchange {
             let fields = &mut self.answer.head.fields;
             fields.push_writing(Name::ContentRange, |out| push_unsatisfied(out, len));
         }
+    }
+}
+
+/// What is said of every answer that comes from `file`.
+fn dated(file: &OpenFile) -> Draft<'_> {
+    Draft {
+        last_modified: Some(&file.last_modified),
+        modified_at: Some(u64::try_from(file.meta.mtime_secs).unwrap_or(0)),
+        ..Draft::default()
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Choice {
 
 /// The codings that the client takes in this location, or none where compression is refused.
 pub(crate) fn client_codings(request: &Request, location: &Location) -> Codings {
-    let Some(field) = request.head.fields.get(Name::AcceptEncoding) else { return Codings::NONE };
+    let Some(field) = request.head().fields.get(Name::AcceptEncoding) else { return Codings::NONE };
     let codings = accepted(field);
     if codings.is_empty() || !is_allowed(request, &location.settings.gzip) {
         return Codings::NONE;
@@ -36,10 +36,10 @@ pub(crate) fn client_codings(request: &Request, location: &Location) -> Codings 
 /// `gzip_http_version`, `gzip_proxied` and `gzip_disable`.
 fn is_allowed(request: &Request, gzip: &Gzip) -> bool {
     let oldest = if gzip.http10 { Version::Http10 } else { Version::Http11 };
-    if request.head.version < oldest {
+    if request.head().version < oldest {
         return false;
     }
-    let fields = &request.head.fields;
+    let fields = &request.head().fields;
     if fields.get(Name::Via).is_some() && !is_allowed_for_proxies(request, gzip) {
         return false;
     }
@@ -54,7 +54,7 @@ fn is_allowed(request: &Request, gzip: &Gzip) -> bool {
 /// of the other parameters only these can apply.
 fn is_allowed_for_proxies(request: &Request, gzip: &Gzip) -> bool {
     gzip.proxied.any
-        || (gzip.proxied.auth && request.head.fields.get(Name::Authorization).is_some())
+        || (gzip.proxied.auth && request.head().fields.get(Name::Authorization).is_some())
 }
 
 /// What a sibling file (`.br`, `.zst`, `.gz`) is good for.

@@ -106,7 +106,7 @@ pub(crate) fn push_configured(
         }
     }
     let over_tcp =
-        scope.conn.scheme == Scheme::Https && scope.request.head.version < Version::Http3;
+        scope.conn.scheme == Scheme::Https && scope.request.head().version < Version::Http3;
     if over_tcp && !location.sets_alt_svc {
         let alt_svc = scope.site.alt_svc(scope.conn.listen, scope.request.server);
         if !alt_svc.is_empty() {

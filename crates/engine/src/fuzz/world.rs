@@ -1,0 +1,551 @@
+//! A worker and a disk in memory around one exchange.
+//!
+//! It performs effects, pulls bodies, and checks that every request is answered exactly once and
+//! finished exactly once. It is for tests and fuzz targets only.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::chain::Weave;
+use base::prng::Prng;
+use base::{FileRef, Instant, Now, SendChain};
+use bytes::Bytes;
+use files::{DirEntry, Failure, Kind, Meta, Probe, Probed, Table, Want};
+use http::date::Clock;
+use http::{BodyLen, Method, Name, RequestHead, Scheme};
+
+use crate::answer::Piece;
+use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
+use crate::exchange::Exchange;
+use crate::log::{Due, LogTarget, Logs};
+use crate::site::Site;
+
+/// Civil time at which every world begins: 21 November 2026, 05:40:36 UTC.
+pub const START_SECONDS: u64 = 1_795_239_636;
+/// When every file of a world was last changed: 14 November 2023, 22:13:20 UTC.
+pub const MTIME_SECONDS: i64 = 1_700_000_000;
+
+/// What a path of a world holds.
+#[derive(Clone, Debug)]
+enum Node {
+    Content(Bytes),
+    Open(FileRef, Bytes),
+    Failure(Failure),
+    Special,
+}
+
+/// A disk in memory; every prefix of a path is a directory.
+#[derive(Clone, Debug, Default)]
+pub struct Door {
+    nodes: BTreeMap<Vec<u8>, Node>,
+    /// Looks that were performed.
+    pub probes: u64,
+}
+
+impl Door {
+    /// Puts a file.
+    pub fn put(&mut self, path: &str, content: &[u8]) {
+        let node = Node::Content(Bytes::copy_from_slice(content));
+        self.nodes.insert(path.as_bytes().to_vec(), node);
+    }
+
+    /// Puts a file that is too large to keep: `file` stands for it, `content` is what is in it.
+    pub fn put_open(&mut self, path: &str, file: FileRef, content: &[u8]) {
+        let node = Node::Open(file, Bytes::copy_from_slice(content));
+        self.nodes.insert(path.as_bytes().to_vec(), node);
+    }
+
+    /// Makes looking at a path fail.
+    pub fn fail(&mut self, path: &str, failure: Failure) {
+        self.nodes.insert(path.as_bytes().to_vec(), Node::Failure(failure));
+    }
+
+    /// Puts a device.
+    pub fn put_special(&mut self, path: &str) {
+        self.nodes.insert(path.as_bytes().to_vec(), Node::Special);
+    }
+
+    /// Removes what is at a path.
+    pub fn remove(&mut self, path: &str) {
+        self.nodes.remove(path.as_bytes());
+    }
+
+    fn perform(&mut self, probe: &Probe) -> Probed {
+        self.probes += 1;
+        let asked_for_directory = probe.path.len() > 1 && probe.path.ends_with(b"/");
+        let path = probe.path.strip_suffix(b"/").unwrap_or(&probe.path);
+        if path.len() > 4096 {
+            return Probed::Failed(Failure::NameTooLong);
+        }
+        if let Some(node) = self.nodes.get(path) {
+            return match node {
+                Node::Failure(failure) => Probed::Failed(*failure),
+                _ if asked_for_directory => Probed::Failed(Failure::NotADirectory),
+                Node::Special => Probed::Seen(meta(Kind::Other, 0)),
+                Node::Content(content) | Node::Open(_, content) if probe.want == Want::Stat => {
+                    Probed::Seen(meta(Kind::File, content.len()))
+                }
+                Node::Content(content) => {
+                    Probed::Content(meta(Kind::File, content.len()), content.clone())
+                }
+                Node::Open(file, content) => {
+                    Probed::Open(meta(Kind::File, content.len()), file.clone())
+                }
+            };
+        }
+        let parents = (1..path.len()).filter(|at| path[*at] == b'/').map(|at| &path[..at]);
+        if parents.into_iter().any(|parent| self.nodes.contains_key(parent)) {
+            return Probed::Failed(Failure::NotADirectory);
+        }
+        let mut prefix = path.to_vec();
+        prefix.push(b'/');
+        let below = |(path, _): &(&Vec<u8>, &Node)| path.starts_with(&prefix);
+        let children = self.nodes.range(prefix.clone()..).take_while(below);
+        let entries = entries(children.map(|(path, node)| (&path[prefix.len()..], node)));
+        match (entries.is_empty(), probe.want) {
+            (true, _) => Probed::Failed(Failure::NotFound),
+            (false, Want::List) => Probed::Listing(meta(Kind::Directory, 0), entries),
+            (false, _) => Probed::Seen(meta(Kind::Directory, 0)),
+        }
+    }
+
+    fn content_of(&self, wanted: &FileRef) -> Option<&Bytes> {
+        self.nodes.values().find_map(|node| match node {
+            Node::Open(file, content) if file == wanted => Some(content),
+            _ => None,
+        })
+    }
+}
+
+fn entries<'a>(children: impl Iterator<Item = (&'a [u8], &'a Node)>) -> Vec<DirEntry> {
+    let mut entries: Vec<DirEntry> = Vec::new();
+    for (rest, node) in children {
+        let (name, kind) = match memchr::memchr(b'/', rest) {
+            Some(slash) => (&rest[..slash], Kind::Directory),
+            None => (rest, Kind::File),
+        };
+        let size = match node {
+            Node::Content(content) | Node::Open(_, content) => content.len() as u64,
+            _ => 0,
+        };
+        if entries.last().is_none_or(|last| *last.name != *name) {
+            entries.push(DirEntry { name: name.into(), kind, size, mtime_secs: MTIME_SECONDS });
+        }
+    }
+    entries
+}
+
+fn meta(kind: Kind, size: usize) -> Meta {
+    Meta {
+        kind,
+        size: size as u64,
+        mtime_secs: MTIME_SECONDS,
+        ctime_secs: MTIME_SECONDS,
+        inode: 1,
+        mode: 0o644,
+        ..Meta::default()
+    }
+}
+
+/// The files of a configuration, in memory.
+struct Texts<'a>(&'a str);
+
+impl conf::source::Source for Texts<'_> {
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        if path == Path::new(CONF_PATH) {
+            return Ok(self.0.as_bytes().to_vec());
+        }
+        Err(std::io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, _: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
+        Err(std::io::ErrorKind::NotFound.into())
+    }
+
+    fn resolve(&self, _: &str) -> Vec<std::net::IpAddr> {
+        Vec::new()
+    }
+}
+
+const CONF_PATH: &str = "/etc/nginx/nginx.conf";
+
+/// Compiles a configuration given as text; relative paths start at `/srv`.
+///
+/// # Errors
+///
+/// All messages, one per line.
+pub fn compile(text: &str) -> Result<Site, String> {
+    let options = conf::source::Options {
+        prefix: PathBuf::from("/srv"),
+        error_log: PathBuf::from("/srv/logs/error.log"),
+        access_log: PathBuf::from("/srv/logs/access.log"),
+        ..conf::source::Options::default()
+    };
+    let outcome = conf::parse(&Texts(text), Path::new(CONF_PATH), &options);
+    let told = |all: &[conf::Diagnostic]| {
+        let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    };
+    let Some(config) = outcome.config else { return Err(told(&outcome.diagnostics)) };
+    Site::compile(Arc::new(config)).map_err(|diagnostics| told(&diagnostics))
+}
+
+/// An answer as a client would see it.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status; 0 when the connection was closed without an answer.
+    pub status: u16,
+    /// Names and values, in order.
+    pub fields: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// How the body's length was told.
+    pub len: BodyLen,
+    /// Whether the connection closes.
+    pub close: bool,
+    /// Whether the request body is thrown away.
+    pub discards: bool,
+}
+
+impl Reply {
+    /// The first field called `name`, or the empty text.
+    #[must_use]
+    pub fn field(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// One worker with one connection, and a disk.
+#[derive(Debug)]
+pub struct World {
+    /// The disk.
+    pub door: Door,
+    /// The connection.
+    pub conn: ConnInfo,
+    /// The time.
+    pub now: Now,
+    /// The worker's open files.
+    pub files: Table,
+    /// Requests so far.
+    pub requests: u64,
+    /// Bytes that one pull asks for.
+    pub pull_max: usize,
+    site: SiteRef,
+    logs: Logs,
+    prng: Prng,
+    clock: Clock,
+    exchange: Exchange,
+    effects: Vec<Effect>,
+}
+
+impl World {
+    /// A world with this site and an empty disk; clients come from 192.0.2.1 to 127.0.0.1:80.
+    #[must_use]
+    pub fn new(site: Arc<Site>) -> Self {
+        let now =
+            Now { mono: Instant::from_nanos(1_000_000_000), unix_millis: START_SECONDS * 1000 };
+        let address = |ip: [u8; 4], port| Peer::Inet(SocketAddr::from((Ipv4Addr::from(ip), port)));
+        let conn = ConnInfo {
+            serial: 1,
+            remote: address([192, 0, 2, 1], 50_000),
+            local: address([127, 0, 0, 1], 80),
+            listen: 0,
+            scheme: Scheme::Http,
+            tls: None,
+            started: now,
+        };
+        Self {
+            door: Door::default(),
+            conn,
+            now,
+            files: Table::new(1),
+            requests: 0,
+            pull_max: 16 * 1024,
+            site: SiteRef::new(site),
+            logs: Logs::new(12, 13),
+            prng: Prng::new(7),
+            clock: Clock::new(now, 0),
+            exchange: Exchange::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// A world from the text of a configuration.
+    ///
+    /// # Panics
+    ///
+    /// When the configuration has an error.
+    #[must_use]
+    pub fn of(config: &str) -> Self {
+        match compile(config) {
+            Ok(site) => Self::new(Arc::new(site)),
+            Err(messages) => panic!("{messages}"),
+        }
+    }
+
+    /// The site.
+    #[must_use]
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Reaches the listener `index` on its own port; over TLS if it is a TLS listener.
+    pub fn listen(&mut self, index: usize) {
+        let listen = &self.site.listens()[index];
+        let (port, tls) = (listen.address.port(), listen.tls);
+        self.conn.listen = index;
+        self.conn.local = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        self.conn.scheme = if tls { Scheme::Https } else { Scheme::Http };
+        self.conn.tls = tls.then(TlsFacts::default);
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Duration) {
+        self.now.mono = self.now.mono.after(time);
+        self.now.unix_millis += time.as_millis() as u64;
+        self.clock.update(self.now, 0);
+    }
+
+    /// `GET path` from `host` over HTTP/1.1.
+    pub fn get(&mut self, host: &str, path: &str) -> Reply {
+        self.ask(request(Method::Get, host, path, &[]))
+    }
+
+    /// One whole request.
+    pub fn ask(&mut self, head: Box<RequestHead>) -> Reply {
+        self.ask_refused(head, None)
+    }
+
+    /// One whole request, refused by framing if `refusal` says so.
+    ///
+    /// # Panics
+    ///
+    /// When the exchange answers or finishes not exactly once, or breaks its body's length.
+    pub fn ask_refused(&mut self, head: Box<RequestHead>, refusal: Option<Refusal>) -> Reply {
+        self.requests += 1;
+        self.pass(Duration::from_millis(1));
+        let method = head.method;
+        self.exchange.start(head, self.site.clone());
+        self.wake(refusal.map_or(Wake::Start, Wake::Refused));
+        let mut reply = None;
+        let mut discards = false;
+        for _ in 0..1000 {
+            let Some(effect) = (!self.effects.is_empty()).then(|| self.effects.remove(0)) else {
+                break;
+            };
+            match effect {
+                Effect::Probe(probe) => {
+                    let probed = self.door.perform(&probe);
+                    self.files.insert_probe(&probe, probed, self.now);
+                    self.wake(Wake::Probed);
+                }
+                Effect::Compress(job) => {
+                    let output = job.run();
+                    self.files.finish_job(&job, output);
+                    self.wake(Wake::Compressed);
+                }
+                Effect::DiscardBody => discards = true,
+                Effect::BodyConsumed(_) | Effect::Deadline(_) | Effect::Ready => {}
+                Effect::CloseSilently => {
+                    assert!(reply.is_none(), "answered twice");
+                    reply = Some(silence());
+                }
+                Effect::Respond => {
+                    assert!(reply.is_none(), "answered twice");
+                    let made = self.receive(method);
+                    let sent = made.body.len() as u64;
+                    reply = Some(made);
+                    self.wake(Wake::Sent { body_bytes: sent, head_bytes: 100 });
+                }
+                Effect::Finish => {
+                    assert!(self.effects.is_empty(), "nothing comes after the end");
+                    let mut reply = reply.expect("an exchange answers before it ends");
+                    reply.discards = discards;
+                    self.exchange.take_request();
+                    return reply;
+                }
+            }
+        }
+        panic!("the exchange never finished");
+    }
+
+    /// By how much `counter` grows while a request is answered that needs nothing from the disk,
+    /// from its start to its log line; what the world itself does is not counted.
+    ///
+    /// # Panics
+    ///
+    /// When the answer is not complete after one step and a pull.
+    pub fn count(&mut self, head: Box<RequestHead>, counter: impl Fn() -> u64) -> u64 {
+        let mut out = SendChain::new(Weave::Contiguous);
+        out.push_with(64 * 1024, |_| 1);
+        out.clear();
+        self.effects.reserve(8);
+        self.requests += 1;
+        let before = counter();
+        self.exchange.start(head, self.site.clone());
+        self.wake(Wake::Start);
+        let mut used = counter() - before;
+        while let Some(Effect::Probe(_) | Effect::Compress(_)) = self.effects.first() {
+            match self.effects.remove(0) {
+                Effect::Probe(probe) => {
+                    let probed = self.door.perform(&probe);
+                    self.files.insert_probe(&probe, probed, self.now);
+                    self.wake(Wake::Probed);
+                }
+                Effect::Compress(job) => {
+                    let output = job.run();
+                    self.files.finish_job(&job, output);
+                    self.wake(Wake::Compressed);
+                }
+                _ => {}
+            }
+            used = u64::MAX;
+        }
+        assert!(matches!(self.effects[..], [Effect::Respond]), "answered in one step");
+        self.effects.clear();
+        let before = counter();
+        while matches!(self.exchange.pull(16 * 1024, &mut out), Piece::More) {}
+        self.wake(Wake::Sent { body_bytes: out.len(), head_bytes: 100 });
+        let head = self.exchange.take_request();
+        used = used.saturating_add(counter() - before);
+        drop(head);
+        self.effects.clear();
+        // The worker writes log lines out between turns and keeps the buffer.
+        while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
+            self.logs.written(id);
+        }
+        used
+    }
+
+    fn wake(&mut self, wake: Wake) {
+        let mut ctx = Ctx {
+            now: self.now,
+            clock: &self.clock,
+            conn: &self.conn,
+            files: &mut self.files,
+            prng: &mut self.prng,
+            logs: &mut self.logs,
+            effects: &mut self.effects,
+            requests_on_conn: self.requests,
+            counters: Counters::default(),
+        };
+        self.exchange.step(wake, &mut ctx);
+    }
+
+    fn receive(&mut self, method: Method) -> Reply {
+        let head = self.exchange.head();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let fields = head.fields.iter().map(|field| (text(field.text), text(field.value)));
+        let mut reply = Reply {
+            status: head.status,
+            fields: fields.collect(),
+            body: Vec::new(),
+            len: head.body,
+            close: head.close,
+            discards: false,
+        };
+        assert!((200..600).contains(&reply.status), "status {}", reply.status);
+        let framing = ["Content-Length", "Transfer-Encoding", "Connection"];
+        assert!(framing.iter().all(|name| reply.field(name).is_empty()), "framing adds these");
+        reply.body = self.pull_all();
+        match reply.len {
+            BodyLen::Exact(len) if method != Method::Head => {
+                assert_eq!(len, reply.body.len() as u64, "the body has the length told");
+            }
+            BodyLen::Unknown if method != Method::Head => {}
+            _ => assert!(reply.body.is_empty(), "no body was told"),
+        }
+        reply
+    }
+
+    fn pull_all(&mut self) -> Vec<u8> {
+        let mut out = SendChain::new(Weave::Contiguous);
+        for _ in 0..1_000_000 {
+            match self.exchange.pull(self.pull_max, &mut out) {
+                Piece::More => {}
+                Piece::End => break,
+                Piece::File { file, offset, len, .. } => {
+                    let content = self.door.content_of(&file).expect("the file is on the disk");
+                    let (start, end) = (offset as usize, (offset + len) as usize);
+                    out.push_slice(&content[start..end]);
+                    self.exchange.advanced(len);
+                }
+                Piece::Read { file, offset, len, .. } => {
+                    let content = self.door.content_of(&file).expect("the file is on the disk");
+                    self.exchange.feed(&content[offset as usize..(offset + len) as usize]);
+                }
+                Piece::Pending | Piece::Broken => panic!("nothing here waits or breaks"),
+            }
+        }
+        out.contiguous().unwrap_or_default().to_vec()
+    }
+
+    /// Takes all log lines that go to the file at `path`.
+    pub fn take_log(&mut self, path: &str) -> String {
+        let mut text = String::new();
+        while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
+            let (target, lines) = self.logs.batch(id);
+            if target == LogTarget::File(path.as_bytes()) {
+                text.push_str(&String::from_utf8_lossy(lines));
+            }
+            self.logs.written(id);
+        }
+        text
+    }
+}
+
+const fn silence() -> Reply {
+    Reply {
+        status: 0,
+        fields: Vec::new(),
+        body: Vec::new(),
+        len: BodyLen::None,
+        close: true,
+        discards: false,
+    }
+}
+
+/// A request head as HTTP/1.1 framing would leave it.
+#[must_use]
+pub fn request(
+    method: Method,
+    host: &str,
+    target: &str,
+    fields: &[(&str, &str)],
+) -> Box<RequestHead> {
+    let mut head = Box::<RequestHead>::default();
+    head.method = method;
+    let name = match method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+        Method::Put => "PUT",
+        Method::Delete => "DELETE",
+        Method::Options => "OPTIONS",
+        Method::Patch => "PATCH",
+        Method::Trace => "TRACE",
+        Method::Connect => "CONNECT",
+        Method::Purge => "PURGE",
+        Method::Other => "BREW",
+    };
+    head.method_text = name.as_bytes().to_vec();
+    head.target = target.as_bytes().to_vec();
+    head.authority = host.as_bytes().to_vec();
+    head.line = format!("{name} {target} HTTP/1.1").into_bytes();
+    head.fields.push(Name::Host, host.as_bytes());
+    for (name, value) in fields {
+        head.fields.push_text(name.as_bytes(), value.as_bytes());
+    }
+    head.wire_size = 100;
+    head
+}

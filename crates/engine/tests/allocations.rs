@@ -1,0 +1,77 @@
+//! A warm static hit allocates nothing, from its start to its log line.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use engine::fuzz::{World, request};
+use http::Method;
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+#[allow(unsafe_code, reason = "an allocator that counts has to be an allocator")]
+// SAFETY: every call is passed on unchanged to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const CONFIG: &str = r#"
+events {}
+http {
+    types { text/html html; text/css css; }
+    root /srv/www; gzip on; gzip_vary on; gzip_types text/css; gzip_min_length 10;
+    server { listen 80; server_name a.test; location /static/ { expires 1h; } }
+    server { listen 80; server_name b.test; add_header X-Frame-Options DENY; charset utf-8; }
+}
+"#;
+
+#[test]
+fn a_warm_hit_allocates_nothing() {
+    let mut world = World::of(CONFIG);
+    world.door.put("/srv/www/index.html", &[b'i'; 1000]);
+    world.door.put("/srv/www/static/a.css", &[b'a'; 1000]);
+    let browser = [
+        ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"),
+        ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+        ("Accept-Encoding", "gzip, deflate, br"),
+    ];
+    let validated = [("If-None-Match", "\"6553f100-3e8\"")];
+    let ranged = [("Range", "bytes=0-99")];
+    let cases = [
+        ("a.test", "/index.html", &[][..]),
+        ("a.test", "/static/a.css?v=1", &browser),
+        ("a.test", "/", &browser),
+        ("b.test", "/index.html", &browser),
+        ("b.test", "/index.html", &validated),
+        ("b.test", "/static/a.css", &ranged),
+        ("a.test", "/%69ndex.html", &[]),
+    ];
+    for (host, path, fields) in cases {
+        for warm in [false, false, true] {
+            let head = request(Method::Get, host, path, fields);
+            let allocated = world.count(head, || COUNT.with(Cell::get));
+            assert!(!warm || allocated == 0, "{host}{path} allocates {allocated} times");
+        }
+    }
+}
