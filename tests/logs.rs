@@ -80,7 +80,7 @@ fn formats_conditions_and_places_can_be_chosen() {
     );
     let mut client = server.connect();
     for path in ["/hello.txt", "/two/hello.txt", "/off/hello.txt", "/missing", "/raw/hello.txt"] {
-        client.get(path, "User-Agent: a\"b\\c\t\r\n");
+        client.get(path, "User-Agent: a\"b\\\tc\r\n");
     }
     for path in ["/if/hello.txt", "/if/hello.txt?log=0", "/if/hello.txt?log=1", "/buf/hello.txt"] {
         client.get(path, "");
@@ -89,8 +89,8 @@ fn formats_conditions_and_places_can_be_chosen() {
     let read = |name: &str| server.home().read(&format!("logs/{name}.log"));
     assert_eq!(read("short"), "GET /hello.txt -> 200\nGET /missing -> 404\n");
     assert_eq!(read("a"), "GET /two/hello.txt -> 200\n");
-    assert_eq!(read("b"), "{\"uri\":\"/two/hello.txt\",\"agent\":\"a\\\"b\\\\c\",\"none\":\"\"}\n");
-    assert_eq!(read("raw"), "a\"b\\c\n");
+    assert_eq!(read("b"), "{\"uri\":\"/two/hello.txt\",\"agent\":\"a\\\"b\\\\\\tc\",\"none\":\"\"}\n");
+    assert_eq!(read("raw"), "a\"b\\\tc\n");
     assert_eq!(read("if"), "GET /if/hello.txt -> 200\n");
     assert_eq!(read("buf"), "GET /buf/hello.txt -> 200\n");
     assert_eq!(server.access_log(), "", "the server's list replaces the outer one");

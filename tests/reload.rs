@@ -29,8 +29,11 @@ fn hup_brings_the_new_configuration() {
         server.reload(&generation(n));
         wait_until("the new generation", || is_generation(&server, n));
         for proto in Proto::TLS {
-            let reply = server.fetch(proto, "/hello.txt");
-            assert_eq!(reply.header("x-generation"), Some(n.to_string().as_str()), "{proto:?}");
+            // Each worker takes the new configuration in a turn of its own.
+            wait_until("the new generation by each protocol", || {
+                let reply = server.fetch(proto, "/hello.txt");
+                reply.header("x-generation") == Some(&n.to_string())
+            });
         }
     }
 }

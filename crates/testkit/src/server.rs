@@ -303,7 +303,6 @@ impl Server {
     }
 
     /// `GET path` on a new plain connection.
-    #[must_use]
     pub fn get(&self, path: &str) -> crate::Response {
         self.connect().get(path, "Connection: close\r\n")
     }
