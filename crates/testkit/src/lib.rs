@@ -1,1 +1,39 @@
-//! To be filled.
+//! Owns: starting the real binary, and clients that share no code with it.
+//! Refuses: knowledge of the product's crates; what a test expects stays in the test.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests live in real time and open their own sockets and files"
+)]
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of the calling test")]
+
+pub mod certs;
+pub mod curl;
+pub mod h1;
+pub mod load;
+pub mod ports;
+pub mod server;
+pub mod site;
+pub mod tools;
+
+pub use curl::{Curl, Proto, Reply};
+pub use h1::{Client, Response};
+pub use server::{Exit, Server};
+pub use tools::{Finished, run, tool};
+
+/// Asks `ready` every 10 ms until it says yes, and fails with `what` after 30 seconds.
+///
+/// # Panics
+/// When `ready` never says yes: the calling test has failed.
+pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !ready() {
+        assert!(start.elapsed().as_secs() < 30, "waited 30 seconds in vain for: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// Sleeps. For tests that put load on a server for a while; never to decide a result.
+pub fn pause(milliseconds: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Owns: the gate against regressions in instructions per request, which other work
+# on the machine cannot disturb as it disturbs times.
+#
+#   bench/instructions.sh [--update] [h1|h2|h3]...
+#
+# The release binary runs under callgrind twice per protocol, for N and for 2N requests;
+# (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
+# bench/instructions.toml by its tolerance. --update writes the results there.
+# BOLIDE_BINARY names a binary that is ready, instead of building one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export BOLIDE_TOOLS=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
+export PATH=$BOLIDE_TOOLS/bin:$PATH:$HOME/.cargo/bin
+table=bench/instructions.toml
+update=
+[ "${1:-}" = --update ] && { update=1; shift; }
+protocols=("${@:-}")
+[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3)
+
+binary=${BOLIDE_BINARY:-}
+if [ -z "$binary" ]; then
+    cargo build --release --locked --bin bolide
+    binary=${CARGO_TARGET_DIR:-target}/release/bolide
+fi
+for tool in valgrind h2load-h3 openssl; do
+    command -v $tool >/dev/null || { echo "missing tool: $tool (run scripts/setup.sh test)" >&2; exit 1; }
+done
+
+dir=$(mktemp -d)
+server=
+cleanup() {
+    [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+
+mkdir -p "$dir/site" "$dir/run"
+chmod 755 "$dir"
+head -c 1024 /dev/zero | tr '\0' x >"$dir/site/1k.jpg"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 \
+    -subj /CN=localhost -keyout "$dir/key.pem" -out "$dir/cert.pem" 2>/dev/null
+sed "s|@DIR@|$dir|g" bench/conf/nginx.conf >"$dir/nginx.conf"
+
+# load PROTOCOL N: one connection, so that each run has the same turns
+load() {
+    local url=https://127.0.0.1:8443/1k.jpg alpn=$1 streams=10
+    [ "$1" != h1 ] || alpn=http/1.1 streams=1
+    h2load-h3 --alpn-list="$alpn" -n "$2" -c 1 -m "$streams" "$url" >"$dir/load" 2>&1
+    grep -q "status codes: $2 2xx" "$dir/load" || { cat "$dir/load" >&2; return 1; }
+}
+
+# instructions PROTOCOL N: of a server that lives for N requests
+instructions() {
+    local out=$dir/callgrind.out
+    rm -f "$out"*
+    valgrind --tool=callgrind --callgrind-out-file="$out" ${VALGRIND_ARGS:-} \
+        "$binary" -p "$dir" -c "$dir/nginx.conf" ${SERVER_ARGS:+-g "$SERVER_ARGS"} 2>"$dir/log" &
+    server=$!
+    local i
+    for i in $(seq 600); do
+        kill -0 $server 2>/dev/null || { cat "$dir/log" >&2; return 1; }
+        if (exec 3<>/dev/tcp/127.0.0.1/8443) 2>/dev/null; then break; fi
+        sleep 0.1
+    done
+    load "$1" "$2" || { cat "$dir/log" >&2; return 1; }
+    kill -s QUIT $server
+    wait $server || true
+    server=
+    awk '/^(summary|totals):/ { sum = $2 } END { if (!sum) exit 1; print sum }' "$out"
+}
+
+value() { awk -v key="$1" '$1 == key { print $3 }' "$table"; }
+
+tolerance=$(value tolerance_percent)
+failed=0
+for protocol in "${protocols[@]}"; do
+    n=5000
+    once=$(instructions "$protocol" $n)
+    twice=$(instructions "$protocol" $((2 * n)))
+    got=$(((twice - once) / n))
+    want=$(value "$protocol")
+    if [ -n "$update" ]; then
+        sed -i "s/^$protocol = .*/$protocol = $got/" "$table"
+        printf '%s: %s instructions per request (was %s)\n' "$protocol" "$got" "$want"
+        continue
+    fi
+    verdict=$(awk -v got="$got" -v want="$want" -v tolerance="$tolerance" 'BEGIN {
+        if (want == 0) { print "no number to compare with"; exit }
+        change = (got - want) * 100 / want
+        printf "%+.1f %%: %s", change, change > tolerance ? "TOO MANY" :
+            change < -tolerance ? "fewer: run bench/instructions.sh --update" : "ok"
+    }')
+    printf '%s: %s instructions per request, %s expected, %s\n' "$protocol" "$got" "$want" "$verdict"
+    case $verdict in *TOO\ MANY*) failed=1 ;; esac
+done
+exit $failed

@@ -1,0 +1,160 @@
+//! Owns: requests by curl, for the versions of HTTP that a bare socket is too little for.
+
+use std::fs;
+use std::path::Path;
+
+use crate::tools::run;
+
+/// Which HTTP version to insist on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proto {
+    /// HTTP/1.1.
+    H1,
+    /// HTTP/2 chosen by ALPN.
+    H2,
+    /// HTTP/2 over plain TCP, by prior knowledge.
+    H2c,
+    /// HTTP/3 and nothing else.
+    H3,
+}
+
+impl Proto {
+    /// The three versions over TLS.
+    pub const TLS: [Self; 3] = [Self::H1, Self::H2, Self::H3];
+
+    fn flag(self) -> &'static str {
+        match self {
+            Self::H1 => "--http1.1",
+            Self::H2 => "--http2",
+            Self::H2c => "--http2-prior-knowledge",
+            Self::H3 => "--http3-only",
+        }
+    }
+
+    /// What curl calls the version that was used.
+    #[must_use]
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::H1 => "1.1",
+            Self::H2 | Self::H2c => "2",
+            Self::H3 => "3",
+        }
+    }
+}
+
+/// A request to be made by curl.
+pub struct Curl {
+    args: Vec<String>,
+    proto: Proto,
+}
+
+/// What curl got.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// curl's exit status; 0 when the transfer was whole.
+    pub exit: i32,
+    /// Status code of the last response.
+    pub status: u16,
+    /// `1.1`, `2` or `3`.
+    pub version: String,
+    /// Fields of the last response, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as received.
+    pub body: Vec<u8>,
+    /// What curl complained about.
+    pub stderr: String,
+}
+
+impl Reply {
+    /// The value of the first field of that name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Curl {
+    /// A request by `proto`. Certificates are not checked unless [`Curl::trusting`] says which.
+    #[must_use]
+    pub fn new(proto: Proto) -> Self {
+        let fixed = ["-sS", "-4", "--max-time", "60", proto.flag()];
+        Self { args: fixed.map(str::to_owned).to_vec(), proto }
+    }
+
+    /// Adds arguments as curl's manual has them.
+    #[must_use]
+    pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a request field, `Name: value`.
+    #[must_use]
+    pub fn field(self, field: &str) -> Self {
+        self.args(["-H", field])
+    }
+
+    /// Checks the server against this certificate.
+    #[must_use]
+    pub fn trusting(self, cert: &Path) -> Self {
+        self.args(["--cacert", cert.to_str().unwrap()])
+    }
+
+    /// Makes the request.
+    ///
+    /// # Panics
+    /// When curl fails or used another version of HTTP.
+    #[must_use]
+    pub fn get(self, url: &str) -> Reply {
+        let wanted = self.proto.version();
+        let reply = self.attempt(url);
+        assert_eq!(reply.exit, 0, "curl {url}: {}", reply.stderr);
+        assert_eq!(reply.version, wanted, "version of HTTP for {url}");
+        reply
+    }
+
+    /// Makes the request and reports whatever happened.
+    ///
+    /// # Panics
+    /// When curl is missing.
+    #[must_use]
+    pub fn attempt(mut self, url: &str) -> Reply {
+        let dir = crate::site::temp_dir();
+        let (head, body) = (dir.join("head"), dir.join("body"));
+        if !self.args.iter().any(|arg| arg == "--cacert") {
+            self.args.push("-k".to_owned());
+        }
+        let out = ["-D", head.to_str().unwrap(), "-o", body.to_str().unwrap()];
+        self = self.args(out).args(["-w", "%{http_code} %{http_version}", "--", url]);
+        let done = run("curl-h3", &self.args);
+        let text = done.text();
+        let (status, version) = text.split_once(' ').unwrap_or(("0", ""));
+        let head = fs::read(&head).unwrap_or_default();
+        let reply = Reply {
+            exit: done.code,
+            status: status.parse().unwrap_or(0),
+            version: version.to_owned(),
+            headers: last_head(&String::from_utf8_lossy(&head)),
+            body: fs::read(&body).unwrap_or_default(),
+            stderr: done.stderr,
+        };
+        fs::remove_dir_all(&dir).unwrap();
+        reply
+    }
+}
+
+/// The fields of the last of several heads (interim responses and redirects come before it).
+fn last_head(text: &str) -> Vec<(String, String)> {
+    let head = text.trim_end().rsplit("\r\n\r\n").next().unwrap_or_default();
+    head.lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect()
+}

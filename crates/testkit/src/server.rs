@@ -1,0 +1,391 @@
+//! Owns: one running server with a directory, a site, certificates and ports of its own.
+//!
+//! In a configuration these words are replaced: `@DIR@` (the server's directory, its prefix),
+//! `@HTTP@` and `@HTTPS@` (ports), `@P2@` to `@P9@` (more ports), `@CERT@` and `@KEY@`.
+//! `BOLIDE_TEST_BINARY` names another program to test, nginx for instance: that is how the
+//! expectations of the tables in `tests/` can be checked against the original.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::curl::{Curl, Proto, Reply};
+use crate::h1::Client;
+use crate::ports::Ports;
+use crate::tools::{Finished, finish, run};
+use crate::{certs, site, wait_until};
+
+/// A running server. Dropping it kills it; a failing test prints its logs first.
+pub struct Server {
+    child: Child,
+    home: Home,
+    prelude: String,
+}
+
+/// How a server ended.
+#[derive(Debug)]
+pub struct Exit {
+    /// Exit status; -1 when a signal ended it.
+    pub code: i32,
+    /// Its standard error.
+    pub stderr: String,
+    /// Its error log.
+    pub error_log: String,
+}
+
+/// A server's directory and ports, for tests that start the program themselves.
+pub struct Home {
+    program: PathBuf,
+    dir: PathBuf,
+    ports: Ports,
+}
+
+impl Home {
+    /// A new directory with `www/` filled, a certificate and an empty `logs/`.
+    #[must_use]
+    pub fn new(program: &str) -> Self {
+        let program = std::env::var_os("BOLIDE_TEST_BINARY").unwrap_or_else(|| program.into());
+        let dir = site::temp_dir();
+        fs::create_dir(dir.join("logs")).unwrap();
+        site::fill(&dir.join("www"));
+        certs::make(&dir, "cert", certs::Key::Ecdsa, &["localhost"]);
+        Self { program: program.into(), dir, ports: Ports::claim() }
+    }
+
+    /// The first word of what the program prints: its name and a colon.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if self.program.to_string_lossy().contains("nginx") { "nginx:" } else { "bolide:" }
+    }
+
+    /// The directory, which is also the prefix.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The `n`-th port; 0 is for plain HTTP, 1 for TLS and QUIC.
+    #[must_use]
+    pub fn port(&self, n: usize) -> u16 {
+        self.ports.port(n)
+    }
+
+    /// Replaces the words listed at the top of this file.
+    #[must_use]
+    pub fn expand(&self, text: &str) -> String {
+        let mut text = text
+            .replace("@DIR@", self.dir.to_str().unwrap())
+            .replace("@HTTP@", &self.port(0).to_string())
+            .replace("@HTTPS@", &self.port(1).to_string())
+            .replace("@CERT@", self.dir.join("cert.pem").to_str().unwrap())
+            .replace("@KEY@", self.dir.join("cert.key").to_str().unwrap());
+        for n in 2..crate::ports::PER_BLOCK {
+            text = text.replace(&format!("@P{n}@"), &self.port(n).to_string());
+        }
+        text
+    }
+
+    /// Writes a file into the directory, expanded, and returns its path.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, self.expand(text)).unwrap();
+        path
+    }
+
+    /// A command that runs the program with this prefix.
+    #[must_use]
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.dir).arg("-p").arg(&self.dir).args(args);
+        command
+    }
+
+    /// Runs the program to its end with this prefix.
+    #[must_use]
+    pub fn run(&self, args: &[&str]) -> Finished {
+        finish("server", self.command(args), Duration::from_secs(30))
+    }
+
+    /// A file's text, or nothing.
+    #[must_use]
+    pub fn read(&self, name: &str) -> String {
+        let bytes = fs::read(self.dir.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if std::env::var_os("BOLIDE_TEST_KEEP").is_none() {
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// What stands before `http` in the configurations made by [`Server::with`].
+#[must_use]
+pub fn prelude(workers: u32) -> String {
+    // Started by root, nginx would serve as nobody; tests need no second user.
+    let root = fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+    let user = if root { "user root;\n" } else { "" };
+    format!(
+        "{user}worker_processes {workers};\ndaemon off;\npid @DIR@/logs/pid;\n\
+         error_log @DIR@/logs/error.log info;\nevents {{ worker_connections 2048; }}\n"
+    )
+}
+
+/// The listeners of [`Server::site`].
+pub const LISTEN: &str = "
+    listen 127.0.0.1:@HTTP@;
+    listen 127.0.0.1:@HTTPS@ ssl;
+    listen 127.0.0.1:@HTTPS@ quic reuseport;
+    http2 on; http3 on;
+    server_name localhost;
+    ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+    root @DIR@/www;
+";
+
+/// The media types of [`Server::with`].
+pub const TYPES: &str = "
+    default_type application/octet-stream;
+    types {
+        text/html html htm; text/css css; text/plain txt; application/javascript js;
+        image/jpeg jpg; image/svg+xml svg; application/json json;
+    }
+    access_log @DIR@/logs/access.log;
+";
+
+impl Server {
+    /// Starts the program with this configuration file and waits until it answers.
+    #[must_use]
+    pub fn conf(program: &str, full: &str) -> Self {
+        Self::start(Home::new(program), full)
+    }
+
+    /// Starts it with this content of the `http` block, types and access log already set.
+    #[must_use]
+    pub fn with(program: &str, http: &str) -> Self {
+        Self::workers(program, 1, http)
+    }
+
+    /// [`Server::with`] and a number of workers.
+    #[must_use]
+    pub fn workers(program: &str, workers: u32, http: &str) -> Self {
+        let prelude = prelude(workers);
+        let mut server =
+            Self::start(Home::new(program), &format!("{prelude}http {{{TYPES}{http}\n}}\n"));
+        server.prelude = prelude;
+        server
+    }
+
+    /// Starts it with one `server` that listens everywhere and has this content.
+    #[must_use]
+    pub fn site(program: &str, server: &str) -> Self {
+        Self::with(program, &format!("server {{{LISTEN}{server}\n}}"))
+    }
+
+    /// Starts the program of `home` and waits until its first port answers.
+    ///
+    /// # Panics
+    /// When it ends instead.
+    #[must_use]
+    pub fn start(home: Home, full: &str) -> Self {
+        let conf = home.write("nginx.conf", full);
+        let log = File::create(home.dir.join("stderr")).unwrap();
+        let mut command = home.command(&["-c", conf.to_str().unwrap()]);
+        // The log of what happens before the configuration is read.
+        command.args(["-e", home.dir.join("logs/error.log").to_str().unwrap()]);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let child = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", home.program));
+        let mut server = Self { child, home, prelude: String::new() };
+        server.wait_ready();
+        server
+    }
+
+    fn wait_ready(&mut self) {
+        let addr = self.http();
+        wait_until("the server to listen", || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the server ended at once: {status}");
+            }
+            TcpStream::connect(addr).is_ok()
+        });
+    }
+
+    /// Writes a new content of the `http` block (see [`Server::with`]) and sends HUP.
+    pub fn reload(&self, http: &str) {
+        self.rewrite(&format!("{}http {{{TYPES}{http}\n}}\n", self.prelude));
+        self.signal("HUP");
+    }
+
+    /// Writes a new configuration file, without telling the server.
+    pub fn rewrite(&self, full: &str) {
+        self.home.write("nginx.conf", full);
+    }
+
+    /// Sends a signal, by name.
+    pub fn signal(&self, signal: &str) {
+        let _quiet = run("kill", ["-s", signal, &self.pid().to_string()]).succeeded();
+    }
+
+    /// Sends a signal and waits for the end.
+    ///
+    /// # Panics
+    /// When it does not end in 30 seconds.
+    pub fn stop(mut self, signal: &str) -> Exit {
+        self.signal(signal);
+        self.wait_exit()
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    /// When it does not end in 30 seconds.
+    pub fn wait_exit(&mut self) -> Exit {
+        let mut status = None;
+        wait_until("the server to end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let code = status.and_then(|s| s.code()).unwrap_or(-1);
+        Exit { code, stderr: self.home.read("stderr"), error_log: self.error_log() }
+    }
+
+    /// Whether the process has ended.
+    pub fn has_exited(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its directory, ports and files.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Where plain HTTP is.
+    #[must_use]
+    pub fn http(&self) -> SocketAddr {
+        self.addr(0)
+    }
+
+    /// Where TLS and QUIC are.
+    #[must_use]
+    pub fn https(&self) -> SocketAddr {
+        self.addr(1)
+    }
+
+    /// The address of the `n`-th port.
+    #[must_use]
+    pub fn addr(&self, n: usize) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.home.port(n)))
+    }
+
+    /// The file behind a path of the site.
+    #[must_use]
+    pub fn www(&self, name: &str) -> PathBuf {
+        self.home.dir.join("www").join(name)
+    }
+
+    /// A new plain connection.
+    #[must_use]
+    pub fn connect(&self) -> Client {
+        Client::connect(self.http())
+    }
+
+    /// `GET path` on a new plain connection.
+    pub fn get(&self, path: &str) -> crate::Response {
+        self.connect().get(path, "Connection: close\r\n")
+    }
+
+    /// The URL of `path` by `proto`.
+    #[must_use]
+    pub fn url(&self, proto: Proto, path: &str) -> String {
+        match proto {
+            Proto::H2c => format!("http://localhost:{}{path}", self.home.port(0)),
+            _ => format!("https://localhost:{}{path}", self.home.port(1)),
+        }
+    }
+
+    /// A request by `proto` that trusts this server's certificate.
+    #[must_use]
+    pub fn curl(&self, proto: Proto) -> Curl {
+        Curl::new(proto).trusting(&self.home.dir.join("cert.pem"))
+    }
+
+    /// `GET path` by `proto`.
+    #[must_use]
+    pub fn fetch(&self, proto: Proto, path: &str) -> Reply {
+        self.curl(proto).get(&self.url(proto, path))
+    }
+
+    /// The error log so far.
+    #[must_use]
+    pub fn error_log(&self) -> String {
+        self.home.read("logs/error.log")
+    }
+
+    /// The access log so far.
+    #[must_use]
+    pub fn access_log(&self) -> String {
+        self.home.read("logs/access.log")
+    }
+
+    /// Waits until the access log has `lines` lines and returns them.
+    #[must_use]
+    pub fn access_lines(&self, lines: usize) -> Vec<String> {
+        wait_until("lines in the access log", || self.access_log().lines().count() >= lines);
+        self.access_log().lines().map(str::to_owned).collect()
+    }
+
+    /// Resident memory in KiB, by `VmRSS` of this process and its children.
+    #[must_use]
+    pub fn resident_kib(&self) -> u64 {
+        let script = format!(
+            "for p in {0} $(cat /proc/{0}/task/*/children); do \
+             awk '/^VmRSS/ {{ print $2 }}' /proc/$p/status; done",
+            self.pid()
+        );
+        let done = run("sh", ["-ec", &script]).succeeded();
+        done.text().lines().filter_map(|line| line.trim().parse::<u64>().ok()).sum()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            // TERM first: a master process of nginx would leave its workers behind.
+            let pid = self.child.id().to_string();
+            let _ = Command::new("sh").args(["-c", "kill -s TERM \"$0\"", &pid]).status();
+            for _ in 0..200 {
+                if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if std::thread::panicking() {
+            let clip = |text: String| {
+                let lines: Vec<&str> = text.lines().collect();
+                lines[lines.len().saturating_sub(12)..].join("\n")
+            };
+            let text = format!(
+                "--- stderr\n{}\n--- error log\n{}\n---\n",
+                clip(self.home.read("stderr")),
+                clip(self.error_log())
+            );
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        }
+    }
+}

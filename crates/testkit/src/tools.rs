@@ -1,0 +1,126 @@
+//! Owns: finding and running foreign programs. A missing one fails the test by name.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How a program ended and what it said.
+pub struct Finished {
+    /// Exit status; -1 when a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Standard output as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The same, after checking that the program was content.
+    ///
+    /// # Panics
+    /// When the exit status is not 0.
+    #[must_use]
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, 0, "{self}");
+        self
+    }
+}
+
+impl fmt::Display for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit {}\n{}\n{}", self.code, self.text(), self.stderr)
+    }
+}
+
+/// Where `scripts/setup.sh` puts tools.
+#[must_use]
+pub fn tools_dir() -> PathBuf {
+    env::var_os("BOLIDE_TOOLS").map_or_else(
+        || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache/bolide-tools"),
+        PathBuf::from,
+    )
+}
+
+/// The path of program `name`.
+///
+/// # Panics
+/// When neither `BOLIDE_TOOLS/bin` nor `PATH` has it.
+#[must_use]
+pub fn tool(name: &str) -> PathBuf {
+    let own = [tools_dir().join("bin"), tools_dir().join("venv/bin")];
+    let path = env::var_os("PATH").unwrap_or_default();
+    own.into_iter()
+        .chain(env::split_paths(&path))
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| panic!("missing tool: {name} (run scripts/setup.sh test)"))
+}
+
+/// Runs the tool `name` to its end, at most two minutes.
+///
+/// # Panics
+/// When the tool is missing or does not end in time.
+pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> Finished {
+    let mut command = Command::new(tool(name));
+    command.args(args);
+    finish(name, command, Duration::from_secs(120))
+}
+
+/// Runs the Python program `script` with the test tools' own interpreter.
+///
+/// # Panics
+/// When the interpreter is missing or the program does not end in five minutes.
+pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> Finished {
+    let interpreter = tools_dir().join("venv/bin/python");
+    assert!(interpreter.exists(), "missing tool: {interpreter:?} (run scripts/setup.sh test)");
+    let mut command = Command::new(interpreter);
+    command.arg(script).args(args);
+    finish(script, command, Duration::from_secs(300))
+}
+
+/// Runs `command` to its end.
+///
+/// # Panics
+/// When it cannot start or outlives `limit`.
+pub fn finish(name: &str, mut command: Command, limit: Duration) -> Finished {
+    // Files instead of pipes: a grandchild that keeps a pipe open cannot hold us up.
+    let dir = crate::site::temp_dir();
+    let (out, err) = (dir.join("out"), dir.join("err"));
+    command
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&out).unwrap())
+        .stderr(fs::File::create(&err).unwrap());
+    let mut child = command.spawn().unwrap_or_else(|e| panic!("{name} does not start: {e}"));
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if start.elapsed() > limit {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let said = fs::read(&out).unwrap();
+            let (said, err) = (String::from_utf8_lossy(&said), fs::read(&err).unwrap());
+            let err = String::from_utf8_lossy(&err);
+            panic!("{name} did not end in {limit:?}: {command:?}\n{said}\n{err}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let finished = Finished {
+        code: status.code().unwrap_or(-1),
+        stdout: fs::read(&out).unwrap(),
+        stderr: String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned(),
+    };
+    fs::remove_dir_all(&dir).unwrap();
+    finished
+}

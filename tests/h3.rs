@@ -1,0 +1,120 @@
+//! Owns: HTTP/3: a battery of malformed input by aioquic, curl, and load over many workers.
+
+use std::fs;
+
+use testkit::load::h2load;
+use testkit::site::HELLO;
+use testkit::tools::python;
+use testkit::{Proto, Server, run};
+
+use crate::{BOLIDE, report, site};
+
+const BATTERY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_battery.py");
+
+#[test]
+fn malformed_http3_gets_the_error_that_the_rfc_prescribes() {
+    let server = site("");
+    let cert = server.home().dir().join("cert.pem");
+    let port = server.https().port().to_string();
+    let done = python(BATTERY, [port.as_str(), cert.to_str().unwrap()]).succeeded();
+    let lines = done.text();
+    let failed: Vec<String> =
+        lines.lines().filter(|line| !line.contains("\"ok\": true")).map(str::to_owned).collect();
+    let cases = lines.lines().count();
+    assert!(cases > 90, "only {cases} cases ran: {done}");
+    report(cases, &failed);
+    assert_eq!(server.fetch(Proto::H3, "/hello.txt").body, HELLO, "the server still serves");
+}
+
+#[test]
+fn a_file_comes_by_h3() {
+    let server = site("");
+    let reply = server.fetch(Proto::H3, "/hello.txt");
+    assert_eq!((reply.status, &reply.body[..]), (200, HELLO));
+    assert_eq!(reply.header("etag"), Some(testkit::site::HELLO_ETAG));
+    assert_eq!(reply.header("content-length"), Some("14"));
+    let missing = server.fetch(Proto::H3, "/missing");
+    assert_eq!(missing.status, 404);
+    assert!(missing.text().contains("404 Not Found"));
+}
+
+#[test]
+fn thirty_streams_at_once_bring_thirty_whole_files() {
+    let server = site("");
+    let big = fs::read(server.www("big.bin")).unwrap();
+    let dir = server.home().dir().join("got");
+    let out = dir.join("#1");
+    let url = server.url(Proto::H3, "/big.bin?[1-30]");
+    let done = run(
+        "curl-h3",
+        ["-sSk4", "--http3-only", "-Z", "--parallel-max", "30", "--create-dirs", "-o"]
+            .into_iter()
+            .chain([out.to_str().unwrap(), &url]),
+    );
+    assert_eq!(done.code, 0, "{done}");
+    for n in 1..=30 {
+        assert!(fs::read(dir.join(n.to_string())).unwrap() == big, "copy {n}");
+    }
+}
+
+#[test]
+fn an_upload_by_h3_is_taken_and_answered() {
+    let server = site("client_max_body_size 4m;");
+    let upload = server.home().dir().join("upload");
+    fs::write(&upload, vec![b'x'; 3_000_000]).unwrap();
+    let reply = server
+        .curl(Proto::H3)
+        .args(["--data-binary", &format!("@{}", upload.display())])
+        .attempt(&server.url(Proto::H3, "/hello.txt"));
+    assert_eq!((reply.exit, reply.status), (0, 405), "{}", reply.stderr);
+}
+
+#[test]
+fn the_tcp_side_tells_where_h3_is() {
+    let server = site("");
+    for proto in [Proto::H1, Proto::H2] {
+        let reply = server.fetch(proto, "/hello.txt");
+        let alternative = reply.header("alt-svc").unwrap_or_default();
+        let wanted = format!("h3=\":{}\"", server.https().port());
+        assert!(alternative.starts_with(&wanted), "{proto:?}: {alternative:?}");
+    }
+    assert_eq!(server.get("/hello.txt").header("alt-svc"), None, "plain HTTP says nothing");
+}
+
+#[test]
+fn curl_follows_alt_svc_from_h2_to_h3() {
+    let server = site("");
+    let cache = server.home().dir().join("alt-svc.txt");
+    let url = server.url(Proto::H2, "/hello.txt");
+    for version in ["2", "3"] {
+        let args = ["-sSk4", "--alt-svc", cache.to_str().unwrap(), "-o", "/dev/null"];
+        let done = run("curl-h3", args.into_iter().chain(["-w", "%{http_version}", &url]));
+        assert_eq!(done.succeeded().text(), version);
+    }
+}
+
+#[test]
+fn four_workers_on_one_port_lose_no_packet_of_each_other() {
+    let server = Server::workers(
+        BOLIDE,
+        4,
+        &format!("server {{ {} keepalive_requests 1000000; }}", testkit::server::LISTEN),
+    );
+    let url = server.url(Proto::H3, "/hello.txt");
+    h2load(Proto::H3, &url, &["-n", "4000", "-c", "200", "-m", "4"]).expect_flawless();
+    h2load(Proto::H3, &url, &["-n", "400", "-c", "400", "-m", "1"]).expect_flawless();
+    let big = server.url(Proto::H3, "/big.bin");
+    h2load(Proto::H3, &big, &["-n", "60", "-c", "20", "-m", "3"]).expect_flawless();
+}
+
+#[test]
+fn four_workers_survive_rebinding_and_malformed_input() {
+    let server = Server::workers(BOLIDE, 4, &format!("server {{ {} }}", testkit::server::LISTEN));
+    let cert = server.home().dir().join("cert.pem");
+    let port = server.https().port().to_string();
+    for _ in 0..10 {
+        let args = [port.as_str(), cert.to_str().unwrap(), "migration", "early_data"];
+        let done = python(BATTERY, args).succeeded();
+        assert!(!done.text().contains("\"ok\": false"), "{done}");
+    }
+}

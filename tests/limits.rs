@@ -1,0 +1,151 @@
+//! Owns: what happens at the limits that directives set.
+
+use testkit::Client;
+use testkit::site::HELLO;
+
+use crate::{http, site};
+
+#[test]
+fn heads_that_do_not_fit_get_400_or_414() {
+    let server = site("client_header_buffer_size 1k; large_client_header_buffers 4 8k;");
+    let long = |n: usize| "x".repeat(n);
+    for (request, status, text) in [
+        (format!("GET /?{} HTTP/1.1\r\nHost: a\r\n\r\n", long(7_000)), 200, ""),
+        (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", long(9_000)), 414, "414 Request-URI Too"),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long(7_000)), 200, ""),
+        (
+            format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long(9_000)),
+            400,
+            "Request Header Or Cookie Too Large",
+        ),
+        (
+            format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", format!("X: {}\r\n", long(5_000)).repeat(9)),
+            400,
+            "Request Header Or Cookie Too Large",
+        ),
+    ] {
+        let mut client = server.connect();
+        let answer = client.send(&request).answer();
+        let start: String = request.chars().take(30).collect();
+        assert_eq!(answer.status, status, "{start}");
+        assert!(answer.text().contains(text), "{start}: {}", answer.text());
+    }
+}
+
+#[test]
+fn a_body_beyond_client_max_body_size_gets_413() {
+    let server = site("client_max_body_size 1k; location /free/ { alias @DIR@/www/; client_max_body_size 0; }");
+    for (path, length, status) in
+        [("", 1024, 405), ("", 1025, 413), ("/free", 5_000_000, 405), ("", 1 << 40, 413)]
+    {
+        let path = format!("{path}/hello.txt");
+        let mut client = server.connect();
+        client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"));
+        if length < 1 << 30 {
+            client.send(vec![b'x'; length]);
+        }
+        let answer = client.answer();
+        assert_eq!(answer.status, status, "{path} {length}");
+        if status == 413 {
+            assert!(answer.text().contains("413 Request Entity Too Large"));
+        }
+    }
+}
+
+#[test]
+fn a_silent_client_is_closed_and_logged_as_408() {
+    let server = site("client_header_timeout 1s; client_body_timeout 1s;");
+    let mut half = server.connect();
+    half.send("GET / HTTP/1.1\r\nHost: a\r\n");
+    let mut body = server.connect();
+    body.send("POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
+    if let Ok(answer) = half.try_answer("GET") {
+        assert_eq!(answer.status, 408);
+    }
+    assert!(half.is_closed());
+    testkit::wait_until("408 in the access log", || server.access_log().contains("\" 408 "));
+    // The file's 405 may come first; then the rest of the body is waited for in vain.
+    if let Ok(answer) = body.try_answer("POST") {
+        assert!([405, 408].contains(&answer.status));
+    }
+    assert!(body.is_closed());
+}
+
+#[test]
+fn an_idle_connection_is_closed_after_keepalive_timeout() {
+    let server = site("keepalive_timeout 1s;");
+    let mut client = server.connect();
+    assert_eq!(client.get("/hello.txt", "").body, HELLO);
+    assert!(client.is_closed());
+    let server = site("keepalive_timeout 0;");
+    let mut client = server.connect();
+    let answer = client.get("/hello.txt", "");
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn the_header_half_of_keepalive_timeout_is_sent() {
+    let server = site("keepalive_timeout 75s 30s;");
+    let answer = server.connect().get("/hello.txt", "");
+    assert_eq!(answer.header("keep-alive"), Some("timeout=30"));
+}
+
+#[test]
+fn a_connection_ends_after_keepalive_requests() {
+    let server = site("keepalive_requests 3;");
+    let mut client = server.connect();
+    for n in 1..=3 {
+        let answer = client.get("/hello.txt", "");
+        let wanted = if n == 3 { "close" } else { "keep-alive" };
+        assert_eq!(answer.header("connection"), Some(wanted), "request {n}");
+    }
+    assert!(client.is_closed());
+}
+
+#[test]
+fn limit_rate_slows_an_answer_down() {
+    let server = site("location /slow/ { alias @DIR@/www/; limit_rate 200k; }");
+    let timer = std::time::Instant::now();
+    let mut client = server.connect();
+    assert_eq!(client.get("/slow/big.bin", "").body.len(), testkit::site::BIG);
+    // 1 MB at 200 KiB/s is five seconds; less than two would mean no limit at all.
+    assert!(timer.elapsed().as_secs() >= 2, "{:?}", timer.elapsed());
+}
+
+#[test]
+fn more_connections_than_worker_connections_do_not_end_the_server() {
+    let prelude = testkit::server::prelude(1).replace("2048", "64");
+    let conf = format!(
+        "{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; return 200 ok; }} }}",
+    );
+    let server = testkit::Server::conf(crate::BOLIDE, &conf);
+    let crowd: Vec<Client> = (0..200).map(|_| server.connect()).collect();
+    drop(crowd);
+    testkit::wait_until("an answer after the crowd", || {
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.try_answer("GET").is_ok_and(|answer| answer.text() == "ok")
+    });
+}
+
+#[test]
+fn a_large_file_costs_bounded_memory() {
+    let server = http(
+        "server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; http2 on;
+                  listen 127.0.0.1:@HTTPS@ quic reuseport;
+                  ssl_certificate @CERT@; ssl_certificate_key @KEY@; root @DIR@/www; }",
+    );
+    let size = 200 << 20;
+    std::fs::File::create(server.www("huge")).unwrap().set_len(size).unwrap();
+    let before = server.resident_kib();
+    for proto in testkit::Proto::TLS {
+        // A client that reads 300 KB a second holds the rest back.
+        let url = server.url(proto, "/huge");
+        let slow = server.curl(proto).args(["--limit-rate", "300k", "--max-time", "3"]);
+        let reply = slow.attempt(&url);
+        assert_eq!((reply.exit, reply.status), (28, 200), "{}", reply.stderr);
+    }
+    let grown = server.resident_kib().saturating_sub(before);
+    assert!(grown < 30_000, "grew by {grown} KiB");
+}

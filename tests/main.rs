@@ -1,0 +1,35 @@
+//! Owns: the judgement of the real binary from outside, one module per capability.
+//! Every test starts its own server on its own ports and uses clients that we did not write.
+
+mod abuse;
+mod browser;
+mod compression;
+mod config;
+mod h1;
+mod h2;
+mod h3;
+mod limits;
+mod logs;
+mod reload;
+mod routing;
+mod static_files;
+mod tls;
+
+/// The program under test.
+const BOLIDE: &str = env!("CARGO_BIN_EXE_bolide");
+
+/// A server with one site that has these further directives.
+fn site(directives: &str) -> testkit::Server {
+    testkit::Server::site(BOLIDE, directives)
+}
+
+/// A server with this content of the `http` block.
+fn http(block: &str) -> testkit::Server {
+    testkit::Server::with(BOLIDE, block)
+}
+
+/// Reports every failed row of a table at once.
+fn report(rows: usize, failures: &[String]) {
+    let failed = failures.len();
+    assert!(failures.is_empty(), "{failed} of {rows} rows:\n{}", failures.join("\n"));
+}

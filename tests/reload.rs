@@ -1,0 +1,172 @@
+//! Owns: a new configuration in a running server: nothing fails, and a bad one changes nothing.
+
+use std::fs;
+
+use testkit::load::{h2load_beside, Load};
+use testkit::server::LISTEN;
+use testkit::site::HELLO;
+use testkit::{Proto, Server, wait_until};
+
+use crate::{BOLIDE, site};
+
+/// A site that tells its generation. The limits keep the server from ending connections.
+fn generation(n: u32) -> String {
+    format!(
+        "server {{ {LISTEN} keepalive_requests 10000000; add_header X-Generation {n};
+                   location = /generation {{ return 200 {n}; }} }}"
+    )
+}
+
+fn is_generation(server: &Server, n: u32) -> bool {
+    server.get("/generation").text() == n.to_string()
+}
+
+#[test]
+fn hup_brings_the_new_configuration() {
+    let server = Server::with(BOLIDE, &generation(1));
+    assert!(is_generation(&server, 1));
+    for n in 2..=5 {
+        server.reload(&generation(n));
+        wait_until("the new generation", || is_generation(&server, n));
+        for proto in Proto::TLS {
+            // Each worker takes the new configuration in a turn of its own.
+            wait_until("the new generation by each protocol", || {
+                let reply = server.fetch(proto, "/hello.txt");
+                reply.header("x-generation") == Some(&n.to_string())
+            });
+        }
+    }
+}
+
+#[test]
+fn reloads_under_load_of_every_protocol_fail_no_request() {
+    let server = Server::workers(BOLIDE, 2, &generation(1));
+    let load: Vec<_> = [(Proto::H1, 1), (Proto::H2, 10), (Proto::H2c, 10), (Proto::H3, 10)]
+        .into_iter()
+        .map(|(proto, streams)| {
+            let args = ["-D", "10", "-c", "20", "-m"].map(str::to_owned);
+            let args = args.into_iter().chain([streams.to_string()]).collect();
+            h2load_beside(proto, server.url(proto, "/hello.txt"), args)
+        })
+        .collect();
+    testkit::pause(1500);
+    for n in 2..=8 {
+        server.reload(&generation(n));
+        wait_until("the new generation", || is_generation(&server, n));
+        testkit::pause(500);
+    }
+    assert!(load.iter().all(|one| !one.is_finished()), "the load outlasts the reloads");
+    for (one, proto) in load.into_iter().zip(["h1", "h2", "h2c", "h3"]) {
+        let Load { total, succeeded, failed, classes, report } = one.join().unwrap();
+        let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
+        assert!(fine, "{proto}: {failed} of {total} failed:\n{report}");
+    }
+}
+
+#[test]
+fn connections_stay_open_across_a_reload() {
+    let server = Server::with(BOLIDE, &generation(1));
+    let mut client = server.connect();
+    assert_eq!(client.get("/generation", "").text(), "1");
+    server.reload(&generation(2));
+    wait_until("the new generation", || is_generation(&server, 2));
+    assert_eq!(client.get("/generation", "").text(), "2", "the same connection, the new answer");
+}
+
+#[test]
+fn an_answer_under_way_is_finished_across_a_reload() {
+    let slow = |n: u32| generation(n).replace("X-Generation", "X-G") + "limit_rate 500k;";
+    let server = Server::with(BOLIDE, &slow(1));
+    let big = fs::read(server.www("big.bin")).unwrap();
+    let transfers: Vec<_> = Proto::TLS
+        .into_iter()
+        .map(|proto| {
+            let (curl, url) = (server.curl(proto), server.url(proto, "/big.bin"));
+            std::thread::spawn(move || curl.get(&url))
+        })
+        .collect();
+    testkit::pause(500);
+    server.reload(&slow(2));
+    for transfer in transfers {
+        assert!(transfer.join().unwrap().body == big);
+    }
+}
+
+#[test]
+fn a_bad_configuration_is_refused_and_the_old_one_goes_on() {
+    let mut server = Server::with(BOLIDE, &generation(1));
+    for (bad, words) in [
+        ("http { gzip maybe; }", "invalid value \"maybe\" in \"gzip\" directive"),
+        ("http {", "unexpected end of file, expecting \"}\""),
+        ("http { server { listen 127.0.0.1:1 ssl; } }", "no \"ssl_certificate\" is defined"),
+    ] {
+        server.rewrite(&format!("{}{bad}", testkit::server::prelude(1)));
+        server.signal("HUP");
+        wait_until(words, || server.error_log().contains(words));
+        assert!(is_generation(&server, 1));
+        for proto in Proto::TLS {
+            assert_eq!(server.fetch(proto, "/hello.txt").body, HELLO);
+        }
+        assert!(!server.has_exited());
+    }
+    server.reload(&generation(2));
+    wait_until("a good one after the bad", || is_generation(&server, 2));
+}
+
+#[test]
+fn a_port_that_is_taken_leaves_the_old_configuration() {
+    let server = Server::with(BOLIDE, &generation(1));
+    let other = site("");
+    let taken = other.http().port();
+    let more = format!("server {{ listen 127.0.0.1:{taken}; }}");
+    server.reload(&(generation(2) + &more));
+    let words = format!("bind() to 127.0.0.1:{taken} failed (98: Address already in use)");
+    wait_until(&words, || server.error_log().contains(&words));
+    assert!(is_generation(&server, 1));
+    assert_eq!(other.get("/hello.txt").body, HELLO);
+}
+
+#[test]
+fn listeners_come_and_go_with_the_configuration() {
+    let server = Server::with(BOLIDE, &generation(1));
+    let more = "server { listen 127.0.0.1:@P2@; return 200 second; }";
+    server.reload(&(generation(2) + more));
+    wait_until("the second port", || std::net::TcpStream::connect(server.addr(2)).is_ok());
+    let mut client = testkit::Client::connect(server.addr(2));
+    assert_eq!(client.get("/", "").text(), "second");
+    server.reload(&generation(3));
+    wait_until("the second port to close", || {
+        std::net::TcpStream::connect(server.addr(2)).is_err()
+    });
+    assert!(is_generation(&server, 3));
+}
+
+#[test]
+fn a_new_certificate_is_used_after_a_reload() {
+    let server = Server::with(BOLIDE, &generation(1));
+    let dir = server.home().dir().to_owned();
+    let old = fs::read(dir.join("cert.pem")).unwrap();
+    testkit::certs::make(&dir, "cert", testkit::certs::Key::Ecdsa, &["localhost"]);
+    assert_ne!(old, fs::read(dir.join("cert.pem")).unwrap());
+    server.reload(&generation(2));
+    for proto in Proto::TLS {
+        let url = server.url(proto, "/hello.txt");
+        wait_until("the new certificate", || server.curl(proto).attempt(&url).status == 200);
+    }
+}
+
+#[test]
+fn many_reloads_leak_neither_memory_nor_files() {
+    let server = Server::with(BOLIDE, &generation(0));
+    let open = || fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
+    let reload = |n: u32| {
+        server.reload(&generation(n));
+        wait_until("the new generation", || is_generation(&server, n));
+    };
+    (1..10).for_each(reload);
+    let (files, memory) = (open(), server.resident_kib());
+    (10..60).for_each(reload);
+    wait_until("old files to close", || open() <= files + 3);
+    let grown = server.resident_kib().saturating_sub(memory);
+    assert!(grown < 8_000, "grew by {grown} KiB in 50 reloads");
+}

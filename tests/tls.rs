@@ -1,0 +1,231 @@
+//! Owns: TLS: names and certificates, versions, ALPN, tickets, plain text on the wrong port.
+
+use std::process::Command;
+
+use testkit::certs::{self, Key};
+use testkit::server::Home;
+use testkit::{Client, Proto, Server, run};
+
+use crate::{BOLIDE, http, site};
+
+/// What `openssl s_client` says when it connects to the TLS port with these arguments.
+fn s_client(server: &Server, args: &[&str]) -> String {
+    let addr = server.https().to_string();
+    let mut command = Command::new(testkit::tool("openssl"));
+    command.args(["s_client", "-connect", &addr]).args(args);
+    let limit = std::time::Duration::from_secs(20);
+    let done = testkit::tools::finish("openssl", command, limit);
+    done.text() + &done.stderr
+}
+
+fn certificates(conf: &str) -> Server {
+    let home = Home::new(BOLIDE);
+    for (stem, key, names) in [
+        ("one", Key::Ecdsa, &["one.test"][..]),
+        ("two", Key::Ecdsa, &["two.test", "*.two.test"]),
+        ("rsa", Key::Rsa, &["rsa.test"]),
+        ("both-rsa", Key::Rsa, &["both.test"]),
+        ("both-ec", Key::Ecdsa, &["both.test"]),
+    ] {
+        certs::make(home.dir(), stem, key, names);
+    }
+    let prelude = testkit::server::prelude(1);
+    Server::start(home, &format!("{prelude}http {{ {conf} }}"))
+}
+
+const NAMES: &str = "
+    server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
+             listen 127.0.0.1:@HTTPS@ quic reuseport; http2 on;
+             server_name localhost; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+             location / { return 200 default; } }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name one.test;
+             ssl_certificate @DIR@/one.pem; ssl_certificate_key @DIR@/one.key;
+             location / { return 200 $ssl_server_name-one; } }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name two.test *.two.test;
+             ssl_certificate @DIR@/two.pem; ssl_certificate_key @DIR@/two.key;
+             location / { return 200 $ssl_server_name-two; } }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name rsa.test;
+             ssl_certificate @DIR@/rsa.pem; ssl_certificate_key @DIR@/rsa.key;
+             location / { return 200 $ssl_server_name-rsa; } }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name both.test;
+             ssl_certificate @DIR@/both-rsa.pem; ssl_certificate_key @DIR@/both-rsa.key;
+             ssl_certificate @DIR@/both-ec.pem; ssl_certificate_key @DIR@/both-ec.key;
+             location / { return 200 both; } }
+";
+
+#[test]
+fn each_name_gets_its_certificate_and_its_server() {
+    let server = certificates(NAMES);
+    let port = server.https().port();
+    for (name, pem, text) in [
+        ("one.test", "one.pem", "one.test-one"),
+        ("two.test", "two.pem", "two.test-two"),
+        ("www.two.test", "two.pem", "www.two.test-two"),
+        ("rsa.test", "rsa.pem", "rsa.test-rsa"),
+        ("localhost", "cert.pem", "default"),
+    ] {
+        for proto in Proto::TLS {
+            // curl checks the certificate: another one would fail.
+            let reply = testkit::Curl::new(proto)
+                .trusting(&server.home().dir().join(pem))
+                .args(["--resolve", &format!("{name}:{port}:127.0.0.1")])
+                .get(&format!("https://{name}:{port}/"));
+            assert_eq!(reply.text(), text, "{proto:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_without_a_name_gets_the_first_server() {
+    let server = certificates(NAMES);
+    let seen = s_client(&server, &["-noservername"]);
+    assert!(seen.contains("CN = localhost"), "{seen}");
+    let seen = s_client(&server, &["-servername", "unknown.test"]);
+    assert!(seen.contains("CN = localhost"), "{seen}");
+}
+
+#[test]
+fn a_server_with_two_keys_uses_what_the_client_can_check() {
+    let server = certificates(NAMES);
+    for (algorithms, wanted) in [
+        ("rsa_pss_rsae_sha256:rsa_pkcs1_sha256", "Peer signature type: RSA"),
+        ("ecdsa_secp256r1_sha256", "Peer signature type: ECDSA"),
+    ] {
+        let seen = s_client(&server, &["-servername", "both.test", "-sigalgs", algorithms]);
+        assert!(seen.contains(wanted), "{algorithms}: {seen}");
+    }
+}
+
+#[test]
+fn the_versions_are_those_of_ssl_protocols() {
+    for (directive, twelve, thirteen) in [
+        ("ssl_protocols TLSv1.2 TLSv1.3;", true, true),
+        ("ssl_protocols TLSv1.3;", false, true),
+        ("ssl_protocols TLSv1.2;", true, false),
+        ("", true, true),
+    ] {
+        // Without QUIC, which needs 1.3.
+        let server = http(&format!(
+            "server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; {directive}
+                      ssl_certificate @CERT@; ssl_certificate_key @KEY@; }}"
+        ));
+        for (flag, protocol, possible) in
+            [("-tls1_2", "TLSv1.2", twelve), ("-tls1_3", "TLSv1.3", thirteen)]
+        {
+            let seen = s_client(&server, &[flag, "-servername", "localhost"]);
+            let done = seen.contains(&format!("New, {protocol}, Cipher is"));
+            assert_eq!(done, possible, "{directive:?} {flag}: {seen}");
+        }
+        let old = s_client(&server, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
+        assert!(old.contains("Cipher is (NONE)"), "{old}");
+    }
+}
+
+#[test]
+fn alpn_chooses_what_the_server_speaks() {
+    let server = site("");
+    for (offered, chosen) in [
+        ("h2,http/1.1", Some("h2")),
+        ("http/1.1,h2", Some("h2")),
+        ("http/1.1", Some("http/1.1")),
+        ("http/1.0,http/1.1", Some("http/1.1")),
+    ] {
+        let seen = s_client(&server, &["-alpn", offered]);
+        let line = seen.lines().find_map(|line| line.strip_prefix("ALPN protocol: "));
+        assert_eq!(line, chosen, "{offered}: {seen}");
+    }
+    let seen = s_client(&server, &[]);
+    assert!(seen.contains("No ALPN negotiated"), "{seen}");
+}
+
+#[test]
+fn a_session_is_resumed_by_its_ticket_whichever_worker_made_it() {
+    let block = format!("server {{ {} }}", testkit::server::LISTEN);
+    let server = Server::workers(BOLIDE, 4, &block);
+    let ticket = server.home().dir().join("ticket");
+    let ticket = ticket.to_str().unwrap();
+    for version in ["-tls1_2", "-tls1_3"] {
+        // The request makes the client read the ticket, which in 1.3 comes after the handshake.
+        let script = format!(
+            "(printf 'GET / HTTP/1.0\\r\\n\\r\\n'; sleep 1) | openssl s_client -connect {} \
+             {version} -servername localhost -ign_eof -sess_out {ticket}",
+            server.https()
+        );
+        let first = run("sh", ["-c", &script]);
+        assert!(first.text().contains("New, TLSv"), "{first}");
+        for _ in 0..8 {
+            let again = s_client(&server, &[version, "-servername", "localhost", "-sess_in", ticket]);
+            assert!(again.contains("Reused, TLSv"), "{version}: {again}");
+        }
+    }
+}
+
+#[test]
+fn tickets_can_be_switched_off() {
+    let server = site("ssl_session_tickets off; ssl_session_cache off;");
+    let seen = s_client(&server, &["-tls1_2", "-servername", "localhost"]);
+    assert!(!seen.contains("TLS session ticket:"), "{seen}");
+}
+
+#[test]
+fn the_hybrid_post_quantum_exchange_is_spoken() {
+    let server = site("");
+    for proto in Proto::TLS {
+        let reply = server
+            .curl(proto)
+            .args(["--curves", "X25519MLKEM768"])
+            .get(&server.url(proto, "/hello.txt"));
+        assert_eq!(reply.status, 200);
+    }
+}
+
+#[test]
+fn plain_http_on_the_tls_port_gets_400() {
+    let server = site("");
+    let mut client = Client::connect(server.https());
+    let answer = client.get("/hello.txt", "");
+    assert_eq!(answer.status, 400);
+    let page = answer.text();
+    assert!(page.contains("<title>400 The plain HTTP request was sent to HTTPS port</title>"));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn plain_http_on_the_tls_port_can_be_redirected() {
+    let server = site("error_page 497 =301 https://$host:$server_port$request_uri;");
+    let answer = Client::connect(server.https()).get("/x?y", "");
+    let wanted = format!("https://localhost:{}/x?y", server.https().port());
+    assert_eq!((answer.status, answer.header("location")), (301, Some(wanted.as_str())));
+}
+
+#[test]
+fn noise_on_the_tls_port_disturbs_nobody() {
+    let server = site("");
+    for seed in 1..60 {
+        let mut client = Client::connect(server.https());
+        let mut noise = testkit::site::noise(1 + seed as usize * 40, seed);
+        if seed % 3 == 0 {
+            // The start of a real record.
+            noise[..1].copy_from_slice(&[22]);
+        }
+        client.send(noise).finish();
+        let _whatever = client.to_end();
+    }
+    assert_eq!(server.fetch(Proto::H2, "/hello.txt").status, 200);
+}
+
+#[test]
+fn a_misdirected_request_is_told_so() {
+    let server = certificates(NAMES);
+    let port = server.https().port();
+    // One connection by the name one.test, a request for another: RFC 9110 §15.5.20.
+    let reply = testkit::Curl::new(Proto::H2)
+        .args(["--resolve", &format!("one.test:{port}:127.0.0.1")])
+        .args(["-H", "Host: two.test"])
+        .attempt(&format!("https://one.test:{port}/"));
+    assert!([200, 421].contains(&reply.status), "{}", reply.status);
+}
