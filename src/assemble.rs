@@ -160,7 +160,7 @@ fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
 /// In nginx's words: `open() "P" failed (2: No such file or directory)`.
 pub(crate) fn open_logs(config: &Config) -> Result<OpenLogs, String> {
     let mut paths: HashSet<&Path> = HashSet::new();
-    let mut errors = |logs: &'_ [conf::model::ErrorLog]| -> Vec<std::path::PathBuf> {
+    let errors = |logs: &'_ [conf::model::ErrorLog]| -> Vec<std::path::PathBuf> {
         logs.iter()
             .filter_map(|log| match &log.target {
                 LogTarget::File(path) => Some(path.clone()),

@@ -155,7 +155,7 @@ fn start(
     set_limits(&config)?;
     let logs = assemble::open_logs(&config).map_err(one)?;
     let per_worker = match &config.http {
-        Some(http) => open.apply(http, workers).map_err(one)?,
+        Some(http) => open.apply(http, workers, &shared.quic_keys).map_err(one)?,
         None => vec![Vec::new(); usize::from(workers)],
     };
     signal::block();
@@ -184,8 +184,14 @@ fn start(
 
 fn set_limits(config: &Config) -> Result<(), Vec<String>> {
     match config.main.worker_rlimit_nofile {
-        Some(files) => io::process::set_open_files_max(files)
-            .map_err(|error| vec![format!("setrlimit(RLIMIT_NOFILE, {files}) failed ({error})")])?,
+        Some(files) => {
+            // As with nginx, a limit that may not be raised is told and served within.
+            if let Err(error) = io::process::set_open_files_max(files) {
+                let why = sockets::describe(&error);
+                err(&format!("bolide: [alert] setrlimit(RLIMIT_NOFILE, {files}) failed ({why})"));
+                let _ = io::process::raise_open_files();
+            }
+        }
         None => {
             let _ = io::process::raise_open_files();
         }
@@ -346,7 +352,7 @@ impl Control<'_> {
         let logs = assemble::open_logs(&reading.config).map_err(one)?;
         let workers = u16::try_from(self.posts.len()).unwrap_or(1);
         let per_worker = match &reading.config.http {
-            Some(http) => self.open.apply(http, workers).map_err(one)?,
+            Some(http) => self.open.apply(http, workers, &self.shared.quic_keys).map_err(one)?,
             None => vec![Vec::new(); usize::from(workers)],
         };
         let mut warnings = reading.warnings;

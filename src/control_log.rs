@@ -27,9 +27,9 @@ impl ControlLog {
     /// Writes one line to every log that takes its level.
     pub(crate) fn write(&self, level: Level, text: &str) {
         let now = io::process::now();
-        let mut clock = http::date::Clock::default();
-        clock.update(now, io::process::utc_offset_seconds(now.unix_seconds()));
-        let time = String::from_utf8_lossy(clock.error_time()).into_owned();
+        let offset = io::process::utc_offset_seconds(now.unix_seconds());
+        let clock = http::date::Clock::new(now, offset);
+        let time = String::from_utf8_lossy(clock.error_log()).into_owned();
         let pid = std::process::id();
         let line = format!("{time} [{}] {pid}#{pid}: {text}\n", level.text());
         for log in self.logs.iter().filter(|log| level <= log.level) {

@@ -23,11 +23,11 @@ pub(crate) struct Reading {
 ///
 /// One text per mistake, in nginx's words.
 pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Vec<String>> {
-    let options = conf::Options {
-        prefix: invocation.prefix.clone(),
-        globals: invocation.globals.clone(),
-        error_log: invocation.error_log.clone(),
-    };
+    let mut options = options(invocation.prefix.clone());
+    options.globals.clone_from(&invocation.globals);
+    if let Some(error_log) = &invocation.error_log {
+        options.error_log.clone_from(error_log);
+    }
     sort(conf::parse(&Disk, &invocation.conf, &options))
 }
 
@@ -39,12 +39,18 @@ pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Vec<String>> {
 pub(crate) fn of_text(name: &Path, text: &str) -> Result<Reading, Vec<String>> {
     let write = |error: std::io::Error| vec![format!("{}: {error}", name.display())];
     std::fs::write(name, text).map_err(write)?;
-    let options = conf::Options {
-        prefix: crate::control::parent(name),
-        globals: String::new(),
-        error_log: None,
-    };
+    let options = options(crate::control::parent(name));
     sort(conf::parse(&Disk, name, &options))
+}
+
+fn options(prefix: PathBuf) -> conf::Options {
+    conf::Options {
+        prefix,
+        privileged: io::process::is_root(),
+        hostname: io::process::hostname(),
+        pid: PathBuf::from("logs/bolide.pid"),
+        ..conf::Options::default()
+    }
 }
 
 fn sort(outcome: conf::Outcome) -> Result<Reading, Vec<String>> {
@@ -55,7 +61,7 @@ fn sort(outcome: conf::Outcome) -> Result<Reading, Vec<String>> {
             text.push_str("\n  help: ");
             text.push_str(help);
         }
-        if diagnostic.is_error() { errors.push(text) } else { warnings.push(text) }
+        if diagnostic.is_fatal() { errors.push(text) } else { warnings.push(text) }
     }
     match outcome.config {
         Some(config) if errors.is_empty() => {

@@ -22,12 +22,17 @@ impl Open {
     ///
     /// nginx's words: `bind() to 0.0.0.0:80 failed (98: Address already in use)`. Nothing that was
     /// open has been closed then.
-    pub(crate) fn apply(&mut self, http: &Http, workers: u16) -> Result<Vec<Sockets>, String> {
+    pub(crate) fn apply(
+        &mut self,
+        http: &Http,
+        workers: u16,
+        keys: &quic::SharedKeys,
+    ) -> Result<Vec<Sockets>, String> {
         let mut fresh = HashMap::new();
         for listen in &http.listens {
             let bind = bind_of(listen);
             if !self.by_address.contains_key(&bind) && !fresh.contains_key(&bind) {
-                fresh.insert(bind.clone(), open_all(&bind, listen, workers)?);
+                fresh.insert(bind.clone(), open_all(&bind, listen, workers, keys)?);
             }
         }
         self.by_address.extend(fresh);
@@ -62,7 +67,12 @@ fn bind_of(listen: &Listen) -> Bind {
     }
 }
 
-fn open_all(bind: &Bind, listen: &Listen, workers: u16) -> Result<Vec<Arc<Listener>>, String> {
+fn open_all(
+    bind: &Bind,
+    listen: &Listen,
+    workers: u16,
+    keys: &quic::SharedKeys,
+) -> Result<Vec<Arc<Listener>>, String> {
     let options = Options {
         backlog: listen.options.backlog.and_then(|n| u32::try_from(n).ok()),
         receive_buffer: listen.options.rcvbuf.map(|n| n as usize),
@@ -84,7 +94,7 @@ fn open_all(bind: &Bind, listen: &Listen, workers: u16) -> Result<Vec<Arc<Listen
     }
     if let (Bind::Udp(_), Some(first)) = (bind, all.first()) {
         // Without the filter a datagram that reaches the wrong worker is passed on by mail.
-        let _ = first.steer(&quic::bpf_program(u8::try_from(workers).unwrap_or(u8::MAX)));
+        let _ = first.steer(&quic::bpf_program(keys, u8::try_from(workers).unwrap_or(u8::MAX)));
     }
     Ok(all)
 }

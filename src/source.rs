@@ -1,7 +1,9 @@
-//! Lends the file system to the configuration reader.
+//! Lends the file system and the resolver to the configuration reader.
 
+use std::ffi::OsString;
 use std::io::Result;
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
 
 /// The files of this machine.
 #[derive(Debug)]
@@ -12,11 +14,12 @@ impl conf::Source for Disk {
         std::fs::read(path)
     }
 
-    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>> {
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(directory)? {
-            names.push(entry?.path());
-        }
-        Ok(names)
+    fn list(&self, dir: &Path) -> Result<Vec<OsString>> {
+        std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+    }
+
+    fn resolve(&self, host: &str) -> Vec<IpAddr> {
+        let found = (host, 0).to_socket_addrs();
+        found.map(|all| all.map(|at| at.ip()).collect()).unwrap_or_default()
     }
 }

@@ -319,6 +319,8 @@ plain_vars! {
     SslClientVEnd = "ssl_client_v_end";
     /// `$ssl_client_v_remain`
     SslClientVRemain = "ssl_client_v_remain";
+    /// `$quic_connection`: the QUIC connection's number, else empty.
+    QuicConnection = "quic_connection";
     /// `$proxy_protocol_addr`
     ProxyProtocolAddr = "proxy_protocol_addr";
     /// `$proxy_protocol_port`

@@ -92,3 +92,11 @@ pub fn cores() -> usize {
 pub fn replace_stderr(file: &base::FileRef) -> std::io::Result<()> {
     sys::dup_to(file.raw(), 2)
 }
+
+/// The machine's name; `localhost` when it has none.
+#[must_use]
+pub fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}

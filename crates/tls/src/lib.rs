@@ -18,4 +18,4 @@ pub use certs::{CertSet, ServerCerts};
 pub use selfsigned::self_signed;
 pub use session::{Received, Session, TlsError, opens_handshake};
 pub use tickets::Tickets;
-pub use warm::warm_up;
+pub use warm::{random_seed, warm_up};

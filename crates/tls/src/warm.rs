@@ -25,3 +25,12 @@ pub fn warm_up() -> Result<(), String> {
     key.sign(&SystemRandom::new(), b"warm").map_err(|_| "cannot sign".to_owned())?;
     Ok(())
 }
+
+/// A number nobody can guess, to seed hashes and chance with.
+#[must_use]
+pub fn random_seed() -> u64 {
+    let mut bytes = [0; 8];
+    // Without randomness `warm_up` has failed already and nothing is served.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    u64::from_ne_bytes(bytes)
+}

@@ -102,7 +102,7 @@ enum Phase {
     /// Frames of all kinds may come.
     Open,
     /// The connection broke; only the queue leaves.
-    Dead(ConnError),
+    Dead,
 }
 
 /// The rest of a DATA frame whose payload did not arrive in one piece, or of an ignored frame.
@@ -275,7 +275,7 @@ impl Conn {
 
     /// Ends the connection gracefully: no new streams; what is open is served.
     pub fn shutdown(&mut self) {
-        if self.is_going_away || matches!(self.phase, Phase::Dead(_)) {
+        if self.is_going_away || matches!(self.phase, Phase::Dead) {
             return;
         }
         self.is_going_away = true;
@@ -304,7 +304,7 @@ impl Conn {
     /// Whether the connection is over once the output has left.
     #[must_use]
     pub const fn is_closing(&self) -> bool {
-        matches!(self.phase, Phase::Dead(_))
+        matches!(self.phase, Phase::Dead)
             || ((self.is_going_away || self.is_peer_going) && self.is_idle())
     }
 
@@ -357,9 +357,7 @@ impl Conn {
         let stream = self.streams.at(slot);
         stream.recv_credit += bytes;
         // A peer that is done, or whose response is complete, needs no more room.
-        if stream.recv_credit <= half
-            || stream.receiving == Receiving::Ended
-            || !stream.is_active()
+        if stream.recv_credit <= half || stream.receiving == Receiving::Ended || !stream.is_active()
         {
             return;
         }
@@ -423,7 +421,7 @@ impl Conn {
         self.block = None;
         let last = self.last_taken;
         frame::push_goaway(self.control(), last, error.code as u32);
-        self.phase = Phase::Dead(error);
+        self.phase = Phase::Dead;
     }
 
     /// RFC 9113 §5.4.2: resets one stream because of what the peer sent on it.

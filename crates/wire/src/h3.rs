@@ -1,1 +1,478 @@
-//! To be filled.
+//! HTTP/3 server framing (RFC 9114) over somebody else's QUIC streams.
+//!
+//! Owns the streams of one connection, its control and QPACK streams, and the order of writing.
+//! It refuses to know packets, timers and congestion: QUIC is the [`QuicStreams`] of each call.
+//!
+//! ```text
+//!             receive                        respond                transmit
+//!   QUIC ──────────────► Event::Request ──────────────► head, body ──────────► QUIC, Event::Sent
+//!          reset, stop    ▲ (insertions)                pull ⇄ room
+//! ```
+//!
+//! The invariant easiest to break: calls without a `QuicStreams` only note what QUIC must be told;
+//! [`Conn::transmit`] tells it first of all, so [`Conn::has_output`] is true until then.
+
+pub mod frame;
+pub mod fuzz;
+
+mod conn;
+mod control;
+mod load;
+mod recv;
+mod send;
+mod streams;
+
+use base::SendChain;
+use base::limits::BODY_WINDOW;
+use bytes::Bytes;
+use http::ResponseHead;
+
+use crate::qpack::{Decoder, Encoder};
+use crate::sched::{Priority, Sched};
+use crate::{BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User};
+
+use control::{Control, News, Uni};
+use frame::{code, kind, setting, uni};
+use load::Load;
+use recv::{HeadCache, fatal};
+use send::{Out, ReplyCache, Turn};
+use streams::{Body, Fate, Phase, Streams};
+
+/// A stream that QUIC no longer lets us write to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamGone;
+
+/// The QUIC connection below, as far as HTTP/3 needs it.
+///
+/// Calls for streams that are gone do nothing.
+pub trait QuicStreams {
+    /// Opens a unidirectional stream; `None` while the peer allows no more.
+    fn open_uni(&mut self) -> Option<u64>;
+    /// Takes as much of `bytes` as flow control allows (advancing it).
+    ///
+    /// Taking less than all arms a later [`Conn::handle_writable`].
+    ///
+    /// # Errors
+    ///
+    /// [`StreamGone`] when the stream was stopped or reset.
+    fn write(&mut self, stream: u64, bytes: &mut Bytes) -> Result<usize, StreamGone>;
+    /// Bytes that [`Self::write`] would take now; 0 arms a later [`Conn::handle_writable`].
+    fn room(&mut self, stream: u64) -> usize;
+    /// Ends our side.
+    fn finish(&mut self, stream: u64);
+    /// Ends our side at once (`RESET_STREAM`).
+    fn reset(&mut self, stream: u64, code: u64);
+    /// Asks the peer to end its side (`STOP_SENDING`); nothing more is received of the stream.
+    fn stop(&mut self, stream: u64, code: u64);
+    /// Higher goes first; streams start with 0.
+    fn set_priority(&mut self, stream: u64, priority: i32);
+}
+
+/// What the configuration says about HTTP/3 connections.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Requests at once; QUIC enforces it by its credit, we size what follows from it.
+    pub max_concurrent_streams: u32,
+    /// Bytes of one request head, compressed or not.
+    pub head_size_max: usize,
+    /// Bytes of one field.
+    pub field_size_max: usize,
+    /// Bytes of the table that the peer's encoder may use.
+    pub table_capacity: usize,
+    /// Streams that may wait for that table.
+    pub blocked_streams: u32,
+    /// `underscores_in_headers`.
+    pub underscores_in_headers: bool,
+    /// `ignore_invalid_headers`.
+    pub ignore_invalid_headers: bool,
+    /// Requests after which the connection closes gracefully.
+    pub keepalive_requests: u64,
+}
+
+/// What QUIC has to be told by the next `transmit`.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// Reset and stop the stream in this slot.
+    Abort(u32, u64),
+    /// Reset and stop a stream that has no slot.
+    Reject(u64),
+    /// Stop a unidirectional stream that we do not know.
+    StopUnknown(u64),
+    /// Tell the stream's priority, if the slot still holds that stream.
+    Prioritise(u32, u64),
+}
+
+/// Priorities that came before their streams; more are forgotten, oldest first.
+const EARLY_PRIORITIES_MAX: usize = 32;
+/// Requests beyond what QUIC's credit allows that may linger untold, before more are rejected.
+const LINGERING_MAX: usize = 64;
+
+/// One HTTP/3 connection.
+#[derive(Debug, Default)]
+pub struct Conn {
+    streams: Streams,
+    sched: Sched,
+    unis: Vec<(u64, Uni)>,
+    control: Control,
+    decoder: Decoder,
+    encoder: Encoder,
+    control_out: Out,
+    encoder_out: Out,
+    decoder_out: Out,
+    heads: HeadCache,
+    replies: ReplyCache,
+    load: Load,
+    /// Slots of streams whose section waits for insertions.
+    blocked: Vec<u32>,
+    /// Slots of streams that were bound with body or end unread.
+    resumed: Vec<u32>,
+    /// Users bound to streams that had died.
+    late: Vec<User>,
+    orders: Vec<Order>,
+    news: Vec<News>,
+    early_priorities: Vec<(u64, Priority)>,
+    /// The first stream id that is not accepted, once GOAWAY was sent.
+    goaway: Option<u64>,
+    /// The first stream id that no request had yet.
+    next_id: u64,
+    requests: u64,
+    streams_max: u32,
+}
+
+impl Conn {
+    /// A connection before its start.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opens the control stream and sends SETTINGS; once, before anything is received.
+    pub fn start(&mut self, settings: &Settings, quic: &mut impl QuicStreams) {
+        self.streams_max = settings.max_concurrent_streams;
+        self.decoder = Decoder::new(settings.table_capacity);
+        let mut payload = Vec::new();
+        for (id, value) in [
+            (setting::TABLE_CAPACITY, settings.table_capacity as u64),
+            (setting::BLOCKED_STREAMS, u64::from(settings.blocked_streams)),
+            (setting::FIELD_SECTION_SIZE, settings.head_size_max as u64),
+        ] {
+            frame::encode_header(&mut payload, id, value);
+        }
+        let pending = self.control_out.pending(uni::CONTROL);
+        frame::encode_header(pending, kind::SETTINGS, payload.len() as u64);
+        pending.extend_from_slice(&payload);
+        self.control_out.flush(quic);
+    }
+
+    /// Takes bytes of a stream in order, and its end. `early`: they arrived as 0-RTT.
+    ///
+    /// Nothing of a stream is to be given after its end, its reset, or our stop.
+    ///
+    /// # Errors
+    ///
+    /// The error with which the connection has to be closed.
+    #[expect(clippy::too_many_arguments, reason = "one call per stream read, each part its own")]
+    pub fn receive(
+        &mut self,
+        settings: &Settings,
+        stream: u64,
+        bytes: Bytes,
+        fin: bool,
+        early: bool,
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> Result<(), ConnError> {
+        match stream & 3 {
+            0 => {}
+            2 => return self.receive_uni(settings, stream, &bytes, fin, heads, events),
+            _ => return Ok(()),
+        }
+        let slot = match self.streams.slot_of(stream) {
+            Some(slot) => slot,
+            None => match self.admit(settings, stream)? {
+                Some(slot) => slot,
+                None => return Ok(()),
+            },
+        };
+        if let Some(stream) = self.streams.at(slot)
+            && stream.recv.phase == Phase::Head
+        {
+            stream.recv.is_early |= early;
+        }
+        self.read(settings, slot, Some((bytes, fin)), heads, events)
+    }
+
+    /// Takes the peer's `RESET_STREAM`.
+    ///
+    /// # Errors
+    ///
+    /// RFC 9114 §6.2.1: a critical stream must not be closed.
+    pub fn handle_reset(
+        &mut self,
+        stream: u64,
+        _code: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), ConnError> {
+        if stream & 3 == 2 {
+            return self.close_uni(stream);
+        }
+        let Some(slot) = self.streams.slot_of(stream) else { return Ok(()) };
+        self.load.charge(load::WASTED)?;
+        if let Some(stream) = self.streams.at(slot) {
+            // The peer's side is over, so it needs no STOP_SENDING, but QPACK has to know.
+            if stream.recv.phase != Phase::Ended {
+                stream.recv.phase = Phase::Ended;
+                self.decoder.cancel(stream.id);
+            }
+        }
+        self.abort(slot, code::REQUEST_CANCELLED, events);
+        Ok(())
+    }
+
+    /// Takes the peer's `STOP_SENDING`.
+    ///
+    /// # Errors
+    ///
+    /// RFC 9114 §6.2.1: a critical stream must not be closed.
+    pub fn handle_stopped(
+        &mut self,
+        stream: u64,
+        _code: u64,
+        events: &mut Vec<Event>,
+    ) -> Result<(), ConnError> {
+        if [&self.control_out, &self.encoder_out, &self.decoder_out].iter().any(|o| o.is(stream)) {
+            return Err(fatal(code::CLOSED_CRITICAL_STREAM, "client stops a critical stream"));
+        }
+        if let Some(slot) = self.streams.slot_of(stream) {
+            self.load.charge(load::WASTED)?;
+            self.abort(slot, code::REQUEST_CANCELLED, events);
+        }
+        Ok(())
+    }
+
+    /// Notes that QUIC takes bytes of this stream again.
+    pub fn handle_writable(&mut self, stream: u64) {
+        if let Some(slot) = self.streams.slot_of(stream) {
+            if let Some(stream) = self.streams.at(slot) {
+                stream.send.is_blocked = false;
+            }
+            return self.queue(slot);
+        }
+        for out in [&mut self.control_out, &mut self.encoder_out, &mut self.decoder_out] {
+            if out.is(stream) {
+                out.unblock();
+            }
+        }
+    }
+
+    /// Names the owner of a request. What arrived of its body comes with the next `transmit`.
+    pub fn bind(&mut self, stream: StreamId, user: User) {
+        let Some((slot, stream)) = self.streams.find(stream) else { return };
+        stream.user = user;
+        if stream.fate != Fate::Open {
+            self.late.push(user);
+            if stream.fate == Fate::Dead {
+                self.forget(slot);
+            }
+        } else if stream.recv.unread.is_some() {
+            self.resumed.push(slot);
+        }
+    }
+
+    /// Drops what comes of a request body and asks the peer not to send it.
+    pub fn discard_body(&mut self, stream: StreamId, quic: &mut impl QuicStreams) {
+        let Some((_, stream)) = self.streams.find(stream) else { return };
+        stream.recv.wants_body = false;
+        stream.recv.unread = None;
+        stream.recv.window = 0;
+        if stream.fate == Fate::Open && stream.recv.phase != Phase::Ended {
+            // RFC 9114 §4.1: the rest is of no use; no error.
+            quic.stop(stream.id, code::NO_ERROR);
+            stream.recv.phase = Phase::Ended;
+            stream.recv.held = None;
+            self.decoder.cancel(stream.id);
+        }
+    }
+
+    /// Gives room back that events of a request body took.
+    pub fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
+        if let Some((_, stream)) = self.streams.find(stream) {
+            stream.recv.window = stream.recv.window.saturating_sub(bytes);
+        }
+    }
+
+    /// Whether to read a stream out of QUIC; `false` leaves its bytes there, so that QUIC's flow
+    /// control holds the peer. To be asked again after `body_consumed` and after any `receive`.
+    #[must_use]
+    pub fn wants_stream(&self, stream: u64) -> bool {
+        let Some(stream) = self.streams.slot_of(stream).and_then(|slot| self.streams.look(slot))
+        else {
+            return true;
+        };
+        let held = stream.recv.held.as_ref().map_or(0, |held| held.rest.len());
+        stream.recv.window + held < BODY_WINDOW as usize
+    }
+
+    /// Answers a request; statuses below 200 may be followed by another answer.
+    ///
+    /// # Errors
+    ///
+    /// [`RespondError`] when the stream is gone or answered.
+    pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
+        let (slot, stream) = self.streams.find(stream).ok_or(RespondError)?;
+        if stream.fate == Fate::Dead {
+            self.forget(slot);
+            return Err(RespondError);
+        }
+        if stream.fate == Fate::Aborted {
+            stream.is_announced = false;
+        }
+        if stream.send.is_answered || !stream.is_announced {
+            return Err(RespondError);
+        }
+        let encoded = self.replies.encode(&mut self.encoder, head, stream.is_head_request);
+        self.encoder.track(stream.id, encoded.references);
+        let send = &mut stream.send;
+        if send.head.is_empty() && send.rest.is_empty() {
+            send.head = encoded.bytes;
+        } else {
+            send.rest.push_back(encoded.bytes);
+        }
+        if head.status >= 200 {
+            send.is_answered = true;
+            send.body = encoded.body;
+            send.is_framed = encoded.body == Body::Unknown;
+        }
+        self.queue(slot);
+        Ok(())
+    }
+
+    /// Sends `100 Continue`, unless the request is answered.
+    pub fn send_continue(&mut self, stream: StreamId) {
+        let Some((slot, stream)) = self.streams.find(stream) else { return };
+        if !stream.send.is_answered && stream.fate == Fate::Open {
+            stream.send.rest.push_back(Bytes::from_static(send::CONTINUE));
+            self.queue(slot);
+        }
+    }
+
+    /// Notes that a body that was pending has something again.
+    pub fn body_ready(&mut self, stream: StreamId) {
+        if let Some((slot, stream)) = self.streams.find(stream) {
+            stream.send.is_pending = false;
+            self.queue(slot);
+        }
+    }
+
+    /// Ends both sides of a stream at once; no event follows.
+    pub fn reset(&mut self, stream: StreamId, code: u64, quic: &mut impl QuicStreams) {
+        let Some((slot, stream)) = self.streams.find(stream) else { return };
+        if stream.fate == Fate::Open {
+            quic.reset(stream.id, code);
+            if stream.recv.phase != Phase::Ended {
+                quic.stop(stream.id, code);
+                self.decoder.cancel(stream.id);
+            }
+            self.forget(slot);
+        } else if stream.fate == Fate::Dead {
+            self.forget(slot);
+        } else {
+            stream.is_announced = false;
+        }
+    }
+
+    /// Writes what may leave: at most about `room` bytes, urgent streams first.
+    ///
+    /// `scratch` is empty before and after.
+    pub fn transmit(
+        &mut self,
+        settings: &Settings,
+        room: usize,
+        scratch: &mut SendChain,
+        events: &mut Vec<Event>,
+        bodies: &mut impl BodySource,
+        quic: &mut impl QuicStreams,
+    ) {
+        self.obey_orders(quic);
+        self.tell_late(events);
+        if self.goaway.is_none() && self.requests >= settings.keepalive_requests {
+            self.announce_end();
+        }
+        let mut room = room;
+        while let Some(slot) = self.sched.first() {
+            let Some(stream) = self.streams.at(slot) else {
+                self.sched.remove(slot);
+                continue;
+            };
+            if std::mem::take(&mut stream.has_new_priority) {
+                quic.set_priority(stream.id, 3 - i32::from(stream.priority.urgency));
+            }
+            match send::serve(stream, &mut room, scratch, bodies, quic) {
+                Turn::Done => self.complete(slot, events, quic),
+                Turn::Blocked => {
+                    stream.send.is_blocked = true;
+                    self.unqueue(slot);
+                }
+                Turn::Pending => self.unqueue(slot),
+                Turn::Spent if room == 0 => break,
+                Turn::Spent => self.sched.rotate(slot),
+                Turn::Gone => self.cut(slot, code::REQUEST_CANCELLED, events, quic),
+                Turn::Broken => self.cut(slot, code::INTERNAL_ERROR, events, quic),
+            }
+        }
+        self.flush_own(quic);
+    }
+
+    /// Begins to close gracefully (RFC 9114 §5.2).
+    ///
+    /// The first call lets requests through that may be under way; another one does not.
+    pub fn shutdown(&mut self, quic: &mut impl QuicStreams) {
+        match self.goaway {
+            None => self.announce_end(),
+            Some(id) if id > self.next_id => self.send_goaway(self.next_id),
+            Some(_) => {}
+        }
+        self.control_out.flush(quic);
+    }
+
+    /// Whether `transmit` has something to do.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.sched.is_empty()
+            || !self.orders.is_empty()
+            || !self.resumed.is_empty()
+            || !self.late.is_empty()
+            || self.decoder.has_output()
+            || self.encoder.has_output()
+            || self.control_out.has_output()
+            || self.encoder_out.has_output()
+            || self.decoder_out.has_output()
+    }
+
+    /// Whether no request is under way and nothing waits to leave.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.streams.live() == 0 && !self.has_output()
+    }
+
+    /// Whether GOAWAY was said; once idle, the connection is to be closed with `H3_NO_ERROR`.
+    #[must_use]
+    pub const fn is_closing(&self) -> bool {
+        self.goaway.is_some()
+    }
+
+    /// Requests under way.
+    #[must_use]
+    pub fn streams_open(&self) -> u32 {
+        u32::try_from(self.streams.live()).unwrap_or(u32::MAX)
+    }
+
+    /// Requests received so far.
+    #[must_use]
+    pub const fn requests(&self) -> u64 {
+        self.requests
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub mod h1;
 pub mod h2;
 pub mod h3;
 pub mod hpack;
+pub mod pseudo;
 pub mod qpack;
 pub mod sched;
 

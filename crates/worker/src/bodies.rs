@@ -2,7 +2,8 @@
 
 use base::{FileRange, Key, Slab, SendChain};
 use engine::Piece;
-use io::Io;
+use files::Meta;
+use io::{Io, Stat};
 use wire::{BodySource, Pull, User};
 
 use crate::exchanges::Live;
@@ -24,12 +25,10 @@ impl<I: Io> BodySource for Bodies<'_, I> {
             Piece::Pending => Pull::Pending,
             Piece::End => Pull::End,
             Piece::Broken => Pull::Broken,
-            Piece::File { file, offset, len, unchanged } => {
+            Piece::File { file, offset, len, expect } => {
                 let len = len.min(max as u64);
                 // A file rewritten in place since its head was sent must not be mixed with it.
-                if self.io.stat(&file).ok().is_none_or(|stat| {
-                    (stat.size, stat.mtime_seconds, stat.mtime_nanos) != unchanged
-                }) {
+                if self.io.stat(&file).ok().is_none_or(|now| !is_same(&now, &expect)) {
                     return Pull::Broken;
                 }
                 let taken = if out.keeps_files() {
@@ -46,8 +45,16 @@ impl<I: Io> BodySource for Bodies<'_, I> {
                 if taken == 0 {
                     return Pull::Broken;
                 }
-                if live.exchange.advanced(taken) { Pull::End } else { Pull::More }
+                live.exchange.advanced(taken);
+                Pull::More
             }
         }
     }
+}
+
+/// Attributes may change, and the name may go; the content must not.
+const fn is_same(now: &Stat, then: &Meta) -> bool {
+    now.size == then.size
+        && now.mtime_seconds == then.mtime_secs
+        && now.mtime_nanos == then.mtime_nanos
 }

@@ -106,13 +106,6 @@ impl Framing {
         }
     }
 
-    pub(crate) fn send_continue(&mut self, stream: StreamId) {
-        match self {
-            Self::H1(conn) => conn.send_continue(stream),
-            Self::H2(conn) => conn.send_continue(stream),
-        }
-    }
-
     pub(crate) fn transmit(
         &mut self,
         now: Now,

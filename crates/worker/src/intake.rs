@@ -43,8 +43,8 @@ impl<I: Io> Worker<I> {
         self.serial += 1;
         let info = Box::new(ConnInfo {
             serial: self.serial,
-            remote: client.remote.into(),
-            local: client.local.into(),
+            remote: peer(&client.remote),
+            local: peer(&client.local),
             listen,
             scheme: if session.is_some() { Scheme::Https } else { Scheme::Http },
             tls: None,
@@ -273,5 +273,12 @@ fn choose(conn: &TcpConn, bytes: &[u8]) -> Option<Framing> {
         FirstBytes::Http1 => Some(Framing::h1()),
         FirstBytes::Http2 => Some(Framing::h2()),
         FirstBytes::Unclear => None,
+    }
+}
+
+const fn peer(end: &io::Peer) -> engine::Peer {
+    match end {
+        io::Peer::Inet(at) => engine::Peer::Inet(*at),
+        io::Peer::Unix => engine::Peer::Unix,
     }
 }

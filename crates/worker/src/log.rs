@@ -92,7 +92,7 @@ impl<I: Io> Worker<I> {
             let (pid, tid) = (self.core.logs.pid(), self.core.logs.tid());
             let clock = &self.clock;
             self.core.logs.line(target, Buffering::default(), self.now.mono, |out| {
-                out.extend_from_slice(clock.error_time());
+                out.extend_from_slice(clock.error_log());
                 let head = match info {
                     Some(info) => format!(" [{}] {pid}#{tid}: *{} {text}", level.text(), info.serial),
                     None => format!(" [{}] {pid}#{tid}: {text}", level.text()),

@@ -143,7 +143,7 @@ impl<I: Io> Worker<I> {
             io,
             number,
             now: Now::default(),
-            clock: Clock::default(),
+            clock: Clock::new(Now::default(), 0),
             offset: (u64::MAX, 0),
             site: SiteRef::new(generation.site.clone()),
             log_files: LogFiles::new(&generation),

@@ -119,7 +119,7 @@ pub(crate) fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {
 /// The raw calls change the calling thread only, where libc's would change all threads.
 pub(crate) fn become_user(user: &str, uid: u32, gid: u32) -> Result<()> {
     let name = CString::new(user).map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
-    let mut groups = [0 as libc::gid_t; GROUPS_MAX];
+    let mut groups = [0_u32; GROUPS_MAX];
     let mut count = GROUPS_MAX as libc::c_int;
     // SAFETY: the name is NUL-terminated, and the list holds `count` numbers.
     let fits =

@@ -40,13 +40,7 @@ struct World {
 
 impl World {
     /// Answers requests in one of a few ways.
-    fn handle(
-        &mut self,
-        conn: &mut Conn,
-        bodies: &mut Bodies,
-        heads: &mut HeadPool,
-        event: Event,
-    ) {
+    fn handle(&mut self, conn: &mut Conn, bodies: &mut Bodies, heads: &mut HeadPool, event: Event) {
         match event {
             Event::Request { stream, head } | Event::Refused { stream, head, .. } => {
                 let user = self.next;

@@ -170,11 +170,11 @@ impl Conn {
             // RFC 9113 §5.1.2: REFUSED_STREAM lets the client try again.
             return self.stream_error(id, code::REFUSED_STREAM, turn.events);
         }
-        self.last_taken = id;
         self.requests += 1;
         self.abuse.pay_request();
         let mut head = turn.heads.take();
         let finished = self.decode_head(turn, opening, block, &mut head)?;
+        self.last_taken = id;
         head.wire_size = block.len() as u32 + opening.frames * frame::HEADER_LEN as u32;
         if finished.verdict == Verdict::Malformed || opening.is_self_dependent {
             turn.heads.put(head);

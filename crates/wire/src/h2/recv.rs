@@ -48,7 +48,8 @@ impl Conn {
         events.append(&mut self.deferred);
         let mut turn = Turn { settings, now, heads, events };
         let result = match self.phase {
-            Phase::Dead(error) => return Err(error),
+            // The error was told once; nothing that comes later matters.
+            Phase::Dead => return Ok(input.len()),
             Phase::New => {
                 self.start(settings);
                 self.receive_preface(&mut turn, input)

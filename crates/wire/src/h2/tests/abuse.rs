@@ -1,0 +1,123 @@
+//! Peers that cost more than they ask are told to calm down.
+
+use super::super::abuse::{
+    CONTINUATIONS_MAX, CONTROL_QUEUED_MAX, EMPTY_DATA_MAX, PINGS_MAX, PRIORITIES_MAX, RESETS_MAX,
+    SETTINGS_MAX, STRAYS_MAX, UNKNOWN_MAX, WINDOW_UPDATES_MAX,
+};
+use super::super::code::ENHANCE_YOUR_CALM;
+use super::{
+    Bench, END, GET, Settings, block, data, frame, get, headers, post, rst, settings, window,
+};
+
+/// Repeats frames until the connection breaks; says after how many.
+fn endure(bench: &mut Bench, mut next: impl FnMut(u32) -> Vec<u8>) -> u32 {
+    let mut count = 0;
+    while bench.error.is_none() {
+        bench.send(&next(count));
+        bench.log.clear();
+        if bench.error.is_none() {
+            bench.out();
+        }
+        count += 1;
+        assert!(count < 10_000, "no limit");
+    }
+    let error = bench.error.unwrap();
+    assert_eq!(error.code, u64::from(ENHANCE_YOUR_CALM), "{}", error.reason);
+    count
+}
+
+#[test]
+fn floods_of_cheap_frames_end_at_their_limits() {
+    let mut bench = Bench::new();
+    assert_eq!(endure(&mut bench, |_| frame(6, 0, 0, &[0; 8])), u32::from(PINGS_MAX) + 1);
+    // The preface counted as one.
+    let mut bench = Bench::new();
+    assert_eq!(endure(&mut bench, |_| settings(&[])), u32::from(SETTINGS_MAX));
+    let mut bench = Bench::new();
+    let priority = |_| frame(2, 0, 1, &[0, 0, 0, 3, 0]);
+    assert_eq!(endure(&mut bench, priority), u32::from(PRIORITIES_MAX) + 1);
+    let mut bench = Bench::new();
+    let update = |_| frame(0x10, 0, 0, b"\0\0\0\x09u=1");
+    assert_eq!(endure(&mut bench, update), u32::from(PRIORITIES_MAX) + 1);
+    let mut bench = Bench::new();
+    assert_eq!(endure(&mut bench, |_| window(0, 1)), u32::from(WINDOW_UPDATES_MAX) + 1);
+    let mut bench = Bench::new();
+    assert_eq!(endure(&mut bench, |_| frame(0xaa, 0, 0, b"")), u32::from(UNKNOWN_MAX) + 1);
+    let mut bench = Bench::new();
+    bench.send(&post(1));
+    assert_eq!(endure(&mut bench, |_| data(1, 0, b"")), u32::from(EMPTY_DATA_MAX) + 1);
+    let mut bench = Bench::new();
+    bench.send(&[post(1), rst(1, 8)].concat());
+    assert_eq!(endure(&mut bench, |_| rst(1, 8)), u32::from(STRAYS_MAX) + 1);
+}
+
+#[test]
+fn requests_that_are_cancelled_at_once_end_the_connection() {
+    let resets = RESETS_MAX as u32;
+    let mut bench = Bench::new();
+    let count = endure(&mut bench, |i| [get(2 * i + 1), rst(2 * i + 1, 8)].concat());
+    assert_eq!(count, resets + 1);
+    // Making us reset is no better.
+    let mut bench = Bench::new();
+    let count = endure(&mut bench, |i| [post(2 * i + 1), window(2 * i + 1, 0)].concat());
+    assert_eq!(count, resets + 1);
+    let mut bench = Bench::new();
+    assert_eq!(endure(&mut bench, |i| headers(2 * i + 1, END, &block(&GET[1..]))), resets + 1);
+    let settings = Settings { max_concurrent_streams: 1, ..Settings::default() };
+    let mut bench = Bench::open(settings);
+    assert_eq!(endure(&mut bench, |i| get(2 * i + 1)), resets + 2);
+}
+
+#[test]
+fn a_client_that_also_asks_and_waits_is_left_alone() {
+    let mut bench = Bench::open(Settings { keepalive_requests: 10_000, ..Settings::default() });
+    for i in 0..2000_u32 {
+        let (served, cancelled) = (4 * i + 1, 4 * i + 3);
+        bench.send(&[get(served), frame(6, 0, 0, &[0; 8]), window(0, 100)].concat());
+        bench.answer(served, 10);
+        bench.send(&[get(cancelled), rst(cancelled, 8)].concat());
+        bench.out();
+    }
+    assert_eq!(bench.error, None);
+}
+
+#[test]
+fn header_blocks_are_bounded_in_frames_and_bytes() {
+    let mut bench = Bench::new();
+    bench.send(&frame(1, END, 1, &[]));
+    assert_eq!(endure(&mut bench, |_| frame(9, 0, 1, &[])), CONTINUATIONS_MAX);
+    let mut bench = Bench::new();
+    bench.send(&frame(1, END, 1, &[0; 16_384]));
+    assert_eq!(endure(&mut bench, |_| frame(9, 0, 1, &[0; 16_384])), 8);
+    // A block whose few bytes stand for many.
+    let mut bench = Bench::new();
+    let mut bomb = vec![0x40, 1, b'x'];
+    crate::hpack::prefix::write(&mut bomb, 0, 7, 3900);
+    bomb.extend_from_slice(&[b'y'; 3900]);
+    bomb.extend_from_slice(&[0xbe; 100]);
+    bench.send(&headers(1, END, &bomb));
+    bench.expect_goaway(0, ENHANCE_YOUR_CALM);
+    // Empty names cost their overhead.
+    let mut bench = Bench::new();
+    bench.send(&headers(1, END, &[0; 3 * 5000]));
+    bench.expect_goaway(0, ENHANCE_YOUR_CALM);
+}
+
+#[test]
+fn a_peer_that_does_not_read_cannot_make_us_queue_for_ever() {
+    let mut bench = Bench::open(Settings { keepalive_requests: u64::MAX, ..Settings::default() });
+    let mut id = 1;
+    while bench.error.is_none() {
+        // Work pays for the pings, but nobody reads the answers.
+        bench.send(&[get(id), frame(6, 0, 0, &[0; 8]), frame(6, 0, 0, &[0; 8])].concat());
+        if bench.error.is_none() {
+            bench.respond(id, &super::plain(204, http::BodyLen::None));
+            bench.conn.ended.clear();
+            let slot = bench.conn.streams.slot(bench.streams[&id]).unwrap();
+            bench.conn.finish(slot, &mut bench.raw);
+        }
+        id += 2;
+    }
+    assert_eq!(id / 2, CONTROL_QUEUED_MAX / 2 + 1);
+    assert_eq!(bench.error.unwrap().code, u64::from(ENHANCE_YOUR_CALM));
+}

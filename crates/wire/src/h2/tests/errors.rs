@@ -1,0 +1,267 @@
+//! Which broken rule costs the stream and which the connection.
+
+use super::super::code::{
+    COMPRESSION_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR, STREAM_CLOSED,
+};
+use super::{
+    Bench, END, GET, HEAD, POST, PREFACE, Settings, block, data, frame, get, headers, number, post,
+    rst, settings, window, with,
+};
+
+#[test]
+fn the_preface_is_checked_from_its_first_wrong_byte() {
+    let mut bench = Bench::with(Settings::default());
+    bench.send(b"");
+    assert_eq!(bench.out(), ["SETTINGS 4", "WINDOW_UPDATE 0 983041"]);
+    bench.send(&PREFACE[..10]);
+    assert_eq!((bench.held.len(), bench.error), (10, None));
+    bench.send(&PREFACE[10..]);
+    bench.send(&settings(&[]));
+    assert_eq!(bench.out(), ["SETTINGS ack"]);
+
+    let mut bench = Bench::with(Settings::default());
+    bench.send(b"PRI * HTTP/2.1");
+    bench.expect_goaway(0, PROTOCOL_ERROR);
+    for first in [frame(6, 0, 0, &[0; 8]), frame(4, 1, 0, &[]), get(1)] {
+        let mut bench = Bench::with(Settings::default());
+        bench.send(&[PREFACE, &first].concat());
+        bench.expect_goaway(0, PROTOCOL_ERROR);
+    }
+}
+
+/// Each script ends the connection with its code; the last stream taken is 1 if it opens one.
+fn check_connection_errors(scripts: &[(Vec<Vec<u8>>, u32)]) {
+    for (i, (frames, code)) in scripts.iter().enumerate() {
+        let mut bench = Bench::new();
+        bench.send(&frames.concat());
+        assert!(bench.error.is_some(), "script {i} is wrong");
+        let opened = bench.log.iter().any(|line| line.starts_with("request 1"));
+        bench.expect_goaway(u32::from(opened), *code);
+        let resets = bench.events().iter().filter(|line| *line == "reset 1").count();
+        assert_eq!(resets, usize::from(opened), "script {i} strands its stream");
+    }
+}
+
+#[test]
+fn frames_of_the_wrong_size_or_on_the_wrong_stream_end_the_connection() {
+    check_connection_errors(&[
+        (vec![data(1, 0, b"x")], PROTOCOL_ERROR),
+        (vec![data(0, 0, b"x")], PROTOCOL_ERROR),
+        (vec![data(2, 0, b"x")], PROTOCOL_ERROR),
+        (vec![headers(0, END, &block(&GET))], PROTOCOL_ERROR),
+        (vec![headers(2, END, &block(&GET))], PROTOCOL_ERROR),
+        (vec![frame(1, END | HEAD | 8, 1, &[9, 0, 0])], PROTOCOL_ERROR),
+        (vec![frame(1, END | HEAD | 0x20, 1, &[0, 0, 0])], FRAME_SIZE_ERROR),
+        (vec![frame(2, 0, 0, &[0; 5])], PROTOCOL_ERROR),
+        (vec![rst(0, 0)], PROTOCOL_ERROR),
+        (vec![rst(1, 0)], PROTOCOL_ERROR),
+        (vec![get(1), frame(3, 0, 1, &[0; 3])], FRAME_SIZE_ERROR),
+        (vec![frame(4, 0, 1, &[])], PROTOCOL_ERROR),
+        (vec![frame(4, 0, 0, &[0; 5])], FRAME_SIZE_ERROR),
+        (vec![frame(4, 1, 0, &[0; 6])], FRAME_SIZE_ERROR),
+        (vec![frame(5, HEAD, 1, &[0; 8])], PROTOCOL_ERROR),
+        (vec![frame(6, 0, 0, &[0; 7])], FRAME_SIZE_ERROR),
+        (vec![frame(6, 0, 1, &[0; 8])], PROTOCOL_ERROR),
+        (vec![frame(7, 0, 1, &[0; 8])], PROTOCOL_ERROR),
+        (vec![frame(7, 0, 0, &[0; 7])], FRAME_SIZE_ERROR),
+        (vec![frame(8, 0, 0, &[0; 3])], FRAME_SIZE_ERROR),
+        (vec![window(0, 0)], PROTOCOL_ERROR),
+        (vec![window(1, 1)], PROTOCOL_ERROR),
+        (vec![window(0, 0x7fff_ffff)], FLOW_CONTROL_ERROR),
+        (vec![frame(9, HEAD, 1, &[])], PROTOCOL_ERROR),
+        (vec![get(1), frame(9, HEAD, 1, &[])], PROTOCOL_ERROR),
+        (vec![frame(0x10, 0, 1, b"\0\0\0\x01u=1")], PROTOCOL_ERROR),
+        (vec![frame(0x10, 0, 0, b"\0\0\0")], FRAME_SIZE_ERROR),
+        (vec![frame(0x10, 0, 0, b"\0\0\0\0u=1")], PROTOCOL_ERROR),
+        (vec![frame(0xee, 0, 0, &[0; 16_385])], FRAME_SIZE_ERROR),
+        (vec![post(1), data(1, 0, &[0; 16_385])], FRAME_SIZE_ERROR),
+        (vec![post(1), frame(0, 8, 1, &[2, 0])], PROTOCOL_ERROR),
+        (vec![post(1), frame(0, 8, 1, &[])], PROTOCOL_ERROR),
+    ]);
+}
+
+#[test]
+fn settings_outside_their_ranges_end_the_connection_and_unknown_ones_do_not() {
+    check_connection_errors(&[
+        (vec![settings(&[(2, 2)])], PROTOCOL_ERROR),
+        (vec![settings(&[(4, 0x8000_0000)])], FLOW_CONTROL_ERROR),
+        (vec![settings(&[(5, 16_383)])], PROTOCOL_ERROR),
+        (vec![settings(&[(5, 16_777_216)])], PROTOCOL_ERROR),
+        (vec![settings(&[(9, 2)])], PROTOCOL_ERROR),
+        (vec![get(1), window(1, 0x7fff_0000), settings(&[(4, 0x7fff_ffff)])], FLOW_CONTROL_ERROR),
+    ]);
+    let mut bench = Bench::new();
+    bench.send(&settings(&[(0xff, 7), (1, 0), (2, 0), (3, 1), (5, 20_000), (6, 1), (9, 1)]));
+    bench.send(&frame(0xfe, 0xff, 5, b"unknown"));
+    assert_eq!(bench.out(), ["SETTINGS ack"]);
+}
+
+#[test]
+fn a_header_block_may_be_continued_but_not_interrupted() {
+    let whole = with(&GET, &[("x-long", "value")]);
+    let (first, rest) = whole.split_at(20);
+    let start = frame(1, END, 1, first);
+    check_connection_errors(&[
+        (vec![start.clone(), frame(6, 0, 0, &[0; 8])], PROTOCOL_ERROR),
+        (vec![start.clone(), frame(9, HEAD, 3, rest)], PROTOCOL_ERROR),
+        (vec![start.clone(), data(1, 0, b"x")], PROTOCOL_ERROR),
+        (vec![start.clone(), frame(0xee, 0, 0, b"x")], PROTOCOL_ERROR),
+        (vec![headers(1, END, &[0x80])], COMPRESSION_ERROR),
+        (vec![headers(1, END, &[0x82, 0x20])], COMPRESSION_ERROR),
+    ]);
+    let mut bench = Bench::new();
+    let (second, third) = rest.split_at(3);
+    bench.send(&[start, frame(9, 0, 1, second), frame(9, HEAD, 1, third)].concat());
+    assert_eq!(bench.events(), ["request 1 GET / HTTP/2.0"]);
+    assert_eq!(bench.fields(), ["Host: a", "x-long: value"]);
+    assert_eq!(bench.head().wire_size as usize, whole.len() + 3 * 9);
+}
+
+#[test]
+fn ids_must_grow_and_closed_streams_stay_closed() {
+    let mut bench = Bench::new();
+    bench.send(&[get(5), get(3)].concat());
+    bench.expect_goaway(5, PROTOCOL_ERROR);
+    // Half-closed (remote): the stream dies, the connection lives.
+    for late in [data(1, END, b"x"), get(1)] {
+        let mut bench = Bench::new();
+        bench.send(&[get(1), late].concat());
+        assert_eq!(bench.out(), [format!("RST_STREAM 1 {STREAM_CLOSED}")]);
+        assert_eq!(bench.events()[1..], ["reset 1"]);
+    }
+    // Ended on both sides: the connection dies.
+    for late in [data(1, END, b"x"), get(1)] {
+        let mut bench = Bench::new();
+        bench.send(&get(1));
+        bench.answer(1, 0);
+        bench.out();
+        bench.send(&late);
+        bench.expect_goaway(1, STREAM_CLOSED);
+    }
+    // Reset by the peer: a late frame is answered, and the tables stay in step.
+    let mut bench = Bench::new();
+    let inserting = [&[0x40, 1, b'x', 1, b'y'][..]].concat();
+    bench.send(&[post(1), rst(1, 8), headers(1, END, &inserting), data(1, 0, b"x")].concat());
+    let closed = format!("RST_STREAM 1 {STREAM_CLOSED}");
+    assert_eq!(bench.out(), [closed.clone(), closed]);
+    bench.send(&headers(3, END, &[&block(&GET)[..], &[0xbe]].concat()));
+    assert_eq!(bench.fields(), ["Host: a", "x: y"]);
+    // Harmless on closed streams.
+    bench.send(&[rst(1, 8), window(1, 5), frame(2, 0, 1, &[0, 0, 0, 3, 1])].concat());
+    assert!(bench.out().is_empty());
+}
+
+#[test]
+fn after_our_reset_what_was_on_its_way_is_ignored() {
+    let mut bench = Bench::new();
+    bench.send(&post(1));
+    let stream = bench.streams[&1];
+    bench.conn.reset(stream, 2);
+    bench.conn.reset(stream, 2);
+    assert!(bench.conn.has_output());
+    assert_eq!(bench.out(), ["RST_STREAM 1 2"]);
+    assert_eq!(bench.events(), ["request 1 POST / HTTP/2.0", "reset 1"]);
+    assert!(bench.conn.respond(stream, &super::plain(200, http::BodyLen::None)).is_err());
+    bench.send(&[data(1, 0, b"x"), headers(1, END, &block(&[("a", "b")])), window(1, 1)].concat());
+    assert!(bench.out().is_empty() && bench.events().is_empty() && bench.error.is_none());
+}
+
+#[test]
+fn self_dependency_and_short_priority_frames_cost_the_stream() {
+    let mut bench = Bench::new();
+    bench.send(&frame(2, 0, 1, &[0, 0, 0, 1, 0]));
+    bench.send(&frame(2, 0, 3, &[0, 0, 0, 1]));
+    let priority = [&[0x80, 0, 0, 5, 9][..], &block(&GET)].concat();
+    bench.send(&frame(1, END | HEAD | 0x20, 5, &priority));
+    bench.send(&frame(1, END | HEAD | 0x28, 7, &[&[2][..], &priority, &[0, 0]].concat()));
+    bench.send(&frame(2, 0, 7, &[0, 0, 0, 0, 0]));
+    assert_eq!(
+        bench.out(),
+        [
+            format!("RST_STREAM 1 {PROTOCOL_ERROR}"),
+            format!("RST_STREAM 3 {FRAME_SIZE_ERROR}"),
+            format!("RST_STREAM 5 {PROTOCOL_ERROR}"),
+        ]
+    );
+    assert_eq!(bench.events(), ["request 7 GET / HTTP/2.0"]);
+}
+
+#[test]
+fn pings_are_answered_and_goaway_lets_open_streams_finish() {
+    let mut bench = Bench::new();
+    bench.send(&[get(1), frame(6, 0, 0, b"12345678"), frame(6, 1, 0, b"12345678")].concat());
+    assert_eq!(bench.out(), ["PING 1 31323334"]);
+    bench.send(&frame(7, 0, 0, &[0; 12]));
+    assert!(!bench.conn.is_closing());
+    bench.answer(1, 3);
+    assert_eq!(bench.out().len(), 2);
+    assert!(bench.conn.is_closing());
+}
+
+#[test]
+fn shutdown_serves_what_is_open_and_ignores_what_comes_later() {
+    let mut bench = Bench::new();
+    bench.send(&post(1));
+    bench.conn.shutdown();
+    bench.conn.shutdown();
+    assert_eq!(bench.out(), ["GOAWAY 1 0"]);
+    bench.send(&[get(3), data(1, END, b"x"), data(3, END, b"x")].concat());
+    bench.answer(1, 2);
+    assert!(!bench.conn.is_closing());
+    assert_eq!(bench.out()[1], "DATA 1 2 end");
+    assert!(bench.conn.is_closing() && bench.error.is_none());
+    assert_eq!(bench.events(), ["request 1 POST / HTTP/2.0", "body 1 1", "end 1", "sent 1 2"]);
+}
+
+#[test]
+fn the_last_request_of_a_connection_announces_its_end() {
+    let mut bench = Bench::open(Settings { keepalive_requests: 2, ..Settings::default() });
+    bench.send(&[get(1), get(3), get(5)].concat());
+    assert_eq!((bench.conn.requests(), bench.out()), (2, vec!["GOAWAY 3 0".to_owned()]));
+    assert_eq!(bench.events().len(), 2);
+}
+
+#[test]
+fn streams_beyond_the_limit_are_refused_and_the_tables_stay_in_step() {
+    let mut bench = Bench::open(Settings { max_concurrent_streams: 2, ..Settings::default() });
+    let inserting = [&block(&GET)[..], &[0x40, 1, b'x', 1, b'y']].concat();
+    bench.send(&[get(1), get(3), headers(5, END, &inserting)].concat());
+    assert_eq!(bench.out(), ["RST_STREAM 5 7"]);
+    bench.answer(1, 1);
+    bench.out();
+    bench.send(&headers(7, END, &[&block(&GET)[..], &[0xbe]].concat()));
+    assert_eq!(bench.fields(), ["Host: a", "x: y"]);
+    assert_eq!(bench.conn.streams_open(), 2);
+}
+
+#[test]
+fn trailers_must_be_well_formed_and_end_the_stream() {
+    let trailers = |flags, fields: &[(&str, &str)]| {
+        let mut bench = Bench::new();
+        bench.send(&[post(1), data(1, 0, b"x"), headers(1, flags, &block(fields))].concat());
+        bench.out();
+        bench.events().pop().unwrap_or_default()
+    };
+    assert_eq!(trailers(END, &[("x-sum", "1")]), "end 1");
+    assert_eq!(trailers(0, &[("x-sum", "1")]), "reset 1");
+    assert_eq!(trailers(END, &[(":path", "/")]), "reset 1");
+    assert_eq!(trailers(END, &[("X-Sum", "1")]), "reset 1");
+    assert_eq!(trailers(END, &[("connection", "x")]), "reset 1");
+    let mut bench = Bench::new();
+    let sized = with(&POST, &[("content-length", "2")]);
+    bench.send(&[headers(1, 0, &sized), data(1, 0, b"x"), headers(1, END, &[])].concat());
+    assert_eq!(bench.out(), [format!("RST_STREAM 1 {PROTOCOL_ERROR}")]);
+}
+
+#[test]
+fn a_stream_error_on_windows_costs_the_stream() {
+    let mut bench = Bench::new();
+    bench.send(&[get(1), window(1, 0)].concat());
+    bench.send(&[get(3), window(3, 0x7fff_ffff)].concat());
+    bench.send(&number(8, 3, 1));
+    assert_eq!(
+        bench.out(),
+        [format!("RST_STREAM 1 {PROTOCOL_ERROR}"), format!("RST_STREAM 3 {FLOW_CONTROL_ERROR}"),]
+    );
+    assert!(bench.conn.is_idle() && bench.error.is_none());
+}

@@ -1,0 +1,207 @@
+//! Windows in both directions.
+
+use http::BodyLen;
+
+use super::super::LINGER_MAX;
+use super::super::code::{FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR};
+use super::{
+    Bench, END, POST, Settings, data, frame, get, headers, plain, post, settings, window, with,
+};
+
+#[test]
+fn sending_stops_at_either_window_and_goes_on_with_updates() {
+    let mut bench = Bench::new();
+    bench.send(&[settings(&[(4, 100)]), get(1)].concat());
+    bench.answer(1, 250);
+    assert_eq!(bench.out()[2..], ["DATA 1 100"]);
+    assert!(!bench.conn.has_output());
+    bench.send(&window(1, 50));
+    assert_eq!(bench.out(), ["DATA 1 50"]);
+    // The initial window shrinks below what is in use, then grows.
+    bench.send(&settings(&[(4, 60)]));
+    bench.send(&window(1, 30));
+    assert_eq!(bench.out(), ["SETTINGS ack"]);
+    bench.send(&window(1, 20));
+    assert_eq!(bench.out(), ["DATA 1 10"]);
+    bench.send(&settings(&[(4, 65_535)]));
+    assert_eq!(bench.out(), ["SETTINGS ack", "DATA 1 90 end"]);
+}
+
+#[test]
+fn the_connection_window_is_shared() {
+    let mut bench = Bench::new();
+    bench.send(&[settings(&[(4, 1 << 20)]), get(1), get(3)].concat());
+    bench.answer(1, 60_000);
+    bench.answer(3, 60_000);
+    let sent: usize = bytes_of(&bench.out());
+    assert_eq!((sent, bench.conn.has_output()), (65_535, false));
+    bench.send(&window(0, 1000));
+    assert!(bench.conn.has_output());
+    assert_eq!(bench.out(), ["DATA 3 1000"]);
+    bench.send(&window(0, 100_000));
+    assert_eq!(bytes_of(&bench.out()), 120_000 - 66_535);
+    assert!(bench.conn.is_idle());
+}
+
+fn bytes_of(lines: &[String]) -> usize {
+    let data = lines.iter().filter_map(|line| line.strip_prefix("DATA "));
+    data.map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap()).sum()
+}
+
+#[test]
+fn a_body_is_told_in_order_and_its_room_given_back() {
+    let mut bench = Bench::new();
+    bench.send(&post(1));
+    for _ in 0..4 {
+        bench.send(&data(1, 0, &[0; 16_000]));
+    }
+    assert_eq!(bench.events()[1..], ["body 1 16000"; 4]);
+    assert!(bench.out().is_empty(), "nothing is consumed");
+    let stream = bench.streams[&1];
+    bench.conn.body_consumed(stream, 30_000);
+    assert!(bench.out().is_empty());
+    bench.conn.body_consumed(stream, 3_000);
+    assert_eq!(bench.out(), ["WINDOW_UPDATE 1 33000"]);
+    // More than was delivered is not believed.
+    bench.conn.body_consumed(stream, 1_000_000);
+    bench.send(&data(1, END, &[0; 10]));
+    assert_eq!(bench.events(), ["body 1 10", "end 1"]);
+    bench.conn.body_consumed(stream, 10);
+    assert!(bench.out().is_empty(), "a finished body needs no room");
+}
+
+#[test]
+fn overrunning_a_window_is_an_error_of_its_scope() {
+    let mut bench = Bench::open(Settings { recv_window: 1000, ..Settings::default() });
+    bench.send(&[post(1), data(1, 0, &[0; 1000]), data(1, 0, b"x")].concat());
+    assert_eq!(bench.out(), [format!("RST_STREAM 1 {FLOW_CONTROL_ERROR}")]);
+    let window = base::limits::CONN_WINDOW as usize;
+    let mut bench = Bench::open(Settings { recv_window: 1 << 30, ..Settings::default() });
+    bench.send(&post(1));
+    for _ in 0..window / 16_384 {
+        bench.send(&data(1, 0, &[0; 16_384]));
+    }
+    assert_eq!(bench.error, None);
+    bench.send(&data(1, 0, b"x"));
+    bench.expect_goaway(1, FLOW_CONTROL_ERROR);
+}
+
+#[test]
+fn before_our_settings_are_acknowledged_the_initial_window_holds() {
+    let mut bench = Bench::with(Settings { recv_window: 1000, ..Settings::default() });
+    bench.send(&[super::PREFACE, &settings(&[]), &post(1), &data(1, 0, &[0; 1500])].concat());
+    bench.send(&frame(4, 1, 0, &[]));
+    assert_eq!(bench.out().len(), 3);
+    bench.send(&data(1, 0, b"x"));
+    assert_eq!(bench.out(), [format!("RST_STREAM 1 {FLOW_CONTROL_ERROR}")]);
+}
+
+#[test]
+fn data_must_add_up_to_content_length() {
+    for (length, frames, ok) in [
+        ("4", vec![data(1, 0, b"ab"), data(1, END, b"cd")], true),
+        ("4", vec![data(1, 0, b"abcd"), data(1, END, b"")], true),
+        ("4", vec![data(1, END, b"abc")], false),
+        ("4", vec![data(1, 0, b"abcde")], false),
+        ("0", vec![data(1, END, b"")], true),
+        ("0", vec![data(1, END, b"a")], false),
+    ] {
+        let mut bench = Bench::new();
+        bench.send(&headers(1, 0, &with(&POST, &[("content-length", length)])));
+        bench.send(&frames.concat());
+        let reset = bench.out() == [format!("RST_STREAM 1 {PROTOCOL_ERROR}")];
+        assert_eq!(reset, !ok, "{length} {frames:?}");
+        assert_eq!(bench.events().last().unwrap(), if ok { "end 1" } else { "reset 1" });
+    }
+}
+
+#[test]
+fn padding_counts_for_windows_and_is_given_back_at_once() {
+    let mut bench = Bench::open(Settings { recv_window: 400, ..Settings::default() });
+    bench.send(&post(1));
+    let padded = [&[100][..], b"abc", &[0; 100]].concat();
+    bench.send(&frame(0, 8, 1, &padded));
+    bench.send(&frame(0, 8, 1, &padded));
+    assert_eq!(bench.events()[1..], ["body 1 3", "body 1 3"]);
+    assert_eq!(bench.out(), ["WINDOW_UPDATE 1 202"]);
+    bench.send(&frame(0, 8 | END, 1, &[3, 0, 0, 0]));
+    assert_eq!(bench.events(), ["end 1"]);
+}
+
+#[test]
+fn what_comes_before_the_binding_is_kept() {
+    let mut bench = Bench::new();
+    bench.send(&[post(1), data(1, 0, b"abc"), data(1, END, b"de")].concat());
+    assert_eq!(bench.events(), ["request 1 POST / HTTP/2.0"]);
+    assert!(bench.conn.has_output());
+    bench.out();
+    assert_eq!(bench.events(), ["body 1 3", "body 1 2", "end 1"]);
+    bench.send(&[post(3), data(3, END, b"abc")].concat());
+    bench.send(b"");
+    assert_eq!(bench.events()[1..], ["body 3 3", "end 3"]);
+}
+
+#[test]
+fn a_discarded_body_gives_its_windows_back() {
+    let mut bench = Bench::new();
+    bench.send(&[post(1), data(1, 0, &[0; 16_000])].concat());
+    bench.out();
+    bench.conn.discard_body(bench.streams[&1]);
+    bench.events();
+    for _ in 0..100 {
+        bench.send(&data(1, 0, &[0; 16_000]));
+        bench.out();
+    }
+    bench.send(&data(1, END, b""));
+    assert!(bench.events().is_empty() && bench.error.is_none());
+    bench.answer(1, 1);
+    assert_eq!(bench.out()[1..], ["DATA 1 1 end"]);
+}
+
+#[test]
+fn after_the_response_a_short_rest_is_swallowed_and_a_long_one_reset() {
+    let start = |bench: &mut Bench| {
+        bench.send(&post(1));
+        bench.conn.discard_body(bench.streams[&1]);
+        bench.answer(1, 1);
+        bench.out();
+        assert_eq!(bench.events()[1..], ["sent 1 1"]);
+        assert!(bench.conn.is_idle());
+    };
+    let mut bench = Bench::new();
+    start(&mut bench);
+    bench.send(&[data(1, 0, b"x"), data(1, END, b"y"), get(3)].concat());
+    assert!(bench.out().is_empty() && bench.error.is_none());
+    assert_eq!(bench.events(), ["request 3 GET / HTTP/2.0"]);
+    let mut bench = Bench::new();
+    start(&mut bench);
+    bench.send(&data(1, 0, &vec![0; LINGER_MAX as usize]));
+    assert!(bench.out().is_empty());
+    bench.send(&[data(1, 0, b"x"), data(1, 0, b"x")].concat());
+    assert_eq!(bench.out(), [format!("RST_STREAM 1 {NO_ERROR}")]);
+    // The connection's window is whole again whatever became of the stream.
+    let mut bench = Bench::open(Settings { max_concurrent_streams: 1, ..Settings::default() });
+    start(&mut bench);
+    bench.send(&get(3));
+    assert_eq!(bench.out(), [format!("RST_STREAM 1 {NO_ERROR}")]);
+    assert_eq!(bench.events().len(), 1);
+}
+
+#[test]
+fn unread_bodies_of_dead_streams_do_not_eat_the_connection_window() {
+    let mut bench = Bench::new();
+    let mut credit = 0;
+    for id in (1..400).step_by(2) {
+        bench.send(&[post(id), data(id, 0, &[0; 16_000])].concat());
+        bench.out();
+        match id % 3 {
+            0 => bench.send(&super::rst(id, 8)),
+            1 => bench.conn.reset(bench.streams[&id], 8),
+            _ => bench.respond(id, &plain(204, BodyLen::None)),
+        }
+        let updates = bench.out();
+        credit += updates.iter().filter(|line| line.starts_with("WINDOW_UPDATE 0")).count();
+    }
+    assert_eq!(bench.error, None);
+    assert_eq!(credit, 200 * 16_000 / (512 * 1024 + 8_000));
+}

@@ -1,0 +1,360 @@
+//! The inner steps of [`Conn`]: who is let in, who dies how, and what is told to whom.
+//!
+//! Everything here works on slots; nothing here reads or writes a frame of a request.
+
+use bytes::Bytes;
+
+use super::control::{self, News, Typed, Uni};
+use super::frame::{self, code, kind, uni};
+use super::load;
+use super::recv::{Fault, Intake, fatal};
+use super::streams::{Fate, Phase};
+use super::{Conn, EARLY_PRIORITIES_MAX, LINGERING_MAX, Order, QuicStreams, Settings};
+use crate::conn::UNBOUND;
+use crate::sched::Priority;
+use crate::{ConnError, Event, HeadPool};
+
+impl Conn {
+    /// Makes a stream for a new request, unless it is to be rejected.
+    pub(super) fn admit(&mut self, settings: &Settings, id: u64) -> Result<Option<u32>, ConnError> {
+        let is_late = self.goaway.is_some_and(|goaway| id >= goaway);
+        let limit = settings.max_concurrent_streams as usize + LINGERING_MAX;
+        if is_late || self.streams.live() >= limit {
+            let is_known =
+                self.orders.iter().any(|order| matches!(order, Order::Reject(of) if *of == id));
+            if !is_known {
+                self.load.charge(load::ODD)?;
+                self.orders.push(Order::Reject(id));
+            }
+            return Ok(None);
+        }
+        self.next_id = self.next_id.max(id + 4);
+        let slot = self.streams.insert(id);
+        if let Some(at) = self.early_priorities.iter().position(|(of, _)| *of == id) {
+            let (_, priority) = self.early_priorities.remove(at);
+            if let Some(stream) = self.streams.at(slot) {
+                stream.prioritise(priority);
+                stream.is_priority_pinned = true;
+            }
+        }
+        Ok(Some(slot))
+    }
+
+    /// Lets a stream read `input`, or what it holds back, and draws the consequences.
+    pub(super) fn read(
+        &mut self,
+        settings: &Settings,
+        slot: u32,
+        input: Option<(Bytes, bool)>,
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> Result<(), ConnError> {
+        let name = self.streams.name(slot);
+        let Some(stream) = self.streams.at(slot) else { return Ok(()) };
+        let (was_announced, was_blocked) =
+            (stream.is_announced, stream.recv.phase == Phase::Blocked && input.is_some());
+        let is_over = match &input {
+            Some((_, fin)) => *fin,
+            None => stream.recv.held.as_ref().is_some_and(|held| held.fin),
+        };
+        let mut intake = Intake {
+            settings,
+            name,
+            decoder: &mut self.decoder,
+            cache: &mut self.heads,
+            load: &mut self.load,
+            heads,
+            events,
+        };
+        let result = match input {
+            Some((bytes, fin)) => intake.receive(stream, bytes, fin),
+            None => intake.resume(stream),
+        };
+        if stream.is_announced && !was_announced {
+            self.requests += 1;
+        }
+        if stream.recv.phase == Phase::Blocked && !was_blocked {
+            // RFC 9204 §2.1.2: not more blocked streams than our SETTINGS allow.
+            if self.blocked.len() >= settings.blocked_streams as usize {
+                let reason = "too many blocked streams";
+                return Err(fatal(crate::qpack::DECOMPRESSION_FAILED, reason));
+            }
+            self.blocked.push(slot);
+        }
+        match result {
+            Ok(()) => Ok(()),
+            Err(Fault::Conn(error)) => Err(error),
+            Err(Fault::Stream(code)) => {
+                if is_over {
+                    stream.recv.phase = Phase::Ended;
+                }
+                self.load.charge(load::WASTED)?;
+                self.abort(slot, code, events);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives a stream up: its user is told, QUIC will be by `transmit`.
+    pub(super) fn abort(&mut self, slot: u32, code: u64, events: &mut Vec<Event>) {
+        self.unqueue(slot);
+        self.blocked.retain(|&other| other != slot);
+        self.resumed.retain(|&other| other != slot);
+        let Some(stream) = self.streams.at(slot) else { return };
+        if stream.fate != Fate::Open {
+            return;
+        }
+        stream.fate = Fate::Aborted;
+        if stream.user != UNBOUND {
+            events.push(Event::Reset { user: stream.user });
+        }
+        if stream.recv.phase != Phase::Ended {
+            stream.recv.phase = Phase::Ignored;
+        }
+        stream.recv.held = None;
+        stream.recv.unread = None;
+        self.orders.push(Order::Abort(slot, code));
+    }
+
+    /// Resets a stream that cannot go on, while QUIC is at hand.
+    pub(super) fn cut(
+        &mut self,
+        slot: u32,
+        code: u64,
+        events: &mut Vec<Event>,
+        quic: &mut impl QuicStreams,
+    ) {
+        self.abort(slot, code, events);
+        self.obey_orders(quic);
+    }
+
+    /// Ends a stream whose response is complete.
+    pub(super) fn complete(
+        &mut self,
+        slot: u32,
+        events: &mut Vec<Event>,
+        quic: &mut impl QuicStreams,
+    ) {
+        let Some(stream) = self.streams.at(slot) else { return };
+        quic.finish(stream.id);
+        if stream.user != UNBOUND {
+            events.push(Event::Sent { user: stream.user, body_bytes: stream.send.body_bytes });
+        }
+        if stream.recv.phase != Phase::Ended {
+            // RFC 9114 §4.1: the rest of the request is not needed.
+            quic.stop(stream.id, code::NO_ERROR);
+            self.decoder.cancel(stream.id);
+        }
+        self.load.refund();
+        self.forget(slot);
+    }
+
+    /// Removes a stream from everywhere.
+    pub(super) fn forget(&mut self, slot: u32) {
+        self.unqueue(slot);
+        if !self.blocked.is_empty() {
+            self.blocked.retain(|&other| other != slot);
+        }
+        if !self.resumed.is_empty() {
+            self.resumed.retain(|&other| other != slot);
+        }
+        self.streams.remove(slot);
+    }
+
+    /// Lets a stream wait for its turn, if it has something to write and could.
+    pub(super) fn queue(&mut self, slot: u32) {
+        let Some(stream) = self.streams.at(slot) else { return };
+        let send = &mut stream.send;
+        let has_bytes = !send.head.is_empty() || !send.rest.is_empty();
+        let could = has_bytes || (send.is_answered && !send.is_pending);
+        if could && !send.is_queued && !send.is_blocked && stream.fate == Fate::Open {
+            send.is_queued = true;
+            self.sched.insert(slot, stream.id, stream.priority);
+        }
+    }
+
+    /// Takes a stream out of the queue.
+    pub(super) fn unqueue(&mut self, slot: u32) {
+        if let Some(stream) = self.streams.at(slot)
+            && std::mem::take(&mut stream.send.is_queued)
+        {
+            self.sched.remove(slot);
+        }
+    }
+
+    /// Tells QUIC what calls without it have noted.
+    pub(super) fn obey_orders(&mut self, quic: &mut impl QuicStreams) {
+        while let Some(order) = self.orders.pop() {
+            match order {
+                Order::Abort(slot, code) => self.finish_abort(slot, code, quic),
+                Order::Reject(id) => {
+                    // RFC 9114 §5.2: not processed at all; safe to repeat elsewhere.
+                    quic.reset(id, code::REQUEST_REJECTED);
+                    quic.stop(id, code::REQUEST_REJECTED);
+                    self.decoder.cancel(id);
+                }
+                Order::StopUnknown(id) => quic.stop(id, code::STREAM_CREATION_ERROR),
+                Order::Prioritise(slot, id) => {
+                    if let Some(stream) = self.streams.at(slot).filter(|stream| stream.id == id)
+                        && std::mem::take(&mut stream.has_new_priority)
+                    {
+                        quic.set_priority(id, 3 - i32::from(stream.priority.urgency));
+                    }
+                }
+            }
+        }
+    }
+
+    fn finish_abort(&mut self, slot: u32, code: u64, quic: &mut impl QuicStreams) {
+        let Some(stream) = self.streams.at(slot) else { return };
+        let id = stream.id;
+        quic.reset(id, code);
+        if stream.recv.phase != Phase::Ended {
+            quic.stop(id, code);
+            // RFC 9204 §2.2.2.2: reading is abandoned.
+            self.decoder.cancel(id);
+        }
+        if stream.awaits_user() {
+            stream.fate = Fate::Dead;
+            self.streams.unlist(id);
+        } else {
+            self.forget(slot);
+        }
+    }
+
+    /// Gives users what was there before they were.
+    pub(super) fn tell_late(&mut self, events: &mut Vec<Event>) {
+        events.extend(self.late.drain(..).map(|user| Event::Reset { user }));
+        for slot in self.resumed.drain(..) {
+            let Some(stream) = self.streams.at(slot) else { continue };
+            let Some(unread) = stream.recv.unread.take() else { continue };
+            let user = stream.user;
+            events.extend(unread.chunks.into_iter().map(|bytes| Event::Body { user, bytes }));
+            if unread.is_ended {
+                events.push(Event::BodyEnd { user });
+            }
+        }
+    }
+
+    /// Writes what our own streams have.
+    pub(super) fn flush_own(&mut self, quic: &mut impl QuicStreams) {
+        if self.encoder.has_output() {
+            self.encoder.poll_output(self.encoder_out.pending(uni::ENCODER));
+        }
+        if self.decoder.has_output() {
+            self.decoder.poll_output(self.decoder_out.pending(uni::DECODER));
+        }
+        for out in [&mut self.control_out, &mut self.encoder_out, &mut self.decoder_out] {
+            if out.has_output() {
+                out.flush(quic);
+            }
+        }
+    }
+
+    /// Says GOAWAY with an id that lets through what the client may have sent already.
+    pub(super) fn announce_end(&mut self) {
+        self.send_goaway(self.next_id + 4 * u64::from(self.streams_max));
+    }
+
+    pub(super) fn send_goaway(&mut self, id: u64) {
+        self.goaway = Some(id);
+        let mut payload = Vec::new();
+        frame::encode_varint(&mut payload, id);
+        let pending = self.control_out.pending(uni::CONTROL);
+        frame::encode_header(pending, kind::GOAWAY, payload.len() as u64);
+        pending.extend_from_slice(&payload);
+    }
+
+    /// Takes bytes of a unidirectional stream.
+    pub(super) fn receive_uni(
+        &mut self,
+        settings: &Settings,
+        id: u64,
+        bytes: &[u8],
+        fin: bool,
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> Result<(), ConnError> {
+        let at = self.unis.iter().position(|(of, _)| *of == id).unwrap_or_else(|| {
+            self.unis.push((id, Uni::Typing(Vec::new())));
+            self.unis.len() - 1
+        });
+        let mut input = bytes;
+        let (_, uni) = &mut self.unis[at];
+        if self.control.identify(uni, &mut input)? == Typed::Unknown {
+            self.load.charge(load::ODD)?;
+            self.orders.push(Order::StopUnknown(id));
+        }
+        match uni {
+            Uni::Typing(_) | Uni::Ignored => {}
+            Uni::Control => {
+                self.control.receive(input, &mut self.load, &mut self.news)?;
+                self.follow_news();
+            }
+            Uni::Encoder => {
+                let count = self.decoder.receive(input).map_err(control::encoder_stream)?;
+                self.load.charge(count.saturating_mul(load::ODD))?;
+                self.unblock(settings, heads, events)?;
+            }
+            Uni::Decoder => self.encoder.receive(input).map_err(control::decoder_stream)?,
+        }
+        if fin { self.close_uni(id) } else { Ok(()) }
+    }
+
+    /// Notes that a unidirectional stream of the peer is over.
+    pub(super) fn close_uni(&mut self, id: u64) -> Result<(), ConnError> {
+        let Some(at) = self.unis.iter().position(|(of, _)| *of == id) else { return Ok(()) };
+        let (_, uni) = self.unis.swap_remove(at);
+        if uni.is_critical() {
+            return Err(fatal(code::CLOSED_CRITICAL_STREAM, "client closes a critical stream"));
+        }
+        Ok(())
+    }
+
+    /// Reads on where the insertions that were missing have come.
+    fn unblock(
+        &mut self,
+        settings: &Settings,
+        heads: &mut HeadPool,
+        events: &mut Vec<Event>,
+    ) -> Result<(), ConnError> {
+        let inserted = self.decoder.inserted();
+        let mut at = 0;
+        while let Some(&slot) = self.blocked.get(at) {
+            let held = self.streams.at(slot).and_then(|stream| stream.recv.held.as_ref());
+            if held.is_some_and(|held| held.required > inserted) {
+                at += 1;
+                continue;
+            }
+            self.blocked.remove(at);
+            self.read(settings, slot, None, heads, events)?;
+        }
+        Ok(())
+    }
+
+    fn follow_news(&mut self) {
+        for news in std::mem::take(&mut self.news) {
+            match news {
+                News::TableCapacity(capacity) => self.encoder.allow(capacity),
+                News::Priority(id, priority) => self.prioritise(id, priority),
+            }
+        }
+    }
+
+    fn prioritise(&mut self, id: u64, priority: Priority) {
+        let Some(slot) = self.streams.slot_of(id) else {
+            self.early_priorities.retain(|(of, _)| *of != id);
+            if self.early_priorities.len() == EARLY_PRIORITIES_MAX {
+                self.early_priorities.remove(0);
+            }
+            return self.early_priorities.push((id, priority));
+        };
+        let Some(stream) = self.streams.at(slot) else { return };
+        stream.is_priority_pinned = true;
+        stream.prioritise(priority);
+        if stream.has_new_priority {
+            self.sched.reprioritise(slot, priority);
+            self.orders.push(Order::Prioritise(slot, id));
+        }
+    }
+}

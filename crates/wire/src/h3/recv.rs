@@ -1,0 +1,433 @@
+//! Reading request streams: frames, field sections, bodies (RFC 9114 §4.1, §7.1, §7.2).
+//!
+//! Owns the order of frames on one stream and the checks of one message. It talks to nobody: what
+//! it finds are events, and faults of the stream or of the connection.
+
+use bytes::{Buf, Bytes};
+use http::{Method, Name, RequestBody, RequestHead, Version};
+
+use super::Settings;
+use super::frame::{self, code, kind};
+use super::load::{self, Load};
+use super::streams::{Frame, Held, Phase, Stream, Unread};
+use crate::conn::UNBOUND;
+use crate::pseudo::{self, Assembly, Flaw, Following, Rules};
+use crate::qpack::{self, Decoder, Section};
+use crate::sched::Priority;
+use crate::{ConnError, Event, HeadPool, Refusal, StreamId};
+
+/// What broke, and how much of the connection goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The stream is reset with this code.
+    Stream(u64),
+    /// The connection is over.
+    Conn(ConnError),
+}
+
+impl From<ConnError> for Fault {
+    fn from(error: ConnError) -> Self {
+        Self::Conn(error)
+    }
+}
+
+pub(super) const fn fatal(code: u64, reason: &'static str) -> ConnError {
+    ConnError { code, reason }
+}
+
+/// Sections longer than this are not remembered.
+const REMEMBERED_MAX: usize = 1024;
+
+/// The previous request head: clients repeat themselves, mostly to the byte.
+#[derive(Debug, Default)]
+pub(super) struct HeadCache {
+    section: Vec<u8>,
+    /// Insertions when it was decoded: the same bytes mean the same while nothing is inserted.
+    inserted: u64,
+    required: u64,
+    has_end: bool,
+    head: RequestHead,
+    cookies: Vec<u8>,
+}
+
+impl HeadCache {
+    #[inline]
+    fn holds(&self, section: &[u8], inserted: u64, following: Following) -> bool {
+        self.section == section
+            && self.inserted == inserted
+            && self.has_end == (following == Following::Nothing)
+            && !section.is_empty()
+    }
+
+    fn remember(&mut self, section: &[u8], following: Following, head: &RequestHead) {
+        self.section.clear();
+        if section.len() <= REMEMBERED_MAX {
+            self.section.extend_from_slice(section);
+            self.has_end = following == Following::Nothing;
+            self.head.copy_from(head);
+        }
+    }
+}
+
+/// What reading a stream needs of its connection.
+pub(super) struct Intake<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) name: StreamId,
+    pub(super) decoder: &'a mut Decoder,
+    pub(super) cache: &'a mut HeadCache,
+    pub(super) load: &'a mut Load,
+    pub(super) heads: &'a mut HeadPool,
+    pub(super) events: &'a mut Vec<Event>,
+}
+
+impl Intake<'_> {
+    /// Takes the next bytes of a stream, and its end.
+    pub(super) fn receive(
+        &mut self,
+        stream: &mut Stream,
+        mut input: Bytes,
+        fin: bool,
+    ) -> Result<(), Fault> {
+        while !input.is_empty() {
+            match stream.recv.phase {
+                Phase::Ended | Phase::Ignored => break,
+                Phase::Blocked => {
+                    if let Some(held) = &mut stream.recv.held {
+                        held.rest.extend_from_slice(&input);
+                    }
+                    break;
+                }
+                Phase::Head | Phase::Body | Phase::Trailed => {}
+            }
+            match stream.recv.frame {
+                Frame::Header => self.header(stream, &mut input)?,
+                Frame::Data(left) => self.data(stream, left, &mut input)?,
+                Frame::Section(len) => self.section(stream, len, &mut input, fin)?,
+                Frame::Skip(left) => {
+                    let taken = left.min(input.len() as u64);
+                    input.advance(taken as usize);
+                    stream.recv.frame = skip_to(left - taken);
+                }
+            }
+        }
+        if fin { self.end(stream) } else { Ok(()) }
+    }
+
+    /// Tries the section again that waited for insertions, then what came behind it.
+    pub(super) fn resume(&mut self, stream: &mut Stream) -> Result<(), Fault> {
+        let Some(held) = stream.recv.held.take() else { return Ok(()) };
+        let Held { section, phase, rest, fin, .. } = *held;
+        stream.recv.phase = phase;
+        let following = following(rest.is_empty() && fin);
+        self.fields(stream, &section, following)?;
+        self.receive(stream, Bytes::from(rest), fin)
+    }
+
+    #[inline]
+    fn header(&mut self, stream: &mut Stream, input: &mut Bytes) -> Result<(), Fault> {
+        let partial = &mut stream.recv.partial;
+        let parsed = if partial.is_empty() {
+            let parsed = frame::parse_header(input);
+            if let Some((_, _, used)) = parsed {
+                input.advance(used);
+            } else {
+                partial.extend_from_slice(input);
+                input.clear();
+            }
+            parsed
+        } else {
+            partial.push(input.get_u8());
+            frame::parse_header(partial)
+        };
+        let Some((kind, len, _)) = parsed else { return Ok(()) };
+        partial.clear();
+        self.frame(stream, kind, len)
+    }
+
+    /// RFC 9114 §4.1, §7.2: which frame may stand where on a request stream.
+    fn frame(&mut self, stream: &mut Stream, kind: u64, len: u64) -> Result<(), Fault> {
+        let recv = &mut stream.recv;
+        match (kind, recv.phase) {
+            (kind::DATA, Phase::Body) => {
+                let total = recv.received.checked_add(len);
+                if recv.length.is_some_and(|length| total.is_none_or(|total| total > length)) {
+                    return Err(Fault::Stream(code::MESSAGE_ERROR));
+                }
+                if len == 0 {
+                    self.load.charge(load::ODD)?;
+                } else {
+                    recv.frame = Frame::Data(len);
+                }
+                Ok(())
+            }
+            (kind::HEADERS, Phase::Head | Phase::Body) => self.headers(stream, len),
+            (kind::DATA, _) => Err(unexpected("DATA without a request or after its trailers")),
+            (kind::HEADERS, _) => Err(unexpected("HEADERS after trailers")),
+            (
+                kind::CANCEL_PUSH
+                | kind::SETTINGS
+                | kind::PUSH_PROMISE
+                | kind::GOAWAY
+                | kind::MAX_PUSH_ID
+                | kind::PRIORITY_UPDATE
+                | kind::PRIORITY_UPDATE_PUSH,
+                _,
+            ) => Err(unexpected("frame of another stream on a request stream")),
+            _ if frame::is_forbidden(kind) => Err(unexpected("frame type of HTTP/2")),
+            _ => {
+                charge_unknown(self.load, len)?;
+                recv.frame = skip_to(len);
+                Ok(())
+            }
+        }
+    }
+
+    fn headers(&mut self, stream: &mut Stream, len: u64) -> Result<(), Fault> {
+        if len <= self.settings.head_size_max as u64 {
+            if len == 0 {
+                return self.fields(stream, &Bytes::new(), Following::Perhaps);
+            }
+            stream.recv.frame = Frame::Section(len as usize);
+            return Ok(());
+        }
+        // RFC 9204 §2.2.2.2: the section is abandoned.
+        self.decoder.cancel(stream.id);
+        if stream.recv.phase == Phase::Body {
+            return Err(Fault::Stream(code::EXCESSIVE_LOAD));
+        }
+        let mut head = self.heads.take();
+        head.version = Version::Http3;
+        head.early = stream.recv.is_early;
+        self.refuse(stream, head, pseudo::TOO_LARGE_REFUSAL);
+        Ok(())
+    }
+
+    #[inline]
+    fn section(
+        &mut self,
+        stream: &mut Stream,
+        len: usize,
+        input: &mut Bytes,
+        fin: bool,
+    ) -> Result<(), Fault> {
+        let have = stream.recv.partial.len();
+        if have + input.len() < len {
+            stream.recv.partial.extend_from_slice(input);
+            input.clear();
+            return Ok(());
+        }
+        let section = if have == 0 {
+            input.split_to(len)
+        } else {
+            let mut whole = std::mem::take(&mut stream.recv.partial);
+            whole.extend_from_slice(&input.split_to(len - have));
+            Bytes::from(whole)
+        };
+        stream.recv.frame = Frame::Header;
+        self.fields(stream, &section, following(fin && input.is_empty()))
+    }
+
+    fn fields(
+        &mut self,
+        stream: &mut Stream,
+        section: &Bytes,
+        following: Following,
+    ) -> Result<(), Fault> {
+        let done = if stream.recv.phase == Phase::Body {
+            self.trailers(stream, section)?
+        } else {
+            self.head(stream, section, following)?
+        };
+        if let Section::Blocked { required } = done {
+            let phase = stream.recv.phase;
+            stream.recv.phase = Phase::Blocked;
+            let held =
+                Held { required, section: section.clone(), phase, rest: Vec::new(), fin: false };
+            stream.recv.held = Some(Box::new(held));
+        }
+        Ok(())
+    }
+
+    fn head(
+        &mut self,
+        stream: &mut Stream,
+        section: &[u8],
+        following: Following,
+    ) -> Result<Section, Fault> {
+        let mut head = self.heads.take();
+        if self.cache.holds(section, self.decoder.inserted(), following) {
+            head.copy_from(&self.cache.head);
+            let required = self.cache.required;
+            self.decoder.acknowledge(stream.id, required);
+            self.announce(stream, head, section.len());
+            return Ok(Section::Complete { required });
+        }
+        let rules = Rules {
+            version: Version::Http3,
+            head_size_max: self.settings.head_size_max,
+            field_size_max: self.settings.field_size_max,
+            underscores_in_headers: self.settings.underscores_in_headers,
+            ignore_invalid_headers: self.settings.ignore_invalid_headers,
+        };
+        let mut assembly = Assembly::new(&rules, &mut head, &mut self.cache.cookies);
+        let done = self.decoder.decode(section, |label, value| assembly.field(label, value));
+        let required = match done {
+            Ok(Section::Complete { required }) => required,
+            Ok(blocked) => {
+                self.heads.put(head);
+                return Ok(blocked);
+            }
+            Err(qpack::DecompressionFailed) => {
+                self.heads.put(head);
+                return Err(undecodable());
+            }
+        };
+        self.decoder.acknowledge(stream.id, required);
+        match assembly.finish(following) {
+            Ok(()) => {
+                self.cache.remember(section, following, &head);
+                self.cache.inserted = self.decoder.inserted();
+                self.cache.required = required;
+                self.announce(stream, head, section.len());
+            }
+            Err(Flaw::Refused(refusal)) => {
+                head.early = stream.recv.is_early;
+                head.wire_size = section.len() as u32;
+                self.refuse(stream, head, refusal);
+            }
+            Err(Flaw::Malformed(_)) => {
+                self.heads.put(head);
+                return Err(Fault::Stream(code::MESSAGE_ERROR));
+            }
+        }
+        Ok(Section::Complete { required })
+    }
+
+    #[inline]
+    fn announce(&mut self, stream: &mut Stream, mut head: Box<RequestHead>, size: usize) {
+        head.early = stream.recv.is_early;
+        head.wire_size = size as u32;
+        stream.recv.phase = Phase::Body;
+        stream.recv.wants_body = head.body != RequestBody::None;
+        stream.recv.length = match head.body {
+            RequestBody::Length(length) => Some(length),
+            RequestBody::None => Some(0),
+            RequestBody::Unknown => None,
+        };
+        stream.is_head_request = head.method == Method::Head;
+        stream.is_announced = true;
+        // RFC 9218 §7: a PRIORITY_UPDATE overrides the field, also one that came first.
+        if !stream.is_priority_pinned
+            && let Some(text) = head.fields.get(Name::Priority)
+        {
+            stream.prioritise(Priority::parse(text));
+        }
+        self.events.push(Event::Request { stream: self.name, head });
+    }
+
+    fn refuse(&mut self, stream: &mut Stream, head: Box<RequestHead>, refusal: Refusal) {
+        stream.recv.phase = Phase::Ignored;
+        stream.recv.wants_body = false;
+        stream.is_head_request = head.method == Method::Head;
+        stream.is_announced = true;
+        self.events.push(Event::Refused { stream: self.name, head, refusal });
+    }
+
+    /// RFC 9114 §4.3: trailers are decoded for QPACK's sake, checked, and dropped.
+    fn trailers(&mut self, stream: &mut Stream, section: &[u8]) -> Result<Section, Fault> {
+        let mut flaw = Ok(());
+        let done = self.decoder.decode(section, |label, value| {
+            if flaw.is_ok() {
+                flaw = pseudo::check_trailer(label, value);
+            }
+        });
+        match done {
+            Ok(Section::Complete { required }) => {
+                self.decoder.acknowledge(stream.id, required);
+                stream.recv.phase = Phase::Trailed;
+                flaw.map_err(|_| Fault::Stream(code::MESSAGE_ERROR))?;
+                Ok(Section::Complete { required })
+            }
+            Ok(blocked) => Ok(blocked),
+            Err(qpack::DecompressionFailed) => Err(undecodable()),
+        }
+    }
+
+    fn data(&mut self, stream: &mut Stream, left: u64, input: &mut Bytes) -> Result<(), Fault> {
+        let taken = left.min(input.len() as u64);
+        let bytes = input.split_to(taken as usize);
+        let recv = &mut stream.recv;
+        recv.frame = if left == taken { Frame::Header } else { Frame::Data(left - taken) };
+        recv.received += taken;
+        if !recv.wants_body {
+            return Ok(());
+        }
+        recv.window += bytes.len();
+        if stream.user == UNBOUND {
+            recv.unread.get_or_insert_with(Box::<Unread>::default).chunks.push(bytes);
+        } else {
+            self.events.push(Event::Body { user: stream.user, bytes });
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, stream: &mut Stream) -> Result<(), Fault> {
+        let recv = &mut stream.recv;
+        match recv.phase {
+            Phase::Ended => return Ok(()),
+            Phase::Ignored => {
+                recv.phase = Phase::Ended;
+                return Ok(());
+            }
+            Phase::Blocked => {
+                if let Some(held) = &mut recv.held {
+                    held.fin = true;
+                }
+                return Ok(());
+            }
+            Phase::Head | Phase::Body | Phase::Trailed => {}
+        }
+        // RFC 9114 §7.1: a stream may not end within a frame.
+        if recv.frame != Frame::Header || !recv.partial.is_empty() {
+            return Err(fatal(code::FRAME_ERROR, "stream ends within a frame").into());
+        }
+        if recv.phase == Phase::Head {
+            return Err(Fault::Stream(code::REQUEST_INCOMPLETE));
+        }
+        // RFC 9114 §4.1.2: the sum of DATA is what content-length said.
+        if recv.length.is_some_and(|length| length != recv.received) {
+            return Err(Fault::Stream(code::MESSAGE_ERROR));
+        }
+        recv.phase = Phase::Ended;
+        if recv.wants_body {
+            if stream.user == UNBOUND {
+                recv.unread.get_or_insert_with(Box::<Unread>::default).is_ended = true;
+            } else {
+                self.events.push(Event::BodyEnd { user: stream.user });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes an unknown frame out of the purse.
+pub(super) fn charge_unknown(load: &mut Load, len: u64) -> Result<(), ConnError> {
+    let skipped = u32::try_from(len / load::SKIPPED).unwrap_or(u32::MAX);
+    load.charge(load::ODD.saturating_add(skipped))
+}
+
+const fn skip_to(left: u64) -> Frame {
+    if left == 0 { Frame::Header } else { Frame::Skip(left) }
+}
+
+const fn following(is_nothing: bool) -> Following {
+    if is_nothing { Following::Nothing } else { Following::Perhaps }
+}
+
+const fn unexpected(reason: &'static str) -> Fault {
+    Fault::Conn(fatal(code::FRAME_UNEXPECTED, reason))
+}
+
+const fn undecodable() -> Fault {
+    Fault::Conn(fatal(qpack::DECOMPRESSION_FAILED, "field section cannot be decoded"))
+}

@@ -1,0 +1,331 @@
+//! Writing: response heads, pulled bodies, and our own unidirectional streams.
+//!
+//! Owns the encoded form of the previous response head and the loop that turns one stream's body
+//! into DATA. It never asks a source for more than QUIC takes at once, and never sees why a
+//! stream is answered.
+
+use base::{Segment, SendChain};
+use bytes::Bytes;
+use http::status::is_bodiless;
+use http::{BodyLen, Name, ResponseHead};
+
+use super::QuicStreams;
+use super::frame::{self, kind};
+use super::streams::{Body, Stream};
+use crate::qpack::{Encoder, References};
+use crate::{BodySource, Pull};
+
+/// `HEADERS` with `:status: 100`: static row 63 behind an empty prefix.
+pub(super) const CONTINUE: &[u8] = &[0x01, 0x04, 0x00, 0x00, 0xff, 0x00];
+/// Bytes of one incremental response before its equals have their turn.
+const QUANTUM: usize = 16 * 1024;
+/// The longest header of a DATA frame.
+const DATA_HEADER_MAX: usize = 9;
+
+/// A response head on the wire.
+#[derive(Clone, Debug)]
+pub(super) struct Encoded {
+    /// HEADERS, then the DATA header of a body of known length.
+    pub(super) bytes: Bytes,
+    pub(super) body: Body,
+    pub(super) references: Option<References>,
+}
+
+/// The previous response head: servers repeat themselves.
+#[derive(Debug, Default)]
+pub(super) struct ReplyCache {
+    head: ResponseHead,
+    is_head_request: bool,
+    version: u64,
+    encoded: Option<Encoded>,
+}
+
+impl ReplyCache {
+    /// The wire form of `head`, encoded only if it is not the previous one again.
+    pub(super) fn encode(
+        &mut self,
+        encoder: &mut Encoder,
+        head: &ResponseHead,
+        is_head_request: bool,
+    ) -> Encoded {
+        if let Some(encoded) = &self.encoded
+            && self.version == encoder.version()
+            && self.is_head_request == is_head_request
+            && self.head.status == head.status
+            && self.head.body == head.body
+            && self.head.fields.is_identical(&head.fields)
+            && (encoded.references.is_none() || encoder.may_refer())
+        {
+            return encoded.clone();
+        }
+        let (encoded, is_settled) = encode(encoder, head, is_head_request);
+        self.encoded = None;
+        if is_settled {
+            self.head.copy_from(head);
+            self.is_head_request = is_head_request;
+            self.version = encoder.version();
+            self.encoded = Some(encoded.clone());
+        }
+        encoded
+    }
+}
+
+fn encode(encoder: &mut Encoder, head: &ResponseHead, is_head_request: bool) -> (Encoded, bool) {
+    // RFC 9110 §6.4.1, §8.6: no content for HEAD, 1xx, 204, 304; no length for the latter three.
+    let is_bodiless = is_bodiless(head.status);
+    let length = match head.body {
+        BodyLen::Exact(length) if !is_bodiless => Some(length),
+        _ => None,
+    };
+    let body = match head.body {
+        BodyLen::None | BodyLen::Exact(0) => Body::Done,
+        _ if is_bodiless || is_head_request => Body::Done,
+        BodyLen::Exact(length) => Body::Exact(length),
+        BodyLen::Unknown => Body::Unknown,
+    };
+    // The length in front has two bytes; a longer section moves for two more.
+    let mut out = Vec::with_capacity(256);
+    out.extend_from_slice(&[kind::HEADERS as u8, 0, 0]);
+    let fields = || {
+        let kept = |field: &http::fields::Field<'_>| !is_framing(field.name);
+        head.fields.iter().filter(kept).map(|field| (field.name, field.text, field.value))
+    };
+    let done = encoder.encode(head.status, length, fields, &mut out);
+    let len = out.len() - 3;
+    if len < 0x4000 {
+        out[1..3].copy_from_slice(&(len as u16 | 0x4000).to_be_bytes());
+    } else {
+        out.splice(1..3, (len as u32 | 0x8000_0000).to_be_bytes());
+    }
+    if let Body::Exact(length) = body {
+        frame::encode_header(&mut out, kind::DATA, length);
+    }
+    let bytes = Bytes::from(out);
+    (Encoded { bytes, body, references: done.references }, done.is_settled)
+}
+
+/// RFC 9114 §4.2: fields that HTTP/3 does not have, or that we write ourselves.
+const fn is_framing(name: Name) -> bool {
+    matches!(
+        name,
+        Name::Connection
+            | Name::ContentLength
+            | Name::KeepAlive
+            | Name::ProxyConnection
+            | Name::TransferEncoding
+            | Name::Upgrade
+    )
+}
+
+/// How a stream's turn to write ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Everything was handed over.
+    Done,
+    /// QUIC takes no more for now.
+    Blocked,
+    /// There is nothing to write for now.
+    Pending,
+    /// The room of this call is used up, or the turn is others'.
+    Spent,
+    /// QUIC no longer has the stream.
+    Gone,
+    /// The body cannot be completed.
+    Broken,
+}
+
+/// Writes what `stream` has, within `room`.
+pub(super) fn serve(
+    stream: &mut Stream,
+    room: &mut usize,
+    scratch: &mut SendChain,
+    bodies: &mut impl BodySource,
+    quic: &mut impl QuicStreams,
+) -> Turn {
+    let mut quantum = if stream.priority.incremental { QUANTUM } else { usize::MAX };
+    loop {
+        if let Some(turn) = flush(stream, room, quic) {
+            return turn;
+        }
+        let max = match stream.send.body {
+            Body::Done if stream.send.is_answered => return Turn::Done,
+            Body::Done => return Turn::Pending,
+            Body::Exact(left) => usize::try_from(left).unwrap_or(usize::MAX),
+            Body::Unknown => usize::MAX,
+        };
+        if stream.send.is_pending {
+            return Turn::Pending;
+        }
+        if *room == 0 || quantum == 0 {
+            return Turn::Spent;
+        }
+        let takes = quic.room(stream.id);
+        if takes == 0 {
+            return Turn::Blocked;
+        }
+        let mut max = max.min(takes).min(*room).min(quantum);
+        if stream.send.body == Body::Unknown {
+            // The frame header takes its part; what does not fit is kept.
+            max = max.saturating_sub(DATA_HEADER_MAX).max(1);
+        }
+        let pull = bodies.pull(stream.user, max, scratch);
+        let pulled = scratch.len();
+        let is_sound = account(stream, pull, pulled) && enqueue(stream, scratch, pulled, quic);
+        scratch.clear();
+        if !is_sound {
+            return Turn::Broken;
+        }
+        let spent = usize::try_from(pulled).unwrap_or(usize::MAX);
+        *room = room.saturating_sub(spent);
+        quantum = quantum.saturating_sub(spent);
+    }
+}
+
+/// Writes what waits in front of the body. `None`: all of it left.
+fn flush(stream: &mut Stream, room: &mut usize, quic: &mut impl QuicStreams) -> Option<Turn> {
+    let send = &mut stream.send;
+    while !send.head.is_empty() {
+        match quic.write(stream.id, &mut send.head) {
+            Ok(written) => *room = room.saturating_sub(written),
+            Err(_) => return Some(Turn::Gone),
+        }
+        if !send.head.is_empty() {
+            return Some(Turn::Blocked);
+        }
+    }
+    while let Some(front) = send.rest.front_mut() {
+        match quic.write(stream.id, front) {
+            Ok(_) if front.is_empty() => drop(send.rest.pop_front()),
+            Ok(_) => return Some(Turn::Blocked),
+            Err(_) => return Some(Turn::Gone),
+        }
+    }
+    None
+}
+
+/// Notes what was pulled. `false`: the source gave too little, too much, or up.
+fn account(stream: &mut Stream, pull: Pull, pulled: u64) -> bool {
+    let send = &mut stream.send;
+    send.body_bytes += pulled;
+    send.is_pending = pull == Pull::Pending || (pull == Pull::More && pulled == 0);
+    match (send.body, pull) {
+        (_, Pull::Broken) => return false,
+        (Body::Exact(left), _) if pulled > left => return false,
+        (Body::Exact(left), _) if pulled == left => send.body = Body::Done,
+        (Body::Exact(_), Pull::End) => return false,
+        (Body::Exact(left), _) => send.body = Body::Exact(left - pulled),
+        (Body::Unknown, Pull::End) => send.body = Body::Done,
+        (Body::Unknown | Body::Done, _) => {}
+    }
+    // INVARIANT: a complete body waits for nobody.
+    send.is_pending &= send.body != Body::Done;
+    true
+}
+
+/// Hands the pulled segments over. `false`: a segment that nobody could write.
+fn enqueue(
+    stream: &mut Stream,
+    scratch: &SendChain,
+    pulled: u64,
+    quic: &mut impl QuicStreams,
+) -> bool {
+    let is_framed = stream.send.is_framed;
+    let mut prefix = Vec::new();
+    if is_framed && pulled > 0 {
+        frame::encode_header(&mut prefix, kind::DATA, pulled);
+    }
+    for segment in scratch.segments() {
+        let bytes = match segment {
+            Segment::Inline(start, end) => {
+                let inline = scratch.inline(*start, *end);
+                if prefix.is_empty() {
+                    Bytes::copy_from_slice(inline)
+                } else {
+                    prefix.extend_from_slice(inline);
+                    Bytes::from(std::mem::take(&mut prefix))
+                }
+            }
+            Segment::Bytes(bytes) => {
+                if !prefix.is_empty() {
+                    put(stream, Bytes::from(std::mem::take(&mut prefix)), quic);
+                }
+                bytes.clone()
+            }
+            Segment::File(_) => return false,
+        };
+        put(stream, bytes, quic);
+    }
+    true
+}
+
+/// Writes `bytes` behind what waits, or lets them wait too.
+fn put(stream: &mut Stream, mut bytes: Bytes, quic: &mut impl QuicStreams) {
+    if stream.send.rest.is_empty() {
+        // A stream that is gone is noticed by the next flush.
+        let _ = quic.write(stream.id, &mut bytes);
+    }
+    if !bytes.is_empty() {
+        stream.send.rest.push_back(bytes);
+    }
+}
+
+/// One of our unidirectional streams: opened with its first bytes.
+#[derive(Debug, Default)]
+pub(super) struct Out {
+    id: Option<u64>,
+    is_typed: bool,
+    pending: Vec<u8>,
+    queue: Bytes,
+    is_blocked: bool,
+}
+
+impl Out {
+    /// The bytes to send next; the first bytes follow the stream's type.
+    pub(super) fn pending(&mut self, kind: u64) -> &mut Vec<u8> {
+        if !std::mem::replace(&mut self.is_typed, true) {
+            frame::encode_varint(&mut self.pending, kind);
+        }
+        &mut self.pending
+    }
+
+    /// Whether a flush could get something out.
+    pub(super) fn has_output(&self) -> bool {
+        !self.is_blocked && (!self.pending.is_empty() || !self.queue.is_empty())
+    }
+
+    /// Whether this is the stream `id`.
+    pub(super) fn is(&self, id: u64) -> bool {
+        self.id == Some(id)
+    }
+
+    /// Notes that QUIC may take bytes again.
+    pub(super) const fn unblock(&mut self) {
+        self.is_blocked = false;
+    }
+
+    /// Writes as much as QUIC takes.
+    pub(super) fn flush(&mut self, quic: &mut impl QuicStreams) {
+        loop {
+            if self.queue.is_empty() {
+                if self.pending.is_empty() {
+                    return;
+                }
+                self.queue = Bytes::copy_from_slice(&self.pending);
+                self.pending.clear();
+            }
+            let Some(id) = self.id.or_else(|| quic.open_uni()) else {
+                self.is_blocked = true;
+                return;
+            };
+            self.id = Some(id);
+            // A critical stream that is gone ends the connection by `handle_stopped`.
+            if quic.write(id, &mut self.queue).is_err() {
+                self.queue.clear();
+            }
+            if !self.queue.is_empty() {
+                self.is_blocked = true;
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Sections as lists of lines, and what becomes of them.
+
+use http::{Method, Name, RequestBody, RequestHead, Version};
+use proptest::prelude::*;
+
+use super::{Assembly, Flaw, Following, Label, Rules, check_trailer};
+
+const RULES: Rules = Rules {
+    version: Version::Http3,
+    head_size_max: 1000,
+    field_size_max: 400,
+    underscores_in_headers: false,
+    ignore_invalid_headers: true,
+};
+
+const GET: [(&str, &str); 4] =
+    [(":method", "GET"), (":scheme", "https"), (":authority", "a.example"), (":path", "/x?y")];
+
+fn assemble(
+    rules: &Rules,
+    following: Following,
+    lines: &[(&str, &str)],
+) -> (RequestHead, Result<(), Flaw>) {
+    let (mut head, mut cookies) = (RequestHead::default(), Vec::new());
+    let mut assembly = Assembly::new(rules, &mut head, &mut cookies);
+    for (name, value) in lines {
+        assembly.field(Label::parse(name.as_bytes()), value.as_bytes());
+    }
+    let done = assembly.finish(following);
+    (head, done)
+}
+
+fn get_with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+    GET.iter().chain(more).copied().collect()
+}
+
+fn malformed(lines: &[(&str, &str)]) -> bool {
+    matches!(assemble(&RULES, Following::Nothing, lines).1, Err(Flaw::Malformed(_)))
+}
+
+fn status(lines: &[(&str, &str)]) -> u16 {
+    match assemble(&RULES, Following::Nothing, lines).1 {
+        Err(Flaw::Refused(refusal)) => refusal.status,
+        other => panic!("{lines:?} gives {other:?}"),
+    }
+}
+
+#[test]
+fn a_head_has_target_line_host_and_one_cookie() {
+    let lines = get_with(&[
+        ("cookie", "a=1"),
+        ("user-agent", "t"),
+        ("x-own", "v"),
+        ("cookie", "b=2"),
+        ("te", "trailers"),
+    ]);
+    let (head, done) = assemble(&RULES, Following::Nothing, &lines);
+    assert_eq!(done, Ok(()));
+    assert_eq!((head.method, &head.method_text[..]), (Method::Get, &b"GET"[..]));
+    assert_eq!((&head.target[..], &head.authority[..]), (&b"/x?y"[..], &b"a.example"[..]));
+    assert_eq!(head.line, b"GET /x?y HTTP/3.0");
+    assert_eq!(head.body, RequestBody::None);
+    let fields: Vec<_> = head.fields.iter().map(|field| (field.text, field.value)).collect();
+    assert_eq!(
+        fields,
+        [
+            (&b"Host"[..], &b"a.example"[..]),
+            (b"User-Agent", b"t"),
+            (b"x-own", b"v"),
+            (b"TE", b"trailers"),
+            (b"Cookie", b"a=1; b=2"),
+        ]
+    );
+}
+
+#[test]
+fn a_head_without_fields_has_a_host_too() {
+    let (head, done) = assemble(&RULES, Following::Perhaps, &GET);
+    assert_eq!(done, Ok(()));
+    assert_eq!(head.fields.get(Name::Host), Some(&b"a.example"[..]));
+    assert_eq!(head.body, RequestBody::Unknown);
+}
+
+#[test]
+fn host_may_stand_in_for_authority_or_agree_with_it() {
+    let lines = [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "b:1")];
+    let (head, done) = assemble(&RULES, Following::Nothing, &lines);
+    assert_eq!((done, &head.authority[..]), (Ok(()), &b"b:1"[..]));
+    let (head, done) = assemble(&RULES, Following::Nothing, &get_with(&[("host", "a.example")]));
+    assert_eq!((done, head.fields.all(Name::Host).count()), (Ok(()), 1));
+}
+
+#[test]
+fn content_length_becomes_the_body_and_expect_is_noticed() {
+    let lines = get_with(&[("content-length", "12"), ("expect", "100-Continue")]);
+    let (head, done) = assemble(&RULES, Following::Perhaps, &lines);
+    assert_eq!((done, head.body), (Ok(()), RequestBody::Length(12)));
+    assert!(head.expects_continue && head.fields.get(Name::ContentLength).is_none());
+    let (head, done) = assemble(&RULES, Following::Nothing, &get_with(&[("content-length", "0")]));
+    assert_eq!((done, head.body), (Ok(()), RequestBody::None));
+}
+
+#[test]
+fn malformed_messages_are_stream_errors() {
+    for more in [
+        (":path", "/again"),
+        ("connection", "close"),
+        ("keep-alive", "1"),
+        ("proxy-connection", "1"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "x"),
+        ("te", "gzip"),
+        ("X-Upper", "1"),
+        ("Accept", "1"),
+        ("", "1"),
+        ("a b", "1"),
+        ("a:b", "1"),
+        ("\u{e9}", "1"),
+        ("x", "a\nb"),
+        ("x", "a\rb"),
+        ("x", "a\0b"),
+        ("x", " a"),
+        ("x", "a\t"),
+        ("content-length", "1x"),
+        ("content-length", ""),
+        ("content-length", "+1"),
+        ("content-length", "1234567890123456789"),
+        ("content-length", "5"),
+        ("host", "other"),
+        (":unknown", "1"),
+        (":status", "200"),
+    ] {
+        assert!(malformed(&get_with(&[more])), "{more:?}");
+    }
+    assert!(malformed(&get_with(&[("content-length", "0"), ("content-length", "1")])));
+    assert!(malformed(&get_with(&[("host", "a.example"), ("host", "a.example")])));
+    for missing in [0, 1, 3] {
+        let mut lines = GET.to_vec();
+        lines.remove(missing);
+        assert!(malformed(&lines), "{lines:?}");
+    }
+    for (at, value) in [(1, ""), (3, ""), (3, "x"), (3, "*")] {
+        let mut lines = GET;
+        lines[at].1 = value;
+        assert!(malformed(&lines), "{lines:?}");
+    }
+    assert!(malformed(&[("x", "1"), GET[0], GET[1], GET[2], GET[3]]));
+}
+
+#[test]
+fn what_a_user_may_have_meant_is_answered_with_an_error() {
+    let with = |at: usize, value| {
+        let mut lines = GET;
+        lines[at].1 = value;
+        lines
+    };
+    assert_eq!(status(&with(0, "get")), 400);
+    assert_eq!(status(&with(0, "G T")), 400);
+    assert_eq!(status(&with(2, "")), 400);
+    assert_eq!(status(&with(2, "a/b")), 400);
+    assert_eq!(status(&with(2, "me@a")), 400);
+    assert_eq!(status(&with(3, "/a b")), 400);
+    assert_eq!(status(&[GET[0], GET[1], GET[3]]), 400);
+    assert_eq!(status(&[(":method", "CONNECT"), GET[2]]), 405);
+    let long = "x".repeat(401);
+    assert_eq!(status(&[GET[0], GET[1], GET[2], (":path", &long)]), 414);
+    assert_eq!(status(&[GET[0], GET[1], GET[2], GET[3], ("x", &long)]), 494);
+    let many: Vec<_> = GET.iter().copied().chain([("x", "1"); 40]).collect();
+    assert_eq!(status(&many), 494);
+    let many: Vec<_> = GET.iter().copied().chain([("", "1"); 3]).collect();
+    assert!(malformed(&many));
+    let mut options = with(0, "OPTIONS");
+    options[3].1 = "*";
+    assert_eq!(assemble(&RULES, Following::Nothing, &options).1, Ok(()));
+}
+
+#[test]
+fn odd_names_are_dropped_or_kept_as_configured() {
+    let lines = get_with(&[("a_b", "1"), ("a!b", "2")]);
+    let names = |rules: &Rules| {
+        let (head, done) = assemble(rules, Following::Nothing, &lines);
+        assert_eq!(done, Ok(()));
+        head.fields.iter().skip(1).map(|field| field.text.to_vec()).collect::<Vec<_>>()
+    };
+    assert!(names(&RULES).is_empty());
+    assert_eq!(names(&Rules { underscores_in_headers: true, ..RULES }), [b"a_b"]);
+    assert_eq!(names(&Rules { ignore_invalid_headers: false, ..RULES }), [b"a_b", b"a!b"]);
+}
+
+#[test]
+fn trailers_have_no_pseudo_fields_and_good_names() {
+    let check = |name: &str, value: &str| {
+        check_trailer(Label::parse(name.as_bytes()), value.as_bytes()).is_ok()
+    };
+    assert!(check("x-sum", "1") && check("content-type", "x"));
+    for (name, value) in [(":path", "/"), ("X", "1"), ("", "1"), ("connection", "x"), ("x", "\n")] {
+        assert!(!check(name, value), "{name}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_lines_break_the_limits_of_a_head(
+        lines in proptest::collection::vec(
+            (":?[a-zA-Z_-]{0,12}", "[ -~\u{0}]{0,40}"), 0..60,
+        ),
+    ) {
+        let lines: Vec<_> = lines.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        let lines: Vec<_> = GET.iter().copied().chain(lines).collect();
+        let (head, done) = assemble(&RULES, Following::Nothing, &lines);
+        if done.is_ok() {
+            prop_assert!(head.fields.size() <= RULES.head_size_max + 60);
+            for field in head.fields.iter() {
+                prop_assert!(!field.value.contains(&0));
+            }
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! The decoder: encoder-stream instructions and field sections in, field lines out.
+//!
+//! Owns the peer's dynamic table and the bytes of our decoder stream. It does not know which
+//! streams are blocked; it only says that a section is.
+//!
+//! The invariant easiest to break: a section that is complete and referred to the table is
+//! acknowledged exactly once, and one that is given up is cancelled.
+
+use super::known::ROWS;
+use super::table::Table;
+use super::{BadInstruction, DecompressionFailed, ENTRY_OVERHEAD, integer};
+use crate::hpack::huffman;
+use crate::pseudo::Label;
+
+/// How the decoding of a section ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// All lines were given to the sink.
+    Complete {
+        /// Insertions the section referred to; 0: none, nothing to acknowledge.
+        required: u64,
+    },
+    /// Nothing was given: insertions are missing.
+    Blocked {
+        /// How many there have to be.
+        required: u64,
+    },
+}
+
+/// The peer's encoder as we follow it.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    table: Table,
+    /// What our SETTINGS allow.
+    capacity_max: usize,
+    /// Insertions the peer knows that we have.
+    told: u64,
+    /// The beginning of an instruction.
+    partial: Vec<u8>,
+    scratch: Vec<u8>,
+    out: Vec<u8>,
+}
+
+/// A string literal in front of other bytes.
+struct Literal<'a> {
+    text: &'a [u8],
+    coding: Coding,
+    rest: &'a [u8],
+}
+
+#[derive(Clone, Copy)]
+enum Coding {
+    Plain,
+    Huffman,
+}
+
+impl Decoder {
+    /// A decoder whose SETTINGS allow a table of `capacity_max` bytes.
+    #[must_use]
+    pub fn new(capacity_max: usize) -> Self {
+        Self { capacity_max, ..Self::default() }
+    }
+
+    /// Entries the peer has inserted.
+    #[must_use]
+    pub fn inserted(&self) -> u64 {
+        self.table.inserted()
+    }
+
+    /// Bytes of the dynamic table.
+    #[must_use]
+    pub const fn table_size(&self) -> usize {
+        self.table.size()
+    }
+
+    /// Takes bytes of the peer's encoder stream and gives the number of complete instructions.
+    ///
+    /// # Errors
+    ///
+    /// RFC 9204 §3.2.3, §4.3: capacity too large, entry too large, unknown index, bad string.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<u32, BadInstruction> {
+        let mut count = 0;
+        if self.partial.is_empty() {
+            let used = self.instructions(bytes, &mut count)?;
+            self.partial.extend_from_slice(&bytes[used..]);
+        } else {
+            let mut all = std::mem::take(&mut self.partial);
+            all.extend_from_slice(bytes);
+            let used = self.instructions(&all, &mut count)?;
+            all.drain(..used);
+            self.partial = all;
+        }
+        Ok(count)
+    }
+
+    /// Decodes one section into `sink`.
+    ///
+    /// # Errors
+    ///
+    /// RFC 9204 §2.2.1, §4.5: anything that is no section over the table as it stands.
+    pub fn decode(
+        &mut self,
+        section: &[u8],
+        sink: impl FnMut(Label<'_>, &[u8]),
+    ) -> Result<Section, DecompressionFailed> {
+        let (required, base, lines) = self.prefix(section)?;
+        if required > self.table.inserted() {
+            return Ok(Section::Blocked { required });
+        }
+        let view = View { table: &self.table, required, base };
+        view.lines(lines, &mut self.scratch, sink)?;
+        Ok(Section::Complete { required })
+    }
+
+    /// Notes that a section of `stream` is done with; nothing to do when it required nothing.
+    pub fn acknowledge(&mut self, stream: u64, required: u64) {
+        if required > 0 {
+            // RFC 9204 §4.4.1: Section Acknowledgment.
+            integer::encode(&mut self.out, 0x80, 7, stream);
+            self.told = self.told.max(required);
+        }
+    }
+
+    /// Notes that no (more) section of `stream` will be read.
+    pub fn cancel(&mut self, stream: u64) {
+        // RFC 9204 §2.2.2.2: without a table there is nothing to cancel.
+        if self.capacity_max > 0 {
+            integer::encode(&mut self.out, 0x40, 6, stream);
+        }
+    }
+
+    /// Whether the decoder stream has something to say.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.out.is_empty() || self.table.inserted() > self.told
+    }
+
+    /// Moves the bytes of the decoder stream to `to`.
+    pub fn poll_output(&mut self, to: &mut Vec<u8>) {
+        let news = self.table.inserted() - self.told;
+        if news > 0 {
+            // RFC 9204 §4.4.3: an increment for what no acknowledgment has told.
+            integer::encode(&mut self.out, 0, 6, news);
+            self.told += news;
+        }
+        to.append(&mut self.out);
+    }
+
+    fn instructions(&mut self, bytes: &[u8], count: &mut u32) -> Result<usize, BadInstruction> {
+        let mut rest = bytes;
+        while let Some(after) = self.instruction(rest)? {
+            rest = after;
+            *count += 1;
+        }
+        // LIMIT: an incomplete instruction is at most two literals with their lengths.
+        if rest.len() > 2 * (self.literal_max() + 16) {
+            return Err(BadInstruction);
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
+    /// Encoded bytes of the longest string that could fit; Huffman codes have at most 30 bits.
+    const fn literal_max(&self) -> usize {
+        4 * self.capacity_max
+    }
+
+    /// Does one instruction and gives what follows it; `None`: incomplete.
+    fn instruction<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, BadInstruction> {
+        let Some(&first) = bytes.first() else { return Ok(None) };
+        let bits = match first {
+            0x80.. => 6,
+            _ => 5,
+        };
+        if first & 0xc0 == 0x40 {
+            return self.insert_literal(bytes);
+        }
+        let Some((number, used)) = integer::parse(bits, bytes).map_err(|_| BadInstruction)? else {
+            return Ok(None);
+        };
+        let rest = &bytes[used..];
+        let done = match first {
+            0x80.. => return self.insert_named(first & 0x40 != 0, number, rest),
+            0x20.. => match usize::try_from(number) {
+                // RFC 9204 §4.3.1: not above the limit that SETTINGS gave.
+                Ok(capacity) if capacity <= self.capacity_max => {
+                    self.table.set_capacity(capacity);
+                    true
+                }
+                _ => false,
+            },
+            _ => {
+                let index = self.relative(number)?;
+                self.table.insert_from(index, None)
+            }
+        };
+        if done { Ok(Some(rest)) } else { Err(BadInstruction) }
+    }
+
+    fn insert_named<'a>(
+        &mut self,
+        is_static: bool,
+        index: u64,
+        bytes: &'a [u8],
+    ) -> Result<Option<&'a [u8]>, BadInstruction> {
+        let limit = self.literal_max();
+        let Some(value) = literal(7, bytes, limit).map_err(|_| BadInstruction)? else {
+            return Ok(None);
+        };
+        self.scratch.clear();
+        let text = value.decode(&mut self.scratch).map_err(|_| BadInstruction)?;
+        let text = text.of(&self.scratch);
+        let done = if is_static {
+            let row = usize::try_from(index).ok().and_then(|index| ROWS.get(index));
+            row.is_some_and(|row| self.table.insert(row.name.as_bytes(), text))
+        } else {
+            let index = self.table.inserted().checked_sub(index + 1).ok_or(BadInstruction)?;
+            self.table.insert_from(index, Some(text))
+        };
+        if done { Ok(Some(value.rest)) } else { Err(BadInstruction) }
+    }
+
+    fn insert_literal<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, BadInstruction> {
+        let limit = self.literal_max();
+        let Some(name) = literal(5, bytes, limit).map_err(|_| BadInstruction)? else {
+            return Ok(None);
+        };
+        let Some(value) = literal(7, name.rest, limit).map_err(|_| BadInstruction)? else {
+            return Ok(None);
+        };
+        self.scratch.clear();
+        let name = name.decode(&mut self.scratch).map_err(|_| BadInstruction)?;
+        let text = value.decode(&mut self.scratch).map_err(|_| BadInstruction)?;
+        let (name, text) = (name.of(&self.scratch), text.of(&self.scratch));
+        if self.table.insert(name, text) { Ok(Some(value.rest)) } else { Err(BadInstruction) }
+    }
+
+    /// RFC 9204 §3.2.5: on the encoder stream, 0 is the newest entry.
+    fn relative(&self, index: u64) -> Result<u64, BadInstruction> {
+        self.table.inserted().checked_sub(index + 1).ok_or(BadInstruction)
+    }
+
+    /// RFC 9204 §4.5.1: Required Insert Count, Base, and the lines after them.
+    fn prefix<'a>(&self, section: &'a [u8]) -> Result<(u64, u64, &'a [u8]), DecompressionFailed> {
+        if let [0, 0, lines @ ..] = section {
+            return Ok((0, 0, lines));
+        }
+        let (encoded, used) = number(8, section)?;
+        let section = &section[used..];
+        let required = self.required(encoded)?;
+        let is_negative = section.first().is_some_and(|byte| byte & 0x80 != 0);
+        let (delta, used) = number(7, section)?;
+        let base =
+            if is_negative { required.checked_sub(delta + 1) } else { required.checked_add(delta) };
+        Ok((required, base.ok_or(DecompressionFailed)?, &section[used..]))
+    }
+
+    /// RFC 9204 §4.5.1.1: the count from its value modulo twice the number of entries.
+    fn required(&self, encoded: u64) -> Result<u64, DecompressionFailed> {
+        if encoded == 0 {
+            return Ok(0);
+        }
+        let entries_max = (self.capacity_max / ENTRY_OVERHEAD) as u64;
+        let full_range = 2 * entries_max;
+        if encoded > full_range {
+            return Err(DecompressionFailed);
+        }
+        let value_max = self.table.inserted() + entries_max;
+        let wrapped = value_max / full_range * full_range;
+        let mut required = wrapped + encoded - 1;
+        if required > value_max {
+            required = required.checked_sub(full_range).ok_or(DecompressionFailed)?;
+        }
+        if required == 0 { Err(DecompressionFailed) } else { Ok(required) }
+    }
+}
+
+/// The table as one section sees it.
+struct View<'a> {
+    table: &'a Table,
+    required: u64,
+    base: u64,
+}
+
+impl View<'_> {
+    fn lines(
+        &self,
+        lines: &[u8],
+        scratch: &mut Vec<u8>,
+        mut sink: impl FnMut(Label<'_>, &[u8]),
+    ) -> Result<(), DecompressionFailed> {
+        let mut rest = lines;
+        while let Some(&first) = rest.first() {
+            scratch.clear();
+            rest = match first {
+                // RFC 9204 §4.5.2: indexed, static or dynamic.
+                0x80.. => {
+                    let (index, used) = number(6, rest)?;
+                    if first & 0x40 != 0 {
+                        let row = static_row(index)?;
+                        sink(row.label, row.value.as_bytes());
+                    } else {
+                        let entry = self.entry(self.relative(index)?)?;
+                        sink(entry.label(), entry.value());
+                    }
+                    &rest[used..]
+                }
+                // RFC 9204 §4.5.4: literal with the name of an entry.
+                0x40.. => {
+                    let (index, used) = number(4, rest)?;
+                    let value = whole_literal(7, &rest[used..])?;
+                    let text = value.decode(scratch)?;
+                    let label = if first & 0x10 != 0 {
+                        static_row(index)?.label
+                    } else {
+                        self.entry(self.relative(index)?)?.label()
+                    };
+                    sink(label, text.of(scratch));
+                    value.rest
+                }
+                // RFC 9204 §4.5.6: literal with a literal name.
+                0x20.. => {
+                    let name = whole_literal(3, rest)?;
+                    let value = whole_literal(7, name.rest)?;
+                    let name_text = name.decode(scratch)?;
+                    let text = value.decode(scratch)?;
+                    sink(Label::parse(name_text.of(scratch)), text.of(scratch));
+                    value.rest
+                }
+                // RFC 9204 §4.5.3: indexed, after the base.
+                0x10.. => {
+                    let (index, used) = number(4, rest)?;
+                    let entry = self.entry(self.post_base(index)?)?;
+                    sink(entry.label(), entry.value());
+                    &rest[used..]
+                }
+                // RFC 9204 §4.5.5: literal with the name of an entry after the base.
+                _ => {
+                    let (index, used) = number(3, rest)?;
+                    let value = whole_literal(7, &rest[used..])?;
+                    let text = value.decode(scratch)?;
+                    let label = self.entry(self.post_base(index)?)?.label();
+                    sink(label, text.of(scratch));
+                    value.rest
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn relative(&self, index: u64) -> Result<u64, DecompressionFailed> {
+        self.base.checked_sub(index + 1).ok_or(DecompressionFailed)
+    }
+
+    fn post_base(&self, index: u64) -> Result<u64, DecompressionFailed> {
+        self.base.checked_add(index).ok_or(DecompressionFailed)
+    }
+
+    /// RFC 9204 §2.2.1: neither evicted nor beyond what the prefix requires.
+    fn entry(&self, index: u64) -> Result<&super::table::Entry, DecompressionFailed> {
+        if index >= self.required {
+            return Err(DecompressionFailed);
+        }
+        self.table.entry(index).ok_or(DecompressionFailed)
+    }
+}
+
+/// Where a decoded string stands.
+enum Text<'a> {
+    Borrowed(&'a [u8]),
+    Scratch(std::ops::Range<usize>),
+}
+
+impl<'a> Text<'a> {
+    #[inline]
+    fn of<'b>(&self, scratch: &'b [u8]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Scratch(range) => &scratch[range.clone()],
+        }
+    }
+}
+
+impl<'a> Literal<'a> {
+    #[inline]
+    fn decode(&self, scratch: &mut Vec<u8>) -> Result<Text<'a>, DecompressionFailed> {
+        match self.coding {
+            Coding::Plain => Ok(Text::Borrowed(self.text)),
+            Coding::Huffman => {
+                let start = scratch.len();
+                huffman::decode(self.text, scratch).map_err(|_| DecompressionFailed)?;
+                Ok(Text::Scratch(start..scratch.len()))
+            }
+        }
+    }
+}
+
+/// A string whose length has a prefix of `bits`, with the Huffman flag above it.
+#[inline]
+fn literal(
+    bits: u8,
+    bytes: &[u8],
+    limit: usize,
+) -> Result<Option<Literal<'_>>, DecompressionFailed> {
+    let Some(&first) = bytes.first() else { return Ok(None) };
+    let Some((len, used)) = integer::parse(bits, bytes).map_err(|_| DecompressionFailed)? else {
+        return Ok(None);
+    };
+    if len > limit as u64 {
+        return Err(DecompressionFailed);
+    }
+    let Some((text, rest)) = bytes[used..].split_at_checked(len as usize) else {
+        return Ok(None);
+    };
+    let coding = if first & (1 << bits) == 0 { Coding::Plain } else { Coding::Huffman };
+    Ok(Some(Literal { text, coding, rest }))
+}
+
+#[inline]
+fn whole_literal(bits: u8, bytes: &[u8]) -> Result<Literal<'_>, DecompressionFailed> {
+    literal(bits, bytes, bytes.len())?.ok_or(DecompressionFailed)
+}
+
+#[inline]
+fn number(bits: u8, bytes: &[u8]) -> Result<(u64, usize), DecompressionFailed> {
+    integer::parse(bits, bytes).ok().flatten().ok_or(DecompressionFailed)
+}
+
+#[inline]
+fn static_row(index: u64) -> Result<&'static super::known::Row, DecompressionFailed> {
+    usize::try_from(index).ok().and_then(|index| ROWS.get(index)).ok_or(DecompressionFailed)
+}

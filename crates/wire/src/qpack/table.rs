@@ -1,0 +1,170 @@
+//! The dynamic table (RFC 9204 §3.2): entries by absolute index, evicted oldest first.
+//!
+//! It keeps sizes and order; who may evict what is the encoder's business.
+
+use std::collections::VecDeque;
+
+use super::ENTRY_OVERHEAD;
+use crate::pseudo::Label;
+
+/// One entry.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Placeholder text for [`Label::Text`]; see [`Self::label`].
+    label: Label<'static>,
+    bytes: Box<[u8]>,
+    name_len: usize,
+}
+
+impl Entry {
+    fn new(name: &[u8], value: &[u8]) -> Self {
+        let label = match Label::parse(name) {
+            Label::Method => Label::Method,
+            Label::Scheme => Label::Scheme,
+            Label::Authority => Label::Authority,
+            Label::Path => Label::Path,
+            Label::WrongPseudo => Label::WrongPseudo,
+            Label::Known(known) => Label::Known(known),
+            Label::Text(_) => Label::Text(b""),
+        };
+        let mut bytes = Vec::with_capacity(name.len() + value.len());
+        bytes.extend_from_slice(name);
+        bytes.extend_from_slice(value);
+        Self { label, bytes: bytes.into_boxed_slice(), name_len: name.len() }
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.bytes[..self.name_len]
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        &self.bytes[self.name_len..]
+    }
+
+    /// The name as a head builder wants it.
+    #[must_use]
+    pub fn label(&self) -> Label<'_> {
+        if matches!(self.label, Label::Text(_)) { Label::Text(self.name()) } else { self.label }
+    }
+
+    /// RFC 9204 §3.2.1: name, value and overhead.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.bytes.len() + ENTRY_OVERHEAD
+    }
+}
+
+/// A dynamic table; empty and without capacity at first.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    entries: VecDeque<Entry>,
+    /// Absolute index of the oldest entry still there.
+    dropped: u64,
+    size: usize,
+    capacity: usize,
+}
+
+impl Table {
+    /// Entries ever inserted; the next entry gets this absolute index.
+    #[must_use]
+    pub fn inserted(&self) -> u64 {
+        self.dropped + self.entries.len() as u64
+    }
+
+    /// Absolute index of the oldest entry still there.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Bytes in use.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes that may be in use.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The entry with absolute index `index`, unless it is evicted or to come.
+    #[must_use]
+    pub fn entry(&self, index: u64) -> Option<&Entry> {
+        let at = index.checked_sub(self.dropped)?;
+        self.entries.get(usize::try_from(at).ok()?)
+    }
+
+    /// Entries with their absolute indexes, oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        (self.dropped..).zip(&self.entries)
+    }
+
+    /// Changes the capacity and evicts what no longer fits.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+        self.make_room(0);
+    }
+
+    /// Inserts a copy of name and value. `false`: larger than the table, which is unchanged.
+    pub fn insert(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        if size > self.capacity {
+            return false;
+        }
+        // RFC 9204 §3.2.2: name and value may come from an entry that the insertion evicts.
+        let entry = Entry::new(name, value);
+        self.make_room(size);
+        self.size += size;
+        self.entries.push_back(entry);
+        true
+    }
+
+    /// Inserts the entry `index` again, or with another value. `false`: no such entry, no room.
+    pub fn insert_from(&mut self, index: u64, value: Option<&[u8]>) -> bool {
+        let Some(entry) = self.entry(index) else { return false };
+        let entry = value.map_or_else(|| entry.clone(), |value| Entry::new(entry.name(), value));
+        let size = entry.size();
+        if size > self.capacity {
+            return false;
+        }
+        self.make_room(size);
+        self.size += size;
+        self.entries.push_back(entry);
+        true
+    }
+
+    fn make_room(&mut self, size: usize) {
+        while self.size + size > self.capacity {
+            let Some(oldest) = self.entries.pop_front() else { return };
+            self.size -= oldest.size();
+            self.dropped += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Table;
+
+    #[test]
+    fn the_oldest_entries_go_first_and_indexes_never_come_back() {
+        let mut table = Table::default();
+        assert!(!table.insert(b"a", b"b"));
+        table.set_capacity(80);
+        assert!(table.insert(b"a", b"1") && table.insert(b"b", b"2"));
+        assert_eq!((table.size(), table.inserted()), (68, 2));
+        assert!(table.insert_from(0, None));
+        assert!(table.entry(0).is_none());
+        assert_eq!(table.entry(2).map(|entry| entry.value()), Some(&b"1"[..]));
+        table.set_capacity(40);
+        assert_eq!((table.dropped(), table.inserted()), (2, 3));
+        assert!(!table.insert(b"long", b"value"));
+        assert_eq!(table.inserted(), 3);
+    }
+}
