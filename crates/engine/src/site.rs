@@ -23,6 +23,7 @@ pub struct Site {
     servers: Vec<Server>,
     locations: Vec<Location>,
     pages: [Pages; 2],
+    hostname: Box<str>,
 }
 
 /// One listening address.
@@ -100,6 +101,18 @@ impl Site {
     /// What is wrong with it though every directive was right by itself.
     pub fn compile(config: Arc<Config>) -> Result<Self, Vec<conf::Diagnostic>> {
         Ok(compile::site(config))
+    }
+
+    /// The same site on a machine called `name`, for `$hostname`.
+    #[must_use]
+    pub fn on_host(mut self, name: &str) -> Self {
+        self.hostname = name.into();
+        self
+    }
+
+    /// `$hostname`; empty if nobody said.
+    pub(crate) const fn hostname(&self) -> &str {
+        &self.hostname
     }
 
     /// The configuration that was compiled.

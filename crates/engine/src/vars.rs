@@ -227,6 +227,9 @@ impl<'a> Scope<'a> {
             Var::Msec => millis(out, self.now.unix_millis),
             Var::TimeLocal => text(out, self.clock.time_local()),
             Var::TimeIso8601 => text(out, self.clock.time_iso8601()),
+            Var::Hostname if !self.site.hostname().is_empty() => {
+                text(out, self.site.hostname().as_bytes())
+            }
             Var::Pid => number(out, u64::from(self.pid)),
             Var::NginxVersion => text(out, env!("CARGO_PKG_VERSION").as_bytes()),
             Var::Pipe => text(out, b"."),

@@ -1,4 +1,4 @@
-//! Error pages, redirects, `try_files`, `return`, fields, listings and log lines, as nginx has them.
+//! Error pages, redirects, `try_files`, `return`, fields, listings and log lines, as in nginx.
 
 use engine::fuzz::{World, request};
 use engine::{Refusal, TlsFacts};
@@ -255,7 +255,9 @@ fn added_fields_and_expires_follow_the_status() {
          location /minus/ { alias /srv/www/; expires -1; }
          location /mod/ { alias /srv/www/; expires modified 1d; }
          location /day/ { alias /srv/www/; expires @6h; }
-         location /lm/ { alias /srv/www/; add_header ETag own; add_header Cache-Control no-store; }",
+         location /lm/ {
+             alias /srv/www/; add_header ETag own; add_header Cache-Control no-store;
+         }",
     );
     let reply = world.get("a.test", "/a.html");
     assert_eq!((reply.field("X-One"), reply.field("Cache-Control")), ("1", "max-age=3600"));

@@ -20,11 +20,24 @@ pub(crate) struct Bodies<'a, I> {
 impl<I: Io> BodySource for Bodies<'_, I> {
     fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
         let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
-        match live.exchange.pull(max, out) {
+        let mut piece = live.exchange.pull(max, out);
+        // A body that is compressed on its way reads until it has something to give.
+        while let Piece::Read { file, offset, len, expect } = piece {
+            let mut buffer = Vec::new();
+            if self.io.stat(&file).ok().is_some_and(|now| is_same(&now, &expect)) {
+                buffer.resize(len as usize, 0);
+                let n = self.io.read(&file, offset, &mut buffer).unwrap_or(0);
+                buffer.truncate(n);
+            }
+            // Nothing at all breaks the body.
+            live.exchange.feed(&buffer);
+            piece = live.exchange.pull(max, out);
+        }
+        match piece {
             Piece::More => Pull::More,
             Piece::Pending => Pull::Pending,
             Piece::End => Pull::End,
-            Piece::Broken => Pull::Broken,
+            Piece::Broken | Piece::Read { .. } => Pull::Broken,
             Piece::File { file, offset, len, expect } => {
                 let len = len.min(max as u64);
                 // A file rewritten in place since its head was sent must not be mixed with it.

@@ -30,7 +30,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         None => Default::default(),
     };
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
-    Site { config, listens, servers, locations, pages }
+    Site { config, listens, servers, locations, pages, hostname: Box::default() }
 }
 
 fn listening(http: &Http, listen: &Listen) -> Listening {
