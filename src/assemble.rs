@@ -144,9 +144,11 @@ fn h3_settings(server: &Server, settings: &Settings) -> wire::h3::Settings {
 }
 
 fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
-    let mut quic = quic::Settings::default();
-    quic.bidi_streams_max = server.settings.h3.max_concurrent_streams;
-    quic.idle_timeout = settings.keepalive_timeout;
+    let mut quic = quic::Settings {
+        bidi_streams_max: server.settings.h3.max_concurrent_streams,
+        idle_timeout: settings.keepalive_timeout,
+        ..quic::Settings::default()
+    };
     if server.settings.h3.retry {
         quic.retry = quic::Retry::Always;
     }

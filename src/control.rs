@@ -24,7 +24,7 @@ use crate::{serve, upgrade};
 const TICK_MS: u64 = 500;
 
 /// Runs a command to its end.
-pub(crate) fn run(invocation: Invocation) -> ExitCode {
+pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     match &invocation.command {
         Command::Help => {
             out(format!("bolide version: bolide/{}\n{HELP}", env!("CARGO_PKG_VERSION")).as_bytes());
@@ -40,12 +40,12 @@ pub(crate) fn run(invocation: Invocation) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Command::Test { dump } => test(&invocation, *dump),
-        Command::Signal(signal) => send_signal(&invocation, *signal),
-        Command::Run => finish(read_and_start(&invocation)),
+        Command::Test { dump } => test(invocation, *dump),
+        Command::Signal(signal) => send_signal(invocation, *signal),
+        Command::Run => finish(read_and_start(invocation)),
         Command::Serve(options) => finish(serve::prepare(options).and_then(|ready| {
             let reading = reading::of_text(&ready.conf, &ready.text)?;
-            start(&invocation, reading, Some(&ready.greeting))
+            start(invocation, reading, Some(&ready.greeting))
         })),
     }
 }

@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
-        Ok(command) => control::run(command),
+        Ok(invocation) => control::run(&invocation),
         Err(text) => {
             messages::err(&format!("bolide: {text}"));
             ExitCode::FAILURE

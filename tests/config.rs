@@ -241,8 +241,8 @@ fn the_commonest_mistakes_get_nginxs_words() {
         );
         // More diagnostics may follow the first; the first is nginx's, the last line too.
         let first = done.stderr.lines().find(|line| line.contains("[emerg]"));
-        let same = first == whole.lines().next()
-            && done.stderr.lines().last() == whole.lines().last();
+        let same =
+            first == whole.lines().next() && done.stderr.lines().last() == whole.lines().last();
         if done.code != 1 || !same {
             failures.push(format!("want {whole}got exit {} {}", done.code, done.stderr));
         }

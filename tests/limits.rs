@@ -19,7 +19,10 @@ fn heads_that_do_not_fit_get_400_or_414() {
             "Request Header Or Cookie Too Large",
         ),
         (
-            format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", format!("X: {}\r\n", long(5_000)).repeat(9)),
+            format!(
+                "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n",
+                format!("X: {}\r\n", long(5_000)).repeat(9)
+            ),
             400,
             "Request Header Or Cookie Too Large",
         ),
@@ -34,7 +37,9 @@ fn heads_that_do_not_fit_get_400_or_414() {
 
 #[test]
 fn a_body_beyond_client_max_body_size_gets_413() {
-    let server = site("client_max_body_size 1k; location /free/ { alias @DIR@/www/; client_max_body_size 0; }");
+    let server = site(
+        "client_max_body_size 1k; location /free/ { alias @DIR@/www/; client_max_body_size 0; }",
+    );
     for (path, length, status) in
         [("", 1024, 405), ("", 1025, 413), ("/free", 5_000_000, 405), ("", 1 << 40, 413)]
     {
@@ -116,9 +121,7 @@ fn limit_rate_slows_an_answer_down() {
 #[test]
 fn more_connections_than_worker_connections_do_not_end_the_server() {
     let prelude = testkit::server::prelude(1).replace("2048", "64");
-    let conf = format!(
-        "{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; return 200 ok; }} }}",
-    );
+    let conf = format!("{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; return 200 ok; }} }}",);
     let server = testkit::Server::conf(crate::BOLIDE, &conf);
     let crowd: Vec<Client> = (0..200).map(|_| server.connect()).collect();
     drop(crowd);

@@ -25,7 +25,10 @@ const TIME: &str = r"\[[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2
 fn the_combined_format_is_nginxs_to_the_byte() {
     let server = site("");
     let mut client = server.connect();
-    client.get("/hello.txt?q=1", "User-Agent: test/1 (x \"y\" \\ \u{e9}\t)\r\nReferer: http://r/\r\n");
+    client.get(
+        "/hello.txt?q=1",
+        "User-Agent: test/1 (x \"y\" \\ \u{e9}\t)\r\nReferer: http://r/\r\n",
+    );
     client.get("/missing", "");
     client.ask("HEAD /hello.txt HTTP/1.1\r\nHost: a");
     client.get("/hello.txt", "Range: bytes=0-4\r\n");
@@ -89,7 +92,10 @@ fn formats_conditions_and_places_can_be_chosen() {
     let read = |name: &str| server.home().read(&format!("logs/{name}.log"));
     assert_eq!(read("short"), "GET /hello.txt -> 200\nGET /missing -> 404\n");
     assert_eq!(read("a"), "GET /two/hello.txt -> 200\n");
-    assert_eq!(read("b"), "{\"uri\":\"/two/hello.txt\",\"agent\":\"a\\\"b\\\\\\tc\",\"none\":\"\"}\n");
+    assert_eq!(
+        read("b"),
+        "{\"uri\":\"/two/hello.txt\",\"agent\":\"a\\\"b\\\\\\tc\",\"none\":\"\"}\n"
+    );
     assert_eq!(read("raw"), "a\"b\\\tc\n");
     assert_eq!(read("if"), "GET /if/hello.txt -> 200\n");
     assert_eq!(read("buf"), "GET /buf/hello.txt -> 200\n");
@@ -171,7 +177,10 @@ fn v_and_capital_v_tell_the_version() {
         let done = home.run(&[flag]);
         assert_eq!(done.code, 0);
         let first = done.stderr.lines().next().unwrap_or_default();
-        assert!(matches(first, &format!("{name} version: {name}/[0-9]+\\.[0-9]+\\.[0-9]+")), "{done}");
+        assert!(
+            matches(first, &format!("{name} version: {name}/[0-9]+\\.[0-9]+\\.[0-9]+")),
+            "{done}"
+        );
     }
     assert!(home.run(&["-V"]).stderr.lines().count() > 1, "-V tells more");
     assert!(home.run(&["-h"]).stderr.contains("-c filename"), "-h explains");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::load::{h2load_beside, Load};
+use testkit::load::{Load, h2load_beside};
 use testkit::server::LISTEN;
 use testkit::site::HELLO;
 use testkit::{Proto, Server, wait_until};

@@ -234,7 +234,8 @@ fn conditions_and_ranges_hold_for_coded_answers() {
             ("Range: bytes=0-9".to_owned(), if coding.is_some() { 200 } else { 206 }),
         ] {
             rows += 1;
-            let line = |text: &str| if text.is_empty() { String::new() } else { format!("{text}\r\n") };
+            let line =
+                |text: &str| if text.is_empty() { String::new() } else { format!("{text}\r\n") };
             let answer = client.get("/style.css", &(line(accept) + &line(&condition)));
             let row = format!("{accept:?} {condition:?}");
             if answer.header("connection") != Some("keep-alive") || status == 412 {
@@ -344,7 +345,11 @@ fn paths_lead_where_nginx_leads_them() {
         let answer = server.get(path);
         let same = *status != 200 || answer.text() == *body;
         if answer.status != *status || !same {
-            failures.push(format!("{path}: want {status}, got {} {:?}", answer.status, answer.text()));
+            failures.push(format!(
+                "{path}: want {status}, got {} {:?}",
+                answer.status,
+                answer.text()
+            ));
         }
     }
     for (path, target) in [
@@ -447,7 +452,8 @@ fn a_listing_can_be_json_xml_or_jsonp() {
     );
     let json = server.get("/list/");
     assert_eq!(json.header("Content-Type"), Some("application/json"));
-    let file = r#"{ "name":"a.txt", "type":"file", "mtime":"Tue, 14 Nov 2023 22:13:20 GMT", "size":2 }"#;
+    let file =
+        r#"{ "name":"a.txt", "type":"file", "mtime":"Tue, 14 Nov 2023 22:13:20 GMT", "size":2 }"#;
     let text = json.text();
     assert!(text.starts_with("[\r\n{ \"name\":\"sub\", \"type\":\"directory\", "), "{text}");
     assert!(text.contains(file) && text.ends_with("\r\n]"), "{text}");
@@ -460,7 +466,10 @@ fn a_listing_can_be_json_xml_or_jsonp() {
     let jsonp = server.get("/p/?callback=show");
     assert_eq!(jsonp.header("Content-Type"), Some("application/javascript"));
     let text = jsonp.text();
-    assert!(text.starts_with("/* callback */\r\nshow([\r\n{ ") && text.ends_with("\r\n]);"), "{text}");
+    assert!(
+        text.starts_with("/* callback */\r\nshow([\r\n{ ") && text.ends_with("\r\n]);"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -158,7 +158,8 @@ fn a_session_is_resumed_by_its_ticket_whichever_worker_made_it() {
         let first = run("sh", ["-c", &script]);
         assert!(first.text().contains("New, TLSv"), "{first}");
         for _ in 0..8 {
-            let again = s_client(&server, &[version, "-servername", "localhost", "-sess_in", ticket]);
+            let again =
+                s_client(&server, &[version, "-servername", "localhost", "-sess_in", ticket]);
             assert!(again.contains("Reused, TLSv"), "{version}: {again}");
         }
     }

@@ -26,8 +26,7 @@ pub enum Key {
 /// # Panics
 /// When `openssl` is missing or refuses.
 pub fn make(dir: &Path, stem: &str, key: Key, names: &[&str]) -> Cert {
-    let made =
-        Cert { cert: dir.join(format!("{stem}.pem")), key: dir.join(format!("{stem}.key")) };
+    let made = Cert { cert: dir.join(format!("{stem}.pem")), key: dir.join(format!("{stem}.key")) };
     let mut alternatives = String::from("subjectAltName=IP:127.0.0.1,IP:::1");
     for name in names {
         alternatives.push_str(&format!(",DNS:{name}"));

@@ -1,6 +1,6 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
-use base::{FileRange, Key, Slab, SendChain};
+use base::{FileRange, Key, SendChain, Slab};
 use engine::Piece;
 use files::Meta;
 use io::{Io, Stat};
@@ -50,9 +50,8 @@ impl<I: Io> BodySource for Bodies<'_, I> {
                 } else {
                     let want = (len as usize).min(READ_MAX);
                     let io = &mut *self.io;
-                    let n = out.push_with(want, |buffer| {
-                        io.read(&file, offset, buffer).unwrap_or(0)
-                    });
+                    let n =
+                        out.push_with(want, |buffer| io.read(&file, offset, buffer).unwrap_or(0));
                     n as u64
                 };
                 if taken == 0 {

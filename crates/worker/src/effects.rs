@@ -102,12 +102,8 @@ impl<I: Io> Worker<I> {
     fn compress(&mut self, key: Key<Live>, job: CompressJob) -> Option<Wake> {
         if job.data().len() > COMPRESS_AT_ONCE {
             let ticket = self.tickets;
-            let order = Job {
-                worker: self.number,
-                ticket,
-                key: job.key(),
-                data: job.data().clone(),
-            };
+            let order =
+                Job { worker: self.number, ticket, key: job.key(), data: job.data().clone() };
             if self.jobs.submit(order) {
                 self.tickets += 1;
                 self.compressing.insert(ticket, (key, job));

@@ -188,9 +188,11 @@ impl<I: Io> Worker<I> {
     /// Tells every exchange of a connection that is gone.
     pub(crate) fn orphan(&mut self, owner: Owner) {
         let mut gone = std::mem::take(&mut self.scratch.gone);
-        gone.extend(self.core.exchanges.keys().filter(|&key| {
-            self.core.exchanges.get(key).is_some_and(|live| live.owner == owner)
-        }));
+        gone.extend(
+            self.core.exchanges.keys().filter(|&key| {
+                self.core.exchanges.get(key).is_some_and(|live| live.owner == owner)
+            }),
+        );
         for key in gone.drain(..) {
             self.step(key, Wake::ClientGone);
             self.retire(key);
@@ -206,11 +208,12 @@ const fn convert(refusal: wire::Refusal) -> engine::Refusal {
 impl Generation {
     /// Where this configuration listens on the address of `listen` of an older one.
     pub(crate) fn same_listen(&self, older: &Self, listen: usize) -> Option<usize> {
-        let (ours, theirs) = (self.site.config().http.as_ref()?, older.site.config().http.as_ref()?);
+        let (ours, theirs) =
+            (self.site.config().http.as_ref()?, older.site.config().http.as_ref()?);
         let wanted = theirs.listens.get(listen)?;
-        ours.listens.iter().position(|have| {
-            have.address == wanted.address && have.transport == wanted.transport
-        })
+        ours.listens
+            .iter()
+            .position(|have| have.address == wanted.address && have.transport == wanted.transport)
     }
 }
 

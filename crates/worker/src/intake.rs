@@ -22,11 +22,11 @@ impl<I: Io> Worker<I> {
         let (fd, listen) = (listener.socket.fd(), listener.listen);
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(client) = self.io.accept(fd) else { return };
-            self.admit(listen, client);
+            self.admit(listen, &client);
         }
     }
 
-    fn admit(&mut self, listen: usize, client: Client) {
+    fn admit(&mut self, listen: usize, client: &Client) {
         let settings = &self.generation.listens[listen];
         let session = match &settings.tls {
             Some(acceptor) => match tls::Session::new(acceptor) {

@@ -94,12 +94,18 @@ impl<I: Io> Worker<I> {
             self.core.logs.line(target, Buffering::default(), self.now.mono, |out| {
                 out.extend_from_slice(clock.error_log());
                 let head = match info {
-                    Some(info) => format!(" [{}] {pid}#{tid}: *{} {text}", level.text(), info.serial),
+                    Some(info) => {
+                        format!(" [{}] {pid}#{tid}: *{} {text}", level.text(), info.serial)
+                    }
                     None => format!(" [{}] {pid}#{tid}: {text}", level.text()),
                 };
                 out.extend_from_slice(head.as_bytes());
                 if let Some(info) = info {
-                    let ends = format!(", client: {}, server: {}", name(&info.remote), address(&info.local));
+                    let ends = format!(
+                        ", client: {}, server: {}",
+                        name(&info.remote),
+                        address(&info.local)
+                    );
                     out.extend_from_slice(ends.as_bytes());
                 }
                 out.push(b'\n');

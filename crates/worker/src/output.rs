@@ -59,14 +59,14 @@ impl<I: Io> Worker<I> {
         let weave = if plain { Weave::Shared(SHARE_MIN) } else { Weave::Contiguous };
         self.scratch.chain.configure(weave, plain);
         let room = conn.room;
-        loop {
-            let Some(conn) = self.conns.get_mut(key) else { break };
+        while let Some(conn) = self.conns.get_mut(key) {
             let Some(framing) = &mut conn.framing else { break };
             let left = (room as u64).saturating_sub(self.scratch.chain.len()) as usize;
             let mut bodies = Bodies { exchanges: &mut self.core.exchanges, io: &mut self.io };
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
             framing.transmit(self.now, left, chain, events, &mut bodies);
-            let pipelined = !conn.input.is_empty() && framing.wants_input() && !framing.is_closing();
+            let pipelined =
+                !conn.input.is_empty() && framing.wants_input() && !framing.is_closing();
             self.handle_events(key);
             if !pipelined || self.scratch.chain.len() >= room as u64 {
                 break;
@@ -160,9 +160,8 @@ impl<I: Io> Worker<I> {
         if idle && conn.unsent.is_empty() && (conn.draining || conn.eof) && conn.input.is_empty() {
             return self.close(key, Reset::No);
         }
-        if framing.has_output() && conn.unsent.is_empty() {
-            self.again_output.push(key);
-        } else if conn.unsent.iter().any(|s| matches!(s, Segment::File(_))) && !conn.blocked {
+        let next_piece = matches!(conn.unsent.front(), Some(Segment::File(_))) && !conn.blocked;
+        if next_piece || framing.has_output() && conn.unsent.is_empty() {
             self.again_output.push(key);
         }
         if conn.wants_input() {

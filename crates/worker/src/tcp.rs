@@ -14,9 +14,9 @@ use base::{Instant, Segment};
 use engine::ConnInfo;
 use io::Fd;
 
+use crate::Generation;
 use crate::framing::Framing;
 use crate::generation::ListenSettings;
-use crate::Generation;
 
 /// Bytes of the first write of a connection; it grows while the client takes all at once.
 pub(crate) const ROOM_MIN: usize = 32 * 1024;
@@ -102,8 +102,9 @@ impl TcpConn {
     /// Whether everything that was to be said has left.
     pub(crate) fn is_finished(&self) -> bool {
         self.unsent.is_empty()
-            && self.framing.as_ref().is_some_and(|framing| {
-                framing.is_closing() && !framing.has_output()
-            })
+            && self
+                .framing
+                .as_ref()
+                .is_some_and(|framing| framing.is_closing() && !framing.has_output())
     }
 }

@@ -117,11 +117,8 @@ impl<I: Io> Worker<I> {
             let received = self.io.receive_datagrams(udp.socket.fd(), &mut scratch.batch);
             let workers = self.posts.len() as u8;
             for (message, bytes) in scratch.batch.messages() {
-                let from = Arrival {
-                    remote: message.remote,
-                    local: message.local,
-                    ecn: message.ecn,
-                };
+                let from =
+                    Arrival { remote: message.remote, local: message.local, ecn: message.ecn };
                 for datagram in bytes.chunks(message.stride.max(1)) {
                     let owner = quic::owner(datagram, &self.generation.quic_keys, workers);
                     if let Some(owner) = owner.filter(|owner| u16::from(*owner) != self.number) {
@@ -410,10 +407,8 @@ impl<I: Io> Worker<I> {
         }
         if conn.h3.has_output() {
             let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
-            let mut bodies = crate::bodies::Bodies {
-                exchanges: &mut self.core.exchanges,
-                io: &mut self.io,
-            };
+            let mut bodies =
+                crate::bodies::Bodies { exchanges: &mut self.core.exchanges, io: &mut self.io };
             let settings = &conn.generation.listens[conn.info.listen].h3;
             self.scratch.chain.configure(Weave::Shared(1024), false);
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
@@ -436,8 +431,7 @@ impl<I: Io> Worker<I> {
         if rest == Rest::More || framing_waits {
             self.mark_quic(key);
         }
-        loop {
-            let Some(event) = self.udp[slot].endpoint.poll_event(id) else { break };
+        while let Some(event) = self.udp[slot].endpoint.poll_event(id) {
             self.handle_quic_event(key, event);
             self.mark_quic(key);
         }

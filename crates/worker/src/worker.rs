@@ -13,6 +13,7 @@ use io::listen::Listener;
 use io::{Fd, Io, Ready, Reset, Watch};
 use wire::{Event, HeadPool};
 
+use crate::Generation;
 use crate::exchanges::{Live, Owner};
 use crate::jobs::Jobs;
 use crate::log::LogFiles;
@@ -21,7 +22,6 @@ use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::token::Token;
 use crate::udp::{UdpScratch, UdpSocket};
-use crate::Generation;
 
 /// Notes read in one turn.
 const MAIL_PER_TURN: usize = 256;
@@ -60,6 +60,7 @@ pub(crate) struct ListenSlot {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) exchanges: Slab<Live>,
+    #[expect(clippy::vec_box, reason = "an exchange moves by pointer between slab and spares")]
     pub(crate) spare: Vec<Box<Exchange>>,
     pub(crate) heads: HeadPool,
     pub(crate) files: files::Table,
@@ -240,7 +241,9 @@ impl<I: Io> Worker<I> {
             Some(Token::Listener(slot)) => self.accept(slot as usize),
             Some(Token::Udp(slot)) => self.receive_datagrams(slot as usize),
             Some(Token::Tcp(key)) => self.wake_conn(key, report),
-            Some(Token::Quic(_) | Token::Exchange(_)) | None => debug_assert!(false, "no such descriptor"),
+            Some(Token::Quic(_) | Token::Exchange(_)) | None => {
+                debug_assert!(false, "no such descriptor");
+            }
         }
     }
 

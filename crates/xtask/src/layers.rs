@@ -14,10 +14,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
     ("engine", &["base", "http", "conf", "files"]),
-    (
-        "worker",
-        &["base", "http", "wire", "conf", "files", "engine", "io", "tls", "quic"],
-    ),
+    ("worker", &["base", "http", "wire", "conf", "files", "engine", "io", "tls", "quic"]),
     ("testkit", &[]),
     ("xtask", &[]),
 ];

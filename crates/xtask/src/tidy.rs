@@ -67,7 +67,8 @@ fn source(root: &Path, path: &Path, problems: &mut Vec<String>) {
     if path.file_name().is_some_and(|file| file == "mod.rs") {
         problems.push(format!("{name}: is a mod.rs"));
     }
-    let is_test = name.contains("/tests/") || name.ends_with("/tests.rs") || name.starts_with("tests");
+    let is_test =
+        name.contains("/tests/") || name.ends_with("/tests.rs") || name.starts_with("tests");
     let own = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count();
     let (lines, max) =
         if is_test { (text.lines().count(), TEST_LINES_MAX) } else { (own, LINES_MAX) };
