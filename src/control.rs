@@ -172,7 +172,7 @@ fn start(
         served: greeting.is_some(),
         log: crate::control_log::ControlLog::new(&generation),
     };
-    control.spawn(workers, generation, account)?;
+    control.spawn(workers, &generation, account.as_ref())?;
     // Only now, when every socket listens, as those who wait for the file expect.
     let pid = if greeting.is_some() { None } else { Some(PidFile::write(&config.main.pid)?) };
     if let Some(greeting) = greeting {
@@ -237,8 +237,8 @@ impl Control<'_> {
     fn spawn(
         &mut self,
         workers: u16,
-        generation: Arc<worker::Generation>,
-        account: Option<Account>,
+        generation: &Arc<worker::Generation>,
+        account: Option<&Account>,
     ) -> Result<(), Vec<String>> {
         let failed = |error: std::io::Error| vec![format!("cannot start a worker: {error}")];
         let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
@@ -266,7 +266,7 @@ impl Control<'_> {
                 clock: epoch,
             };
             let core = core_of(&self.config.main.worker_cpu_affinity, usize::from(number));
-            let account = account.clone();
+            let account = account.cloned();
             let body = move || work(startup, core, account);
             let name = format!("worker-{number}");
             let thread = std::thread::Builder::new().name(name).spawn(body).map_err(failed)?;

@@ -1,6 +1,14 @@
 //! Owns: the judgement of the real binary from outside, one module per capability.
 //! Every test starts its own server on its own ports and uses clients that we did not write.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, lives in real time, and a table is as long as it is"
+)]
+
 mod abuse;
 mod browser;
 mod compression;
