@@ -300,14 +300,13 @@ impl Conn {
         if !stream.discards {
             return self.deliver(slot, bytes, turn.events);
         }
-        if stream.is_active() {
-            self.credit_stream(slot, len);
-            return self.credit_conn(len);
+        if !stream.is_active() {
+            stream.outstanding += len;
         }
-        stream.outstanding += len;
-        let swallowed = stream.outstanding;
+        let is_too_much = !stream.is_active() && stream.outstanding > LINGER_MAX;
+        self.credit_stream(slot, len);
         self.credit_conn(len);
-        if swallowed > LINGER_MAX {
+        if is_too_much {
             // RFC 9113 §8.1: the response is complete, so the rest of the request is not needed.
             let id = self.streams.id(slot);
             self.drop_stream(slot, Closed::ByUs);

@@ -56,6 +56,10 @@ fn story(input: &[u8], cuts: &[usize]) -> (Vec<String>, Vec<String>, Vec<(String
             None => told.push(line),
         }
     }
+    // What nobody was bound for is not told of a stream that was reset meanwhile.
+    let resets: Vec<_> = told.iter().filter_map(|line| line.strip_prefix("reset ")).collect();
+    let ends: Vec<_> = resets.iter().map(|user| format!("end {user}")).collect();
+    told.retain(|line| !ends.contains(line));
     told.sort();
     told.extend(error.map(str::to_owned));
     (told, out, bodies.into_iter().collect())
