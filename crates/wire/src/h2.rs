@@ -45,9 +45,9 @@ use replay::{Requests, Responses};
 use streams::{Closed, Held, Receiving, Sending, Streams};
 
 /// Request body bytes that are swallowed after the response is complete before the stream is
-/// reset. Clients are known that stall for ever when they are reset in the middle of an upload, so
-/// most uploads are let through to their end.
-const LINGER_MAX: u32 = 16 * 1024 * 1024;
+/// reset: a reset in the middle of an upload is an error to some clients, and most uploads are
+/// shorter than this.
+const LINGER_MAX: u32 = 1024 * 1024;
 /// Capacity that the queue keeps between uses.
 const QUEUE_KEPT: usize = 8192;
 /// Priorities kept for streams that are not open yet (RFC 9218 §7.1).

@@ -1,7 +1,7 @@
 //! Bytes in: the preface, frames one by one, and DATA in whatever pieces it comes.
 //!
-//! Owns the order in which frames are checked. A frame other than DATA is taken when it is complete;
-//! DATA is handed on as it arrives, so that nobody has to hold a whole frame of it.
+//! Owns the order in which frames are checked. A frame other than DATA is taken when it is
+//! complete; DATA is handed on as it arrives, so that nobody has to hold a whole frame of it.
 
 use base::Now;
 use base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};

@@ -22,7 +22,8 @@ fn frames() -> impl Strategy<Value = Vec<Vec<u8>>> {
         }),
         4 => (id.clone(), any::<bool>(), bytes(300))
             .prop_map(|(id, end, bytes)| data(id, u8::from(end), &bytes)),
-        1 => (id.clone(), 0..9_u8).prop_map(|(id, pad)| frame(0, 8, id, &[&[pad][..], &[0; 12]].concat())),
+        1 => (id.clone(), 0..9_u8)
+            .prop_map(|(id, pad)| frame(0, 8, id, &[&[pad][..], &[0; 12]].concat())),
         1 => (id.clone(), 0..12_u32).prop_map(|(id, code)| rst(id, code)),
         2 => (id.clone(), 0..99_999_u32).prop_map(|(id, n)| window(id - 1, n)),
         2 => (id.clone(), 0..99_999_u32).prop_map(|(id, n)| window(id, n)),
