@@ -44,10 +44,12 @@ use frame::{Kind, WINDOW_INITIAL};
 use replay::{Requests, Responses};
 use streams::{Closed, Held, Receiving, Sending, Streams};
 
-/// Request body bytes that are swallowed after the response is complete before the stream is reset.
-const LINGER_MAX: u32 = 16 * 1024;
+/// Request body bytes that are swallowed after the response is complete before the stream is
+/// reset: a reset in the middle of an upload is an error to some clients, and most uploads are
+/// shorter than this.
+const LINGER_MAX: u32 = 1024 * 1024;
 /// Capacity that the queue keeps between uses.
-const QUEUE_KEPT: usize = 2048;
+const QUEUE_KEPT: usize = 8192;
 /// Priorities kept for streams that are not open yet (RFC 9218 §7.1).
 const EARLY_MAX: usize = 16;
 
@@ -356,9 +358,8 @@ impl Conn {
         let half = self.flow.recv_initial / 2;
         let stream = self.streams.at(slot);
         stream.recv_credit += bytes;
-        // A peer that is done, or whose response is complete, needs no more room.
-        if stream.recv_credit <= half || stream.receiving == Receiving::Ended || !stream.is_active()
-        {
+        // A peer that is done needs no more room.
+        if stream.recv_credit <= half || stream.receiving == Receiving::Ended {
             return;
         }
         let credit = std::mem::take(&mut stream.recv_credit);

@@ -1,6 +1,7 @@
 //! HTTP/2 frames as bytes (RFC 9113 §4, §6): headers apart, small frames together.
 //!
-//! Owns the numbers of the protocol. It knows no connection: what a frame means is decided elsewhere.
+//! Owns the numbers of the protocol. It knows no connection: what a frame means is decided
+//! elsewhere.
 
 /// Bytes of a frame header.
 pub(super) const HEADER_LEN: usize = 9;

@@ -1,7 +1,7 @@
 //! Bytes in: the preface, frames one by one, and DATA in whatever pieces it comes.
 //!
-//! Owns the order in which frames are checked. A frame other than DATA is taken when it is complete;
-//! DATA is handed on as it arrives, so that nobody has to hold a whole frame of it.
+//! Owns the order in which frames are checked. A frame other than DATA is taken when it is
+//! complete; DATA is handed on as it arrives, so that nobody has to hold a whole frame of it.
 
 use base::Now;
 use base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};
@@ -300,14 +300,13 @@ impl Conn {
         if !stream.discards {
             return self.deliver(slot, bytes, turn.events);
         }
-        if stream.is_active() {
-            self.credit_stream(slot, len);
-            return self.credit_conn(len);
+        if !stream.is_active() {
+            stream.outstanding += len;
         }
-        stream.outstanding += len;
-        let swallowed = stream.outstanding;
+        let is_too_much = !stream.is_active() && stream.outstanding > LINGER_MAX;
+        self.credit_stream(slot, len);
         self.credit_conn(len);
-        if swallowed > LINGER_MAX {
+        if is_too_much {
             // RFC 9113 §8.1: the response is complete, so the rest of the request is not needed.
             let id = self.streams.id(slot);
             self.drop_stream(slot, Closed::ByUs);

@@ -181,8 +181,7 @@ impl Bench {
         for event in std::mem::take(&mut self.raw) {
             let line = match event {
                 Event::Request { stream, head } => {
-                    let line = format!("request {}", self.bind(stream, head));
-                    line
+                    format!("request {}", self.bind(stream, head))
                 }
                 Event::Refused { stream, head, refusal } => {
                     let line = self.bind(stream, head);
