@@ -5,9 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use conf::model::{AccessTarget, Config, Http, Listen, LogTarget, Server, Settings, Workers};
+use conf::model::{AccessTarget, Config, LogTarget, Workers};
 use engine::Site;
-use http::Scheme;
 use worker::{Generation, ListenSettings, OpenLogs, Sockets};
 
 use crate::tls_setup::{self, TlsState};
@@ -51,7 +50,7 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
         for listen in &http.listens {
             let acceptor = tls_setup::acceptor(config, http, listen, &shared.tls, &mut warnings)
                 .map_err(|text| vec![text])?;
-            listens.push(listen_settings(http, listen, acceptor));
+            listens.push(ListenSettings::new(http, listen, acceptor));
         }
     }
     warnings.dedup();
@@ -76,83 +75,6 @@ pub(crate) fn generation(
         quic_keys: shared.quic_keys.clone(),
         connections_max,
     }
-}
-
-fn listen_settings(http: &Http, listen: &Listen, tls: Option<tls::Acceptor>) -> ListenSettings {
-    let server = http.server(listen.default_server);
-    let settings = &http.location(server.root).settings;
-    let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
-    ListenSettings {
-        http2: server.http2 || listen.http2,
-        http3: server.http3,
-        h1: h1_settings(server, settings, scheme),
-        h2: h2_settings(server, settings, scheme),
-        h3: h3_settings(server, settings),
-        quic: quic_settings(server, settings),
-        header_timeout: server.settings.client_header_timeout,
-        body_timeout: settings.client_body_timeout,
-        send_timeout: settings.send_timeout,
-        keepalive_timeout: settings.keepalive_timeout,
-        lingering_timeout: settings.lingering_timeout,
-        reset_timedout: settings.reset_timedout_connection,
-        tls,
-    }
-}
-
-fn h1_settings(server: &Server, settings: &Settings, scheme: Scheme) -> wire::h1::Settings {
-    let own = &server.settings;
-    wire::h1::Settings {
-        scheme,
-        header_buffer_size: own.client_header_buffer_size,
-        large_buffers: u16::try_from(own.large_client_header_buffers).unwrap_or(u16::MAX),
-        large_buffer_size: own.large_client_header_buffer_size,
-        underscores_in_headers: own.underscores_in_headers,
-        ignore_invalid_headers: own.ignore_invalid_headers,
-        keepalive_requests: settings.keepalive_requests,
-    }
-}
-
-fn h2_settings(server: &Server, settings: &Settings, scheme: Scheme) -> wire::h2::Settings {
-    let own = &server.settings;
-    let buffers = own.large_client_header_buffers as usize;
-    wire::h2::Settings {
-        scheme,
-        max_concurrent_streams: own.h2.max_concurrent_streams,
-        head_size_max: buffers * own.large_client_header_buffer_size,
-        field_size_max: own.large_client_header_buffer_size,
-        chunk_size: base::limits::H2_FRAME_SIZE_MAX,
-        recv_window: base::limits::BODY_WINDOW,
-        underscores_in_headers: own.underscores_in_headers,
-        ignore_invalid_headers: own.ignore_invalid_headers,
-        keepalive_requests: settings.keepalive_requests,
-    }
-}
-
-fn h3_settings(server: &Server, settings: &Settings) -> wire::h3::Settings {
-    let own = &server.settings;
-    let buffers = own.large_client_header_buffers as usize;
-    wire::h3::Settings {
-        max_concurrent_streams: own.h3.max_concurrent_streams,
-        head_size_max: buffers * own.large_client_header_buffer_size,
-        field_size_max: own.large_client_header_buffer_size,
-        table_capacity: base::limits::FIELD_TABLE_SIZE,
-        blocked_streams: 16,
-        underscores_in_headers: own.underscores_in_headers,
-        ignore_invalid_headers: own.ignore_invalid_headers,
-        keepalive_requests: settings.keepalive_requests,
-    }
-}
-
-fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
-    let mut quic = quic::Settings {
-        bidi_streams_max: server.settings.h3.max_concurrent_streams,
-        idle_timeout: settings.keepalive_timeout,
-        ..quic::Settings::default()
-    };
-    if server.settings.h3.retry {
-        quic.retry = quic::Retry::Always;
-    }
-    quic
 }
 
 /// Opens every log file that the configuration names.

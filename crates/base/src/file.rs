@@ -19,6 +19,12 @@ impl FileRef {
     pub fn raw(&self) -> RawFd {
         self.0.as_raw_fd()
     }
+
+    /// How many copies there are, this one included; tells the simulator what is held open.
+    #[must_use]
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
 }
 
 impl PartialEq for FileRef {

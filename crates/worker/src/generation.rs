@@ -1,44 +1,12 @@
 //! One configuration as the workers run it: the compiled site and what each socket needs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::Site;
 use io::listen::Listener;
-use wire::{h1, h2, h3};
 
 use crate::log::OpenLogs;
-
-/// What a connection needs to know of the socket that it came in on.
-#[derive(Debug)]
-pub struct ListenSettings {
-    /// The TLS side, for `listen … ssl` and `listen … quic`.
-    pub tls: Option<tls::Acceptor>,
-    /// Whether HTTP/2 is spoken here.
-    pub http2: bool,
-    /// Whether HTTP/1 request heads may be answered at all by HTTP/3 (`http3 on`).
-    pub http3: bool,
-    /// HTTP/1 framing.
-    pub h1: h1::Settings,
-    /// HTTP/2 framing.
-    pub h2: h2::Settings,
-    /// HTTP/3 framing.
-    pub h3: h3::Settings,
-    /// QUIC transport.
-    pub quic: quic::Settings,
-    /// Time for a TLS handshake and for each request head.
-    pub header_timeout: Duration,
-    /// Time between two reads of a request body.
-    pub body_timeout: Duration,
-    /// Time between two writes that the client accepts.
-    pub send_timeout: Duration,
-    /// Idle time of a kept connection; zero closes after each answer.
-    pub keepalive_timeout: Duration,
-    /// Time that a closing connection listens for what the client still sends.
-    pub lingering_timeout: Duration,
-    /// Close timed-out connections by reset.
-    pub reset_timedout: bool,
-}
+use crate::settings::ListenSettings;
 
 /// The listening sockets of one worker, in the order of the configuration's `listens`.
 pub type Sockets = Vec<Arc<Listener>>;

@@ -44,20 +44,28 @@ impl Jobs {
     ///
     /// The system gives no thread.
     pub fn start(posts: Arc<Vec<Post>>) -> std::io::Result<Self> {
-        let jobs = Self(Arc::default());
+        let jobs = Self::without_thread();
         let queue = jobs.0.clone();
         let body = move || {
             loop {
-                let job = queue.take();
-                let output = files::compress(job.key.coding, job.key.level, &job.data);
-                if let Some(post) = posts.get(usize::from(job.worker)) {
-                    // A worker whose box is full drops the form; the next request asks again.
-                    let _ = post.send(Mail::Finished(Finished { ticket: job.ticket, output }));
-                }
+                compute(&queue.take(), &posts);
             }
         };
         std::thread::Builder::new().name("jobs".to_owned()).spawn(body)?;
         Ok(jobs)
+    }
+
+    /// A queue that moves only when [`Self::compute_one`] is called, for the simulator.
+    #[must_use]
+    pub fn without_thread() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Does the oldest job and posts what came of it: to which worker, if there was a job.
+    pub fn compute_one(&self, posts: &[Post]) -> Option<u16> {
+        let job = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+        compute(&job, posts);
+        Some(job.worker)
     }
 
     /// Queues a job; false when too many wait.
@@ -69,6 +77,14 @@ impl Jobs {
         waiting.push_back(job);
         self.0.bell.notify_one();
         true
+    }
+}
+
+fn compute(job: &Job, posts: &[Post]) {
+    let output = files::compress(job.key.coding, job.key.level, &job.data);
+    if let Some(post) = posts.get(usize::from(job.worker)) {
+        // A worker whose box is full drops the form; the next request asks again.
+        let _ = post.send(Mail::Finished(Finished { ticket: job.ticket, output }));
     }
 }
 

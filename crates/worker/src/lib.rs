@@ -13,14 +13,16 @@ mod log;
 mod mail;
 mod output;
 mod quic_conn;
+mod settings;
 mod tcp;
 mod timers;
 mod token;
 mod udp;
 mod worker;
 
-pub use generation::{Generation, ListenSettings, Sockets};
+pub use generation::{Generation, Sockets};
 pub use jobs::Jobs;
 pub use log::OpenLogs;
 pub use mail::{Inbox, Mail, Post};
+pub use settings::ListenSettings;
 pub use worker::{Startup, Worker};

@@ -14,9 +14,8 @@ use base::{Instant, Segment};
 use engine::ConnInfo;
 use io::Fd;
 
-use crate::Generation;
 use crate::framing::Framing;
-use crate::generation::ListenSettings;
+use crate::{Generation, ListenSettings};
 
 /// Bytes of the first write of a connection; it grows while the client takes all at once.
 pub(crate) const ROOM_MIN: usize = 32 * 1024;

@@ -15,6 +15,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("files", &["base", "http"]),
     ("engine", &["base", "http", "conf", "files"]),
     ("worker", &["base", "http", "wire", "conf", "files", "engine", "io", "tls", "quic"]),
+    ("sim", &["base", "http", "wire", "conf", "files", "engine", "io", "tls", "quic", "worker"]),
     ("testkit", &[]),
     ("xtask", &[]),
 ];

@@ -1,0 +1,119 @@
+//! What one listening socket needs to know of its configuration.
+
+use std::time::Duration;
+
+use conf::model::{Http, Listen, Server, Settings};
+use http::Scheme;
+use wire::{h1, h2, h3};
+
+/// What a connection needs to know of the socket that it came in on.
+#[derive(Debug)]
+pub struct ListenSettings {
+    /// The TLS side, for `listen … ssl` and `listen … quic`.
+    pub tls: Option<tls::Acceptor>,
+    /// Whether HTTP/2 is spoken here.
+    pub http2: bool,
+    /// Whether HTTP/1 request heads may be answered at all by HTTP/3 (`http3 on`).
+    pub http3: bool,
+    /// HTTP/1 framing.
+    pub h1: h1::Settings,
+    /// HTTP/2 framing.
+    pub h2: h2::Settings,
+    /// HTTP/3 framing.
+    pub h3: h3::Settings,
+    /// QUIC transport.
+    pub quic: quic::Settings,
+    /// Time for a TLS handshake and for each request head.
+    pub header_timeout: Duration,
+    /// Time between two reads of a request body.
+    pub body_timeout: Duration,
+    /// Time between two writes that the client accepts.
+    pub send_timeout: Duration,
+    /// Idle time of a kept connection; zero closes after each answer.
+    pub keepalive_timeout: Duration,
+    /// Time that a closing connection listens for what the client still sends.
+    pub lingering_timeout: Duration,
+    /// Close timed-out connections by reset.
+    pub reset_timedout: bool,
+}
+
+impl ListenSettings {
+    /// What `listen` needs, from its default server; `tls` for those that speak it.
+    #[must_use]
+    pub fn new(http: &Http, listen: &Listen, tls: Option<tls::Acceptor>) -> Self {
+        let server = http.server(listen.default_server);
+        let settings = &http.location(server.root).settings;
+        let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
+        Self {
+            http2: server.http2 || listen.http2,
+            http3: server.http3,
+            h1: h1_settings(server, settings, scheme),
+            h2: h2_settings(server, settings, scheme),
+            h3: h3_settings(server, settings),
+            quic: quic_settings(server, settings),
+            header_timeout: server.settings.client_header_timeout,
+            body_timeout: settings.client_body_timeout,
+            send_timeout: settings.send_timeout,
+            keepalive_timeout: settings.keepalive_timeout,
+            lingering_timeout: settings.lingering_timeout,
+            reset_timedout: settings.reset_timedout_connection,
+            tls,
+        }
+    }
+}
+
+fn h1_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h1::Settings {
+    let own = &server.settings;
+    h1::Settings {
+        scheme,
+        header_buffer_size: own.client_header_buffer_size,
+        large_buffers: u16::try_from(own.large_client_header_buffers).unwrap_or(u16::MAX),
+        large_buffer_size: own.large_client_header_buffer_size,
+        underscores_in_headers: own.underscores_in_headers,
+        ignore_invalid_headers: own.ignore_invalid_headers,
+        keepalive_requests: settings.keepalive_requests,
+    }
+}
+
+fn h2_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h2::Settings {
+    let own = &server.settings;
+    let buffers = own.large_client_header_buffers as usize;
+    h2::Settings {
+        scheme,
+        max_concurrent_streams: own.h2.max_concurrent_streams,
+        head_size_max: buffers * own.large_client_header_buffer_size,
+        field_size_max: own.large_client_header_buffer_size,
+        chunk_size: base::limits::H2_FRAME_SIZE_MAX,
+        recv_window: base::limits::BODY_WINDOW,
+        underscores_in_headers: own.underscores_in_headers,
+        ignore_invalid_headers: own.ignore_invalid_headers,
+        keepalive_requests: settings.keepalive_requests,
+    }
+}
+
+fn h3_settings(server: &Server, settings: &Settings) -> h3::Settings {
+    let own = &server.settings;
+    let buffers = own.large_client_header_buffers as usize;
+    h3::Settings {
+        max_concurrent_streams: own.h3.max_concurrent_streams,
+        head_size_max: buffers * own.large_client_header_buffer_size,
+        field_size_max: own.large_client_header_buffer_size,
+        table_capacity: base::limits::FIELD_TABLE_SIZE,
+        blocked_streams: 16,
+        underscores_in_headers: own.underscores_in_headers,
+        ignore_invalid_headers: own.ignore_invalid_headers,
+        keepalive_requests: settings.keepalive_requests,
+    }
+}
+
+fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
+    let mut quic = quic::Settings {
+        bidi_streams_max: server.settings.h3.max_concurrent_streams,
+        idle_timeout: settings.keepalive_timeout,
+        ..quic::Settings::default()
+    };
+    if server.settings.h3.retry {
+        quic.retry = quic::Retry::Always;
+    }
+    quic
+}
