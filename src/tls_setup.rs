@@ -1,4 +1,4 @@
-//! From `ssl_*` directives to what a socket's handshakes need: certificates by name, suites, tickets.
+//! From `ssl_*` directives to what handshakes need: certificates by name, suites, tickets.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,8 @@ type Read = HashMap<(PathBuf, PathBuf), Certificate>;
 ///
 /// # Errors
 ///
-/// In nginx's words: a certificate cannot be read, does not fit its key, or nothing is left to offer.
+/// In nginx's words: a certificate cannot be read or does not fit its key, or nothing is left to
+/// offer.
 pub(crate) fn acceptor(
     config: &Config,
     http: &Http,

@@ -304,10 +304,12 @@ fn add_header_and_expires_follow_the_rules_of_inheritance() {
 #[test]
 fn variables_say_what_nginx_says() {
     let server = site(
-        r#"
-        location /v { return 200 "$request_method|$scheme|$host|$http_host|$server_name|$server_port|$remote_addr|$server_addr|$server_protocol|$uri|$document_uri|$request_uri|$args|$query_string|$is_args|$arg_b|$arg_none|$http_x_thing|$cookie_c|$document_root|$request_filename|$request|$content_length|$content_type|$https"; }
-        location /n { return 200 "$nginx_version|$pid|$hostname|$msec|$time_iso8601|$connection|$connection_requests|$request_id|$request_length|$bytes_sent|$status"; }
-        "#,
+        "location /v { return 200 \"$request_method|$scheme|$host|$http_host|$server_name|\
+         $server_port|$remote_addr|$server_addr|$server_protocol|$uri|$document_uri|$request_uri|\
+         $args|$query_string|$is_args|$arg_b|$arg_none|$http_x_thing|$cookie_c|$document_root|\
+         $request_filename|$request|$content_length|$content_type|$https\"; }\n\
+         location /n { return 200 \"$nginx_version|$pid|$hostname|$msec|$time_iso8601|\
+         $connection|$connection_requests|$request_id|$request_length|$bytes_sent|$status\"; }\n",
     );
     let mut client = server.connect();
     let answer = client.get(

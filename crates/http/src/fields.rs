@@ -66,7 +66,8 @@ impl Fields {
         self.entries.push(Entry { name, removed: false, text_len: 0, start, value_len });
     }
 
-    /// Appends a field whose name is text; a known name is recognised and takes its canonical spelling.
+    /// Appends a field whose name is text; a known name is recognised and gets its canonical
+    /// spelling.
     pub fn push_text(&mut self, text: &[u8], value: &[u8]) {
         self.push_parsed(Name::parse(text), text, value);
     }

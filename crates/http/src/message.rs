@@ -65,7 +65,7 @@ pub struct RequestHead {
     pub version: Version,
     /// Origin form of the target as sent: raw path, `?`, raw query; `*` for `OPTIONS *`.
     pub target: Vec<u8>,
-    /// Host and port as sent in `:authority`, absolute form or `Host` (in this order); empty if none.
+    /// Host and port as in `:authority`, absolute form or `Host`, in this order; empty if none.
     pub authority: Vec<u8>,
     /// Header fields, pseudo-fields and framing fields excluded. `Host` is kept (HTTP/1) or made.
     pub fields: Fields,

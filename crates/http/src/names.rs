@@ -2,7 +2,7 @@
 
 macro_rules! names {
     ($($variant:ident = $text:literal),+ $(,)?) => {
-        /// A field name: one of those the server knows, or [`Name::Other`] whose text stands beside it.
+        /// A field name: one the server knows, or [`Name::Other`] whose text stands beside it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Name {
@@ -89,7 +89,7 @@ names! {
 
 /// The longest known name.
 const LEN_MAX: usize = 27;
-/// Slots of the lookup table; a power of two, sparse enough that [`hash`] has no collision (tested).
+/// Slots of the lookup table; a power of two, so sparse that [`hash`] has no collision (tested).
 const SLOTS: usize = 1024;
 
 const fn hash(len: usize, first: u8, middle: u8, last: u8) -> usize {

@@ -69,7 +69,7 @@ pub struct Opened {
     pub file: Option<FileRef>,
     /// Its attributes.
     pub stat: Stat,
-    /// Its whole content, when it was asked for, small enough, and did not change while it was read.
+    /// Its whole content, if it was asked for, small enough, and did not change while it was read.
     pub content: Option<Vec<u8>>,
 }
 

@@ -92,7 +92,7 @@ pub enum Watch {
 
 /// The kernel, or what plays its part.
 pub trait Io {
-    /// Appends what became possible to `out`, sleeping until `until` at the latest, and tells the time.
+    /// Appends what became possible to `out`, sleeping until `until` at the latest; tells the time.
     fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Ready>) -> Now;
     /// Starts to report readiness of `fd` under `token`; false when the kernel refuses.
     fn watch(&mut self, fd: Fd, token: u64, how: Watch) -> bool;

@@ -46,7 +46,8 @@ impl HeadPool {
 /// Why a request is answered with an error before anything else looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status nginx gives: 400, 405, 408, 413, 414, 494 (too large a header: shown as 400), 501, 505.
+    /// The status nginx gives: 400, 405, 408, 413, 414, 494 (too large a header, shown as 400),
+    /// 501, 505.
     pub status: u16,
     /// For the error log, in nginx's words: `client sent invalid method`.
     pub reason: &'static str,
@@ -83,14 +84,14 @@ pub enum Event {
         /// Whose body.
         user: User,
     },
-    /// The request body broke the rules; the exchange should answer with this status if it still can.
+    /// The request body broke the rules; answer with this status if that is still possible.
     BodyRefused {
         /// Whose body.
         user: User,
         /// What to answer and log.
         refusal: Refusal,
     },
-    /// The peer gave up on a stream, or it died with its connection's rules; nothing more leaves on it.
+    /// The peer gave up on a stream, or a broken rule ended it; nothing more leaves on it.
     Reset {
         /// Whose stream.
         user: User,

@@ -352,7 +352,8 @@ proptest! {
         let failures = if remember { Remember::Failures } else { Remember::Nothing };
         let policy = Policy { failures, max, ..Policy::default() };
         let limits = Limits { entries: 5, open: 5, content: 500, variants: 0 };
-        let (mut table, mut disk, mut clock) = (Table::with_limits(limits, 3), Disk::default(), 10_000);
+        let mut table = Table::with_limits(limits, 3);
+        let (mut disk, mut clock) = (Disk::default(), 10_000);
         for op in ops {
             clock += 1;
             match op {

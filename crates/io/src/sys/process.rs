@@ -102,7 +102,7 @@ pub(crate) fn effective_uid() -> u32 {
 
 pub(crate) fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {
     let name = CString::new(user).ok()?;
-    // SAFETY: the name is NUL-terminated; only the control thread calls this, before the workers run.
+    // SAFETY: the name is NUL-terminated; the control thread calls this before any worker runs.
     let entry = unsafe { libc::getpwnam(name.as_ptr()) };
     // SAFETY: a non-null answer points to static storage valid until the next call.
     let entry = unsafe { entry.as_ref() }?;
