@@ -1,15 +1,15 @@
 //! The command line: nginx's options, and Bolide's own commands.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use io::signal::Signal;
 use lexopt::prelude::*;
 
 /// Where files are looked for, unless `-p` says otherwise.
 const PREFIX: &str = "/etc/bolide";
-/// The configuration below the prefix, unless `-c` says otherwise.
-const CONF_FILE: &str = "bolide.conf";
+/// The configuration below the prefix, unless `-c` says otherwise: the first that is there.
+const CONF_FILES: [&str; 3] = ["bolide.conf", "nginx.conf", "conf/nginx.conf"];
 
 /// What nginx's help would say, with our name.
 pub(crate) const HELP: &str = "\
@@ -28,7 +28,8 @@ Options:
   -s signal     : send signal to a master process: stop, quit, reopen, reload
   -p prefix     : set prefix path (default: /etc/bolide/)
   -e filename   : set error log file (default: logs/error.log)
-  -c filename   : set configuration file (default: bolide.conf below the prefix)
+  -c filename   : set configuration file (default: the first of bolide.conf,
+                  nginx.conf and conf/nginx.conf below the prefix)
   -g directives : set global directives out of configuration file
 
 Commands:
@@ -93,9 +94,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
             }
             Short('T') => command = Some(Command::Test { dump: true }),
             Short('q') => quiet = true,
-            Short('p') => prefix = Some(path(&mut parser, "-p", "a directory name")?),
-            Short('c') => conf = Some(path(&mut parser, "-c", "a file name")?),
-            Short('e') => error_log = Some(path(&mut parser, "-e", "a file name")?),
+            Short('p') => prefix = Some(path(&mut parser, "-p", "directory name")?),
+            Short('c') => conf = Some(path(&mut parser, "-c", "file name")?),
+            Short('e') => error_log = Some(path(&mut parser, "-e", "file name")?),
             Short('g') => globals = text(&mut parser, "-g", "parameter")?,
             Short('s') => command = Some(signal(&text(&mut parser, "-s", "parameter")?)?),
             Value(word) if command.is_none() && word == "serve" => {
@@ -104,7 +105,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
             Value(word) if command.is_none() && word == "demo" => {
                 command = Some(Command::Serve(serve(&mut parser)?));
             }
-            Short(other) => return Err(format!("invalid option: \"-{other}\"")),
+            Short(other) => return Err(format!("invalid option: \"{other}\"")),
             Long(other) => return Err(format!("invalid option: \"--{other}\"")),
             Value(word) => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
         }
@@ -112,9 +113,14 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| here.join(prefix));
     // As nginx has it: a relative -c is below the prefix.
-    let conf = conf.map_or_else(|| prefix.join(CONF_FILE), |conf| prefix.join(conf));
+    let conf = conf.map_or_else(|| default_conf(&prefix), |conf| prefix.join(conf));
     let command = command.unwrap_or(Command::Run);
     Ok(Invocation { command, prefix, conf, globals, error_log, quiet })
+}
+
+fn default_conf(prefix: &Path) -> PathBuf {
+    let there = CONF_FILES.iter().map(|name| prefix.join(name)).find(|path| path.exists());
+    there.unwrap_or_else(|| prefix.join(CONF_FILES[0]))
 }
 
 fn path(parser: &mut lexopt::Parser, option: &str, what: &str) -> Result<PathBuf, String> {
@@ -177,8 +183,8 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_in_nginx_words() {
-        assert_eq!(args(&["-x"]).unwrap_err(), "invalid option: \"-x\"");
-        assert_eq!(args(&["-c"]).unwrap_err(), "option \"-c\" requires a file name");
+        assert_eq!(args(&["-x"]).unwrap_err(), "invalid option: \"x\"");
+        assert_eq!(args(&["-c"]).unwrap_err(), "option \"-c\" requires file name");
         assert_eq!(args(&["-s", "run"]).unwrap_err(), "invalid option: \"-s run\"");
         assert_eq!(args(&["file"]).unwrap_err(), "invalid option: \"file\"");
     }

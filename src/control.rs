@@ -27,7 +27,7 @@ const TICK_MS: u64 = 500;
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     match &invocation.command {
         Command::Help => {
-            out(format!("bolide version: bolide/{}\n{HELP}", env!("CARGO_PKG_VERSION")).as_bytes());
+            err(&format!("bolide version: bolide/{}\n{HELP}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS
         }
         Command::Version { build } => {

@@ -28,6 +28,12 @@ impl Open {
         workers: u16,
         keys: &quic::SharedKeys,
     ) -> Result<Vec<Sockets>, String> {
+        for listen in &http.listens {
+            let bind = bind_of(listen);
+            if !self.shares_port(&bind) && !crate::upgrade::has_predecessor() {
+                refuse_foreign_group(&bind, listen).map_err(|error| failed(listen, &error))?;
+            }
+        }
         let mut fresh = HashMap::new();
         for listen in &http.listens {
             let bind = bind_of(listen);
@@ -46,6 +52,16 @@ impl Open {
             wanted.iter().map(pick).collect()
         };
         Ok((0..usize::from(workers)).map(of_worker).collect())
+    }
+
+    /// Whether a socket of ours is on the same port already, which a plain bind would run into.
+    fn shares_port(&self, bind: &Bind) -> bool {
+        self.by_address.keys().any(|open| match (open, bind) {
+            (Bind::Tcp(open), Bind::Tcp(wanted)) | (Bind::Udp(open), Bind::Udp(wanted)) => {
+                open.port() == wanted.port()
+            }
+            _ => false,
+        })
     }
 
     /// Takes over sockets that a predecessor opened.
@@ -84,9 +100,6 @@ fn open_all(
     };
     // A unix socket is one for all workers; Internet sockets form a group of one per worker.
     let count = if matches!(bind, Bind::Unix(_)) { 1 } else { workers };
-    if matches!(bind, Bind::Tcp(_) | Bind::Udp(_)) && !crate::upgrade::has_predecessor() {
-        refuse_foreign_group(bind, &options).map_err(|error| failed(listen, &error))?;
-    }
     let mut all = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
         let listener = Listener::open(bind, &options).map_err(|error| failed(listen, &error))?;
@@ -101,8 +114,9 @@ fn open_all(
 
 /// A second server on the same port must fail as it does with nginx, although our sockets could
 /// join its SO_REUSEPORT group: a plain bind first tells whether the address is taken.
-fn refuse_foreign_group(bind: &Bind, options: &Options) -> std::io::Result<()> {
-    Listener::probe(bind, options)
+fn refuse_foreign_group(bind: &Bind, listen: &Listen) -> std::io::Result<()> {
+    let options = Options { ipv6_only: Some(listen.options.ipv6only), ..Options::default() };
+    Listener::probe(bind, &options)
 }
 
 fn failed(listen: &Listen, error: &std::io::Error) -> String {

@@ -142,15 +142,25 @@ fn certificate(read: &mut Read, chain: &Path, key: &Path) -> Result<Certificate,
         format!("cannot load certificate{what} \"{}\": {why}", path.display())
     };
     let file = |what: &str, path: &Path| {
-        std::fs::read(path).map_err(|error| {
-            let words = crate::sockets::describe(&error);
-            let words = words.split_once(": ").map_or("", |(_, text)| text);
-            cannot(what, path, &format!("BIO_new_file() failed ({words})"))
-        })
+        std::fs::read(path).map_err(|error| cannot(what, path, &openssl_words(path, &error)))
     };
     let (chain_pem, key_pem) = (file("", chain)?, file(" key", key)?);
     let made =
         Certificate::from_pem(&chain_pem, &key_pem).map_err(|error| cannot("", chain, &error))?;
     read.insert(pair, made.clone());
     Ok(made)
+}
+
+/// A file that cannot be opened, as OpenSSL would have told nginx.
+fn openssl_words(path: &Path, error: &std::io::Error) -> String {
+    let number = error.raw_os_error().unwrap_or(0);
+    let words = crate::sockets::describe(error);
+    let words = words.split_once(": ").map_or("", |(_, text)| text);
+    let path = path.display();
+    let reason = if number == 2 { "no such file" } else { "system lib" };
+    let code = if number == 2 { "10000080" } else { "10080002" };
+    format!(
+        "BIO_new_file() failed (SSL: error:8000{number:04X}:system library::{words}:calling \
+         fopen({path}, r) error:{code}:BIO routines::{reason})"
+    )
 }

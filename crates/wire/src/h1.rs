@@ -37,7 +37,7 @@ use head::{After, Parser};
 use response::{Asked, Framing, Wants};
 
 /// Bytes of an unread body that are thrown away to keep a connection; more, and it closes.
-const DRAIN_SIZE_MAX: u64 = 256 * 1024;
+const DRAIN_SIZE_MAX: u64 = 64 << 20;
 /// Bytes of the head buffer that a connection keeps between requests.
 const OUTPUT_KEPT_MAX: usize = 1024;
 /// Bytes of the shortest line limit, whatever is configured.

@@ -1,6 +1,6 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
-use base::{FileRange, Key, SendChain, Slab};
+use base::{FileRange, FileRef, Instant, Key, SendChain, Slab};
 use engine::Piece;
 use files::Meta;
 use io::{Io, Stat};
@@ -15,22 +15,41 @@ const READ_MAX: usize = 128 * 1024;
 pub(crate) struct Bodies<'a, I> {
     pub(crate) exchanges: &'a mut Slab<Live>,
     pub(crate) io: &'a mut I,
+    pub(crate) now: Instant,
+    /// Where streams go that their pace holds.
+    pub(crate) paced: &'a mut Vec<(User, Instant)>,
 }
 
 impl<I: Io> BodySource for Bodies<'_, I> {
     fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
         let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
+        let Some(throttle) = &live.throttle else { return self.pull_some(user, max, out) };
+        let allowed = throttle.allowed(self.now);
+        if allowed == 0 {
+            self.paced.push((user, throttle.next(self.now)));
+            return Pull::Pending;
+        }
+        let before = out.len();
+        let pull = self.pull_some(user, max.min(allowed), out);
+        if let Some(live) = self.exchanges.get_mut(Key::from_bits(user))
+            && let Some(throttle) = &mut live.throttle
+        {
+            throttle.advance(out.len() - before);
+        }
+        pull
+    }
+}
+
+impl<I: Io> Bodies<'_, I> {
+    fn pull_some(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+        let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
         let mut piece = live.exchange.pull(max, out);
         // A body that is compressed on its way reads until it has something to give.
         while let Piece::Read { file, offset, len, expect } = piece {
-            let mut buffer = Vec::new();
-            if self.io.stat(&file).ok().is_some_and(|now| is_same(&now, &expect)) {
-                buffer.resize(len as usize, 0);
-                let n = self.io.read(&file, offset, &mut buffer).unwrap_or(0);
-                buffer.truncate(n);
-            }
+            let mut buffer = vec![0; len as usize];
+            let n = read_same(self.io, &file, offset, &expect, &mut buffer);
             // Nothing at all breaks the body.
-            live.exchange.feed(&buffer);
+            live.exchange.feed(&buffer[..n]);
             piece = live.exchange.pull(max, out);
         }
         match piece {
@@ -40,19 +59,17 @@ impl<I: Io> BodySource for Bodies<'_, I> {
             Piece::Broken | Piece::Read { .. } => Pull::Broken,
             Piece::File { file, offset, len, expect } => {
                 let len = len.min(max as u64);
-                // A file rewritten in place since its head was sent must not be mixed with it.
-                if self.io.stat(&file).ok().is_none_or(|now| !is_same(&now, &expect)) {
-                    return Pull::Broken;
-                }
                 let taken = if out.keeps_files() {
+                    if self.io.stat(&file).ok().is_none_or(|now| !is_same(&now, &expect)) {
+                        return Pull::Broken;
+                    }
                     out.push_file(FileRange { file, offset, len });
                     len
                 } else {
                     let want = (len as usize).min(READ_MAX);
                     let io = &mut *self.io;
-                    let n =
-                        out.push_with(want, |buffer| io.read(&file, offset, buffer).unwrap_or(0));
-                    n as u64
+                    out.push_with(want, |buffer| read_same(io, &file, offset, &expect, buffer))
+                        as u64
                 };
                 if taken == 0 {
                     return Pull::Broken;
@@ -62,6 +79,19 @@ impl<I: Io> BodySource for Bodies<'_, I> {
             }
         }
     }
+}
+
+/// Reads, unless the file was rewritten in place since its head was sent: the looks come after the
+/// read, so that what is sent is never a mixture. 0 when it was, or cannot be read.
+fn read_same(
+    io: &mut impl Io,
+    file: &FileRef,
+    offset: u64,
+    expect: &Meta,
+    into: &mut [u8],
+) -> usize {
+    let n = io.read(file, offset, into).unwrap_or(0);
+    if io.stat(file).ok().is_some_and(|now| is_same(&now, expect)) { n } else { 0 }
 }
 
 /// Attributes may change, and the name may go; the content must not.

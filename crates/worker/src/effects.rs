@@ -60,6 +60,7 @@ impl<I: Io> Worker<I> {
     fn respond(&mut self, key: Key<Live>) -> Option<Wake> {
         let live = self.core.exchanges.get(key)?;
         let head = live.exchange.head();
+        let paced = live.exchange.settings().is_some_and(|settings| settings.limit_rate.is_some());
         let answered = match live.owner {
             Owner::Tcp(conn) => {
                 let framing = self.conns.get_mut(conn)?.framing.as_mut()?;
@@ -73,7 +74,27 @@ impl<I: Io> Worker<I> {
                 answered
             }
         };
+        if paced {
+            self.pace(key);
+        }
         answered.is_err().then_some(Wake::ClientGone)
+    }
+
+    /// The moment has come that an exchange, or the pace of its answer, waited for.
+    pub(crate) fn expire_exchange_of(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        if live.throttle.is_some() {
+            self.with_stream(key, StreamAct::Ready);
+        } else {
+            self.step(key, Wake::Deadline);
+        }
+    }
+
+    /// Wakes streams when their pace lets them go on.
+    pub(crate) fn arm_paced(&mut self) {
+        while let Some((user, at)) = self.scratch.paced.pop() {
+            self.wheel.arm_once(at, crate::token::Token::Exchange(Key::from_bits(user)).pack());
+        }
     }
 
     fn with_stream(&mut self, key: Key<Live>, act: StreamAct) {

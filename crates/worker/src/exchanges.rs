@@ -2,13 +2,14 @@
 
 use base::Key;
 use engine::{ConnInfo, Ctx, Exchange, SiteRef, TlsFacts, Wake};
-use http::RequestHead;
+use http::{RequestBody, RequestHead};
 use io::Io;
 use wire::{Event, StreamId, User};
 
 use crate::Generation;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
+use crate::throttle::Throttle;
 use crate::worker::Worker;
 
 /// Exchanges kept for reuse, so that a warm worker allocates none.
@@ -29,6 +30,8 @@ pub(crate) struct Live {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) owner: Owner,
     pub(crate) stream: StreamId,
+    /// The pace of its answer, if that is limited.
+    pub(crate) throttle: Option<Throttle>,
 }
 
 /// What the request line of HTTP spoken to a TLS socket is answered with (nginx's 497).
@@ -62,6 +65,10 @@ impl<I: Io> Worker<I> {
                 self.begin(owner, stream, head, wake);
             }
             Event::Refused { stream, head, refusal } => {
+                if self.is_broken_preface(owner, &head) {
+                    self.core.heads.put(head);
+                    return self.abandon(owner);
+                }
                 let wake = Wake::Refused(convert(refusal));
                 self.begin(owner, stream, head, wake);
             }
@@ -77,15 +84,51 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// Whether the first line of a connection that may speak HTTP/2 in the clear is neither its
+    /// preface nor names any HTTP version; RFC 9113 §3.4: such a connection is closed.
+    fn is_broken_preface(&self, owner: Owner, head: &RequestHead) -> bool {
+        let Owner::Tcp(key) = owner else { return false };
+        self.conns.get(key).is_some_and(|conn| {
+            let first = conn.framing.as_ref().is_some_and(|framing| framing.requests() <= 1);
+            let clear = conn.session.is_none() && !conn.plain_on_tls;
+            let names_http = head.line.windows(5).any(|part| part == b"HTTP/");
+            first && clear && conn.settings().http2 && !names_http
+        })
+    }
+
+    /// Wakes an exchange, or keeps the wake for after its start.
     fn wake(&mut self, user: User, wake: Wake) {
-        self.step(Key::from_bits(user), wake);
+        let key = Key::from_bits(user);
+        let early = &mut self.scratch.early;
+        if !early.iter().any(|(waiting, _)| *waiting == key) {
+            return self.step(key, wake);
+        }
+        if let Wake::BodyRefused(refusal) = wake {
+            // The answer had not begun: it is the refusal, as if the head had been broken.
+            early.retain(|(waiting, _)| *waiting != key);
+            early.push((key, Wake::Refused(refusal)));
+        } else {
+            early.push((key, wake));
+        }
+    }
+
+    /// Starts exchanges whose request bodies came with their heads, so that a body which breaks the
+    /// rules at once is answered as nginx answers it.
+    pub(crate) fn start_early(&mut self) {
+        let mut early = std::mem::take(&mut self.scratch.early);
+        for (key, wake) in early.drain(..) {
+            self.step(key, wake);
+        }
+        self.scratch.early = early;
     }
 
     fn begin(&mut self, owner: Owner, stream: StreamId, head: Box<RequestHead>, wake: Wake) {
         let Some(site) = self.current_site(owner) else { return };
+        let has_body = head.body != RequestBody::None;
         let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
         exchange.start(head, site);
-        let key = match self.core.exchanges.insert(Live { exchange, owner, stream }) {
+        let key = match self.core.exchanges.insert(Live { exchange, owner, stream, throttle: None })
+        {
             Ok(key) => key,
             Err(live) => {
                 debug_assert!(false, "streams are bounded below the slab: {:?}", live.stream);
@@ -103,6 +146,9 @@ impl<I: Io> Worker<I> {
                     conn.h3.bind(stream, key.to_bits());
                 }
             }
+        }
+        if has_body && matches!(wake, Wake::Start) && matches!(owner, Owner::Tcp(_)) {
+            return self.scratch.early.push((key, wake));
         }
         self.step(key, wake);
     }
@@ -142,29 +188,7 @@ impl<I: Io> Worker<I> {
     pub(crate) fn step(&mut self, key: Key<Live>, wake: Wake) {
         let mut next = Some(wake);
         while let Some(wake) = next.take() {
-            let Some(live) = self.core.exchanges.get_mut(key) else { return };
-            let (info, requests): (&ConnInfo, u64) = match live.owner {
-                Owner::Tcp(conn) => {
-                    let Some(conn) = self.conns.get(conn) else { return };
-                    let requests = conn.framing.as_ref().map_or(0, |framing| framing.requests());
-                    (&conn.info, requests)
-                }
-                Owner::Quic(conn) => {
-                    let Some(conn) = self.quics.get(conn) else { return };
-                    (&conn.info, conn.h3.requests())
-                }
-            };
-            let mut ctx = Ctx {
-                now: self.now,
-                clock: &self.clock,
-                conn: info,
-                files: &mut self.core.files,
-                prng: &mut self.core.prng,
-                logs: &mut self.core.logs,
-                effects: &mut self.core.effects,
-                requests_on_conn: requests,
-                counters: self.counters,
-            };
+            let Some((live, mut ctx)) = self.lend(key) else { return };
             live.exchange.step(wake, &mut ctx);
             let mut effects = std::mem::take(&mut self.core.effects);
             for effect in effects.drain(..) {
@@ -174,6 +198,40 @@ impl<I: Io> Worker<I> {
             }
             self.core.effects = effects;
         }
+    }
+
+    /// An exchange and everything that it may touch.
+    fn lend(&mut self, key: Key<Live>) -> Option<(&mut Live, Ctx<'_>)> {
+        let live = self.core.exchanges.get_mut(key)?;
+        let (info, requests): (&ConnInfo, u64) = match live.owner {
+            Owner::Tcp(conn) => {
+                let conn = self.conns.get(conn)?;
+                (&conn.info, conn.framing.as_ref().map_or(0, |framing| framing.requests()))
+            }
+            Owner::Quic(conn) => {
+                let conn = self.quics.get(conn)?;
+                (&conn.info, conn.h3.requests())
+            }
+        };
+        let ctx = Ctx {
+            now: self.now,
+            clock: &self.clock,
+            conn: info,
+            files: &mut self.core.files,
+            prng: &mut self.core.prng,
+            logs: &mut self.core.logs,
+            effects: &mut self.core.effects,
+            requests_on_conn: requests,
+            counters: self.counters,
+        };
+        Some((live, ctx))
+    }
+
+    /// Sets the pace of an answer whose location has `limit_rate`.
+    pub(crate) fn pace(&mut self, key: Key<Live>) {
+        let now = self.now.mono;
+        let Some((live, ctx)) = self.lend(key) else { return };
+        live.throttle = Throttle::new(live.exchange.rate(&ctx), now);
     }
 
     /// Frees an exchange whose log lines are written.

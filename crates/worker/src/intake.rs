@@ -193,38 +193,52 @@ impl<I: Io> Worker<I> {
     /// Gives the framing its bytes and handles what they meant; what is left is kept.
     pub(crate) fn feed(&mut self, key: Key<TcpConn>, bytes: &[u8]) {
         let mut from = 0;
-        while from < bytes.len() {
-            let Some(conn) = self.conns.get_mut(key) else { return };
-            if conn.framing.is_none() {
-                match choose(conn, &bytes[from..]) {
-                    Some(framing) => conn.framing = Some(framing),
-                    None => break,
-                }
-            }
-            let Some(framing) = &mut conn.framing else { return };
-            if !framing.wants_input() {
+        loop {
+            let before = from;
+            self.feed_some(key, bytes, &mut from);
+            if self.scratch.early.is_empty() {
                 break;
             }
-            let settings = &conn.generation.listens[conn.info.listen];
-            let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
-            let taken = framing.receive(settings, self.now, &bytes[from..], heads, events);
-            match taken {
-                Ok(0) if self.scratch.events.is_empty() => break,
-                Ok(n) => from += n,
-                Err(error) => {
-                    let info = conn.info.clone();
-                    self.log_conn(Level::Info, &info, error.reason);
-                    from = bytes.len();
-                }
+            self.start_early();
+            if from == before {
+                break;
             }
-            self.mark_dirty(key);
-            self.handle_events(key);
         }
         if let Some(conn) = self.conns.get_mut(key)
             && from < bytes.len()
         {
             conn.input.clear();
             conn.input.extend_from_slice(&bytes[from..]);
+        }
+    }
+
+    fn feed_some(&mut self, key: Key<TcpConn>, bytes: &[u8], from: &mut usize) {
+        while *from < bytes.len() {
+            let Some(conn) = self.conns.get_mut(key) else { return };
+            if conn.framing.is_none() {
+                match choose(conn, &bytes[*from..]) {
+                    Some(framing) => conn.framing = Some(framing),
+                    None => return,
+                }
+            }
+            let Some(framing) = &mut conn.framing else { return };
+            if !framing.wants_input() {
+                return;
+            }
+            let settings = &conn.generation.listens[conn.info.listen];
+            let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
+            let taken = framing.receive(settings, self.now, &bytes[*from..], heads, events);
+            match taken {
+                Ok(0) if self.scratch.events.is_empty() => return,
+                Ok(n) => *from += n,
+                Err(error) => {
+                    let info = conn.info.clone();
+                    self.log_conn(Level::Info, &info, error.reason);
+                    *from = bytes.len();
+                }
+            }
+            self.mark_dirty(key);
+            self.handle_events(key);
         }
     }
 

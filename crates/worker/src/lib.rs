@@ -15,6 +15,7 @@ mod output;
 mod quic_conn;
 mod settings;
 mod tcp;
+mod throttle;
 mod timers;
 mod token;
 mod udp;

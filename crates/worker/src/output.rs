@@ -62,11 +62,17 @@ impl<I: Io> Worker<I> {
         while let Some(conn) = self.conns.get_mut(key) {
             let Some(framing) = &mut conn.framing else { break };
             let left = (room as u64).saturating_sub(self.scratch.chain.len()) as usize;
-            let mut bodies = Bodies { exchanges: &mut self.core.exchanges, io: &mut self.io };
+            let mut bodies = Bodies {
+                exchanges: &mut self.core.exchanges,
+                io: &mut self.io,
+                now: self.now.mono,
+                paced: &mut self.scratch.paced,
+            };
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
             framing.transmit(self.now, left, chain, events, &mut bodies);
             let pipelined =
                 !conn.input.is_empty() && framing.wants_input() && !framing.is_closing();
+            self.arm_paced();
             self.handle_events(key);
             if !pipelined || self.scratch.chain.len() >= room as u64 {
                 break;

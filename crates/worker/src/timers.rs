@@ -38,7 +38,7 @@ impl<I: Io> Worker<I> {
             match Token::unpack(word) {
                 Some(Token::Tcp(key)) => self.expire_tcp(key, at),
                 Some(Token::Quic(key)) => self.expire_quic(key, at),
-                Some(Token::Exchange(key)) => self.step(key, engine::Wake::Deadline),
+                Some(Token::Exchange(key)) => self.expire_exchange_of(key),
                 _ => debug_assert!(false, "listeners have no deadlines"),
             }
         }

@@ -407,14 +407,19 @@ impl<I: Io> Worker<I> {
         }
         if conn.h3.has_output() {
             let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
-            let mut bodies =
-                crate::bodies::Bodies { exchanges: &mut self.core.exchanges, io: &mut self.io };
+            let mut bodies = crate::bodies::Bodies {
+                exchanges: &mut self.core.exchanges,
+                io: &mut self.io,
+                now: self.now.mono,
+                paced: &mut self.scratch.paced,
+            };
             let settings = &conn.generation.listens[conn.info.listen].h3;
             self.scratch.chain.configure(Weave::Shared(1024), false);
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
             let streams = &mut Streams(transport);
             conn.h3.transmit(settings, ROOM, chain, events, &mut bodies, streams);
             chain.clear();
+            self.arm_paced();
             self.settle_quic(key, Ok(()));
         }
         if self.quics.get(key).is_some_and(|conn| conn.h3.is_closing() && !conn.lost) {

@@ -79,6 +79,10 @@ pub(crate) struct Scratch {
     pub(crate) chain: SendChain,
     pub(crate) events: Vec<Event>,
     pub(crate) gone: Vec<Key<Live>>,
+    /// Exchanges that start when the bytes at hand are taken, and what came for them.
+    pub(crate) early: Vec<(Key<Live>, engine::Wake)>,
+    /// Streams whose pace holds them until then.
+    pub(crate) paced: Vec<(wire::User, base::Instant)>,
 }
 
 /// One core's worker.
@@ -139,6 +143,8 @@ impl<I: Io> Worker<I> {
             chain: SendChain::new(Weave::Contiguous),
             events: Vec::new(),
             gone: Vec::new(),
+            early: Vec::new(),
+            paced: Vec::new(),
         };
         let mut worker = Self {
             io,
