@@ -1,7 +1,9 @@
-//! Style that a program can see: lengths, headers, words that do not belong, paths that must exist.
+//! Style that a program can see: lengths, headers, words that do not belong.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::documents;
 
 /// Columns of a line of Rust.
 const COLUMNS_MAX: usize = 100;
@@ -29,14 +31,7 @@ pub fn check(root: &Path) -> Vec<String> {
             }
         });
     }
-    for directory in ["docs", "."] {
-        let Ok(entries) = fs::read_dir(root.join(directory)) else { continue };
-        for entry in entries.flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "md") {
-                document(root, &entry.path(), &mut problems);
-            }
-        }
-    }
+    documents::check(root, &mut problems);
     problems.sort();
     problems
 }
@@ -88,30 +83,6 @@ fn source(root: &Path, path: &Path, problems: &mut Vec<String>) {
         let dangerous = code.contains("unsafe {") || code.contains("unsafe fn");
         if dangerous && !name.starts_with(UNSAFE_IN) && !name.contains("xtask") && !is_test {
             problems.push(format!("{name}:{number}: unsafe outside {UNSAFE_IN}"));
-        }
-    }
-}
-
-/// Paths named in backquotes must exist, so that documents do not rot.
-fn document(root: &Path, path: &Path, problems: &mut Vec<String>) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let Ok(text) = fs::read_to_string(path) else { return };
-    let mut fenced = false;
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.starts_with("```") {
-            fenced = !fenced;
-        }
-        if fenced {
-            continue;
-        }
-        for quoted in line.split('`').skip(1).step_by(2) {
-            let looks_like_path = ["crates/", "src/", "docs/", "tests/", "scripts/", "bench/"]
-                .iter()
-                .any(|start| quoted.starts_with(start));
-            let plain = !quoted.contains(['*', '{', ' ', '…']);
-            if looks_like_path && plain && !root.join(quoted).exists() {
-                problems.push(format!("{name}:{number}: {quoted} does not exist"));
-            }
         }
     }
 }
