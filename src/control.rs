@@ -42,7 +42,7 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
         }
         Command::Test { dump } => test(invocation, *dump),
         Command::Signal(signal) => send_signal(invocation, *signal),
-        Command::Run => finish(read_and_start(invocation)),
+        Command::Run => finish_logged(invocation, read_and_start(invocation)),
         Command::Serve(options) => finish(serve::prepare(options).and_then(|ready| {
             let reading = reading::of_text(&ready.conf, &ready.text)?;
             start(invocation, reading, Some(&ready.greeting))
@@ -62,6 +62,15 @@ fn finish(result: Result<(), Vec<String>>) -> ExitCode {
     }
 }
 
+/// As [`finish`]; mistakes also go to the log that is used before the configuration is read.
+fn finish_logged(invocation: &Invocation, result: Result<(), Vec<String>>) -> ExitCode {
+    if let Err(texts) = &result {
+        let path = invocation.error_log.clone().unwrap_or_else(|| "logs/error.log".into());
+        crate::control_log::write_early(&invocation.prefix.join(path), texts);
+    }
+    finish(result)
+}
+
 fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     let name = invocation.conf.display();
     let checked = reading::of_file(invocation).and_then(|reading| {
@@ -72,7 +81,7 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     let (reading, warnings) = match checked {
         Ok(checked) => checked,
         Err(texts) => {
-            let code = finish(Err(texts));
+            let code = finish_logged(invocation, Err(texts));
             err(&format!("bolide: configuration file {name} test failed"));
             return code;
         }

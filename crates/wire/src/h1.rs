@@ -291,6 +291,12 @@ impl Conn {
         self.is_closing() && (self.lingers || self.held > 0) && !self.ended && !self.broken
     }
 
+    /// Whether a head has begun and not ended, and no answer is outstanding.
+    #[must_use]
+    pub const fn is_reading_head(&self) -> bool {
+        matches!(self.input, Input::Head) && !self.is_idle()
+    }
+
     /// Request heads seen on this connection, refused ones included.
     #[must_use]
     pub const fn requests(&self) -> u64 {

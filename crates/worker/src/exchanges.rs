@@ -65,9 +65,11 @@ impl<I: Io> Worker<I> {
                 self.begin(owner, stream, head, wake);
             }
             Event::Refused { stream, head, refusal } => {
-                if self.is_broken_preface(owner, &head) {
+                if let Owner::Tcp(key) = owner
+                    && self.is_broken_preface(key, &head)
+                {
                     self.core.heads.put(head);
-                    return self.abandon(owner);
+                    return self.close(key, io::Reset::No);
                 }
                 let wake = Wake::Refused(convert(refusal));
                 self.begin(owner, stream, head, wake);
@@ -85,15 +87,19 @@ impl<I: Io> Worker<I> {
     }
 
     /// Whether the first line of a connection that may speak HTTP/2 in the clear is neither its
-    /// preface nor names any HTTP version; RFC 9113 §3.4: such a connection is closed.
-    fn is_broken_preface(&self, owner: Owner, head: &RequestHead) -> bool {
-        let Owner::Tcp(key) = owner else { return false };
-        self.conns.get(key).is_some_and(|conn| {
-            let first = conn.framing.as_ref().is_some_and(|framing| framing.requests() <= 1);
-            let clear = conn.session.is_none() && !conn.plain_on_tls;
-            let names_http = head.line.windows(5).any(|part| part == b"HTTP/");
-            first && clear && conn.settings().http2 && !names_http
-        })
+    /// preface nor like any request: three words, no path, no version. RFC 9113 §3.4: such a
+    /// connection is closed; a page in HTTP/1 would be read as a frame.
+    fn is_broken_preface(&self, key: Key<TcpConn>, head: &RequestHead) -> bool {
+        let mut words = head.line.split(|&byte| byte == b' ');
+        let shape = (words.next(), words.next(), words.next(), words.next());
+        let (Some(_), Some(path), Some(version), None) = shape else { return false };
+        let unlike = !path.contains(&b'/') && !version.contains(&b'/');
+        unlike
+            && self.conns.get(key).is_some_and(|conn| {
+                let first = conn.framing.as_ref().is_some_and(|framing| framing.requests() <= 1);
+                let clear = conn.session.is_none() && !conn.plain_on_tls;
+                first && clear && conn.settings().http2
+            })
     }
 
     /// Wakes an exchange, or keeps the wake for after its start.

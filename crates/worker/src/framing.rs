@@ -67,6 +67,14 @@ impl Framing {
         }
     }
 
+    /// A request head did not end in time: it may still be answered and logged.
+    pub(crate) fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<Event>) {
+        match self {
+            Self::H1(conn) => conn.handle_timeout(heads, events),
+            Self::H2(_) => {}
+        }
+    }
+
     pub(crate) fn bind(&mut self, stream: StreamId, user: User) {
         match self {
             Self::H1(conn) => conn.bind(stream, user),
@@ -138,6 +146,13 @@ impl Framing {
         match self {
             Self::H1(conn) => conn.is_idle(),
             Self::H2(conn) => conn.is_idle(),
+        }
+    }
+
+    pub(crate) fn is_reading_head(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.is_reading_head(),
+            Self::H2(_) => false,
         }
     }
 

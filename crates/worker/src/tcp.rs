@@ -86,6 +86,9 @@ impl TcpConn {
             return Waiting::Room;
         }
         let Some(framing) = &self.framing else { return Waiting::Head };
+        if framing.is_reading_head() {
+            return Waiting::Head;
+        }
         if !framing.is_idle() {
             return Waiting::Exchange;
         }

@@ -51,7 +51,8 @@ impl<I: Io> Worker<I> {
             self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
             return;
         }
-        match conn.waiting {
+        let waiting = conn.waiting;
+        match waiting {
             // A quiet end: HTTP/2 clients are told by GOAWAY which requests were served.
             Waiting::Request => {
                 let ends_politely = conn.framing.as_mut().is_some_and(|framing| {
@@ -67,12 +68,29 @@ impl<I: Io> Worker<I> {
             }
             Waiting::Exchange => self.expire_exchange(key),
             Waiting::Linger => self.close(key, Reset::No),
+            Waiting::Head if self.refuse_late_head(key) => {}
             Waiting::Head | Waiting::Room => {
+                let Some(conn) = self.conns.get(key) else { return };
                 let reset = if conn.settings().reset_timedout { Reset::Yes } else { Reset::No };
                 self.log_timeout(key);
                 self.close(key, reset);
             }
         }
+    }
+
+    /// Answers a head that did not end in time; false when none has begun.
+    fn refuse_late_head(&mut self, key: Key<TcpConn>) -> bool {
+        let Some(framing) = self.conns.get_mut(key).and_then(|conn| conn.framing.as_mut()) else {
+            return false;
+        };
+        framing.handle_timeout(&mut self.core.heads, &mut self.scratch.events);
+        if self.scratch.events.is_empty() {
+            return false;
+        }
+        self.handle_events(key);
+        self.mark_dirty(key);
+        self.rearm(key);
+        true
     }
 
     /// A request body stands still, or an exchange waits for something slow of ours.

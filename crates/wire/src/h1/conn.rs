@@ -11,6 +11,7 @@ use super::{Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, Reader, Settings, 
 use crate::conn::UNBOUND;
 use crate::{Event, HeadPool, Refusal, StreamId};
 
+const TIMED_OUT: Refusal = Refusal { status: 408, reason: "client timed out" };
 const INVALID_CHUNKS: Refusal = Refusal { status: 400, reason: "client sent invalid chunked body" };
 
 impl Conn {
@@ -49,6 +50,22 @@ impl Conn {
     pub fn handle_eof(&mut self, events: &mut Vec<Event>) {
         self.ended = true;
         self.settle(events);
+    }
+
+    /// Takes note that a head which has begun did not end in time; it is refused with 408.
+    pub fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<Event>) {
+        if !matches!(self.input, Input::Head) {
+            return;
+        }
+        if let Some(head) = self.parser.give_up(heads) {
+            self.begin(&head, After::Close);
+            self.input = Input::Discarding;
+            events.push(Event::Refused {
+                stream: StreamId(self.requests),
+                head,
+                refusal: TIMED_OUT,
+            });
+        }
     }
 
     pub(super) const fn is_current(&self, stream: StreamId) -> bool {

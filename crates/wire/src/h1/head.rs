@@ -110,6 +110,11 @@ impl Parser {
         self.scanned
     }
 
+    /// Gives up waiting: what is here of a head, if anything is.
+    pub(super) fn give_up(&mut self, heads: &mut HeadPool) -> Option<Box<RequestHead>> {
+        if self.is_empty() { None } else { Some(self.reset(heads)) }
+    }
+
     /// Takes complete lines off `input`; says how many bytes that was, and how far the head is.
     pub(super) fn receive(
         &mut self,
