@@ -51,24 +51,30 @@ load() {
     grep -q "status codes: $2 2xx" "$dir/load" || { cat "$dir/load" >&2; return 1; }
 }
 
-# instructions PROTOCOL N: of a server that lives for N requests
+# instructions PROTOCOL N: sets `count` to those of a server that lives for N requests.
 instructions() {
-    local out=$dir/callgrind.out
+    local out=$dir/callgrind.out i
     rm -f "$out"*
-    valgrind --tool=callgrind --callgrind-out-file="$out" ${VALGRIND_ARGS:-} \
-        "$binary" -p "$dir" -c "$dir/nginx.conf" ${SERVER_ARGS:+-g "$SERVER_ARGS"} 2>"$dir/log" &
+    valgrind --tool=callgrind --callgrind-out-file="$out" \
+        "$binary" -p "$dir" -c "$dir/nginx.conf" >"$dir/log" 2>&1 &
     server=$!
-    local i
     for i in $(seq 600); do
         kill -0 $server 2>/dev/null || { cat "$dir/log" >&2; return 1; }
         if (exec 3<>/dev/tcp/127.0.0.1/8443) 2>/dev/null; then break; fi
         sleep 0.1
     done
     load "$1" "$2" || { cat "$dir/log" >&2; return 1; }
-    kill -s QUIT $server
-    wait $server || true
+    kill -s TERM $server
+    for i in $(seq 300); do
+        kill -0 $server 2>/dev/null || break
+        sleep 0.1
+    done
+    if kill -0 $server 2>/dev/null; then
+        echo "the server did not end on TERM" >&2
+        return 1
+    fi
     server=
-    awk '/^(summary|totals):/ { sum = $2 } END { if (!sum) exit 1; print sum }' "$out"
+    count=$(awk '/^(summary|totals):/ { sum = $2 } END { if (!sum) exit 1; print sum }' "$out")
 }
 
 value() { awk -v key="$1" '$1 == key { print $3 }' "$table"; }
@@ -77,9 +83,10 @@ tolerance=$(value tolerance_percent)
 failed=0
 for protocol in "${protocols[@]}"; do
     n=5000
-    once=$(instructions "$protocol" $n)
-    twice=$(instructions "$protocol" $((2 * n)))
-    got=$(((twice - once) / n))
+    instructions "$protocol" $n
+    once=$count
+    instructions "$protocol" $((2 * n))
+    got=$(((count - once) / n))
     want=$(value "$protocol")
     if [ -n "$update" ]; then
         sed -i "s/^$protocol = .*/$protocol = $got/" "$table"

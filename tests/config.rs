@@ -199,9 +199,8 @@ const MISTAKES: &[(&str, &str)] = &[
      "host not found in \"300.0.0.1:80\" of the \"listen\" directive in %F:2"),
     ("events {}\nhttp { server { listen 127.0.0.1:8443 ssl; ssl_certificate none.pem;\n\
       ssl_certificate_key none.key; } }\n",
-     "cannot load certificate \"@DIR@/none.pem\": BIO_new_file() failed (SSL: error:80000002:\
-      system library::No such file or directory:calling fopen(@DIR@/none.pem, r) \
-      error:10000080:BIO routines::no such file)"),
+     // What follows in nginx are the words of OpenSSL.
+     "cannot load certificate \"@DIR@/none.pem\": BIO_new_file() failed (…"),
     ("worker_processes many;\nevents {}\n",
      "\"worker_processes\" directive invalid value in %F:1"),
     ("events { worker_connections x; }\n",
@@ -235,6 +234,7 @@ fn the_commonest_mistakes_get_nginxs_words() {
         let file = file.to_str().unwrap();
         let done = home.run(&["-t", "-c", file, "-e", "logs/error.log"]);
         let wanted = home.expand(&wanted.replace("%F", file));
+        let _fresh = fs::remove_file(home.dir().join("logs/error.log"));
         let whole = format!(
             "{0} [emerg] {wanted}\n{0} configuration file {file} test failed\n",
             home.name()
@@ -247,9 +247,13 @@ fn the_commonest_mistakes_get_nginxs_words() {
             failures.push(format!("want {whole}got exit {} {}", done.code, done.stderr));
         }
         let logged = home.read("logs/error.log");
-        let last = logged.lines().rev().find(|line| line.contains(" [emerg] "));
-        if !last.is_some_and(|line| line.ends_with(&wanted) && line.len() > wanted.len() + 28) {
-            failures.push(format!("error log: want {wanted}, got {last:?}"));
+        let mut emergencies = logged.lines().filter(|line| line.contains(" [emerg] "));
+        let named = |line: &str| match begin {
+            Some(begin) => line.contains(begin),
+            None => line.ends_with(&wanted) && line.len() > wanted.len() + 28,
+        };
+        if !emergencies.any(named) {
+            failures.push(format!("error log: want {wanted}, got {logged:?}"));
         }
     }
     assert!(MISTAKES.len() >= 25);
