@@ -256,7 +256,10 @@ impl Exchange {
             Err(_) => site.default_server(ctx.conn.listen),
         };
         self.request.location = site.server(self.request.server).root;
-        self.log_refusal(refusal, &site, ctx);
+        record::error(&self.request, &site, ctx, Level::Info, |out| {
+            out.extend_from_slice(refusal.reason.as_bytes());
+            out.extend_from_slice(reading_what(refusal.reason).as_bytes());
+        });
         self.answer.head.close = true;
         self.run(Next::Fail(refusal.status), ctx)
     }
@@ -519,6 +522,16 @@ impl Exchange {
         record::error(&self.request, site, ctx, Level::Info, |out| {
             out.extend_from_slice(refusal.reason.as_bytes());
         });
+    }
+}
+
+/// What was being read when framing refused a request, as nginx's lines say it.
+fn reading_what(reason: &str) -> &'static str {
+    let line = ["method", "URI", "version", "invalid request", "URL"];
+    if line.iter().any(|word| reason.contains(word)) {
+        " while reading client request line"
+    } else {
+        " while reading client request headers"
     }
 }
 

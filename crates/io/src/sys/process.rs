@@ -95,6 +95,19 @@ pub(crate) fn raise_nofile() -> u64 {
     if raised < 0 { soft } else { limit.rlim_max }
 }
 
+/// Runs before `main`, and so before the allocator touches the first page of what it reserves: with
+/// huge pages a worker at rest held 16 MiB instead of 8 (decision 0006).
+#[used]
+// SAFETY: the section holds functions of this type, which the C runtime calls once at start; this
+// one makes a single system call and relies on nothing that is set up later.
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = refuse_huge_pages;
+
+extern "C" fn refuse_huge_pages() {
+    // SAFETY: the option takes four numbers; an old kernel that refuses changes nothing.
+    let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+}
+
 pub(crate) fn effective_uid() -> u32 {
     // SAFETY: no pointers are involved.
     unsafe { libc::geteuid() }
