@@ -11,10 +11,11 @@ pub mod prefix;
 pub mod statics;
 pub mod table;
 
+pub use crate::Traits;
 pub use decode::{DecodeError, Decoder, Sink};
 pub use encode::Encoder;
 pub use fuzz::fuzz;
-pub use table::{Table, Traits};
+pub use table::Table;
 
 use http::Name;
 

@@ -8,10 +8,13 @@ pub mod h1;
 pub mod h2;
 pub mod h3;
 pub mod hpack;
+mod integer;
 pub mod pseudo;
 pub mod qpack;
 pub mod sched;
+pub mod traits;
 
 pub use conn::{
     BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,
 };
+pub use traits::Traits;

@@ -6,7 +6,7 @@ use http::RequestHead;
 
 use super::abuse::{BLOCK_FACTOR, CONTINUATIONS_MAX, calm};
 use super::frame::{self, Header, Kind, WINDOW_MAX, code, flag};
-use super::head::{Assembly, Finished, Swallow, Trailers, Verdict};
+use super::head::{Assembly, Finished, Swallow, Trailers, Verdict, priority, rules};
 use super::recv::{Turn, error, protocol};
 use super::streams::{Closed, Receiving, Stream};
 use super::{Block, Conn};
@@ -246,9 +246,11 @@ impl Conn {
         {
             return Ok(Finished { verdict: Verdict::Accepted, priority });
         }
-        let mut assembly = Assembly::new(turn.settings, head);
+        let rules = rules(turn.settings);
+        let mut assembly = Assembly::new(&rules, head);
         self.decode(turn, block, &mut assembly)?;
-        let finished = assembly.finish(opening.ends_stream);
+        let verdict = assembly.finish(opening.ends_stream);
+        let finished = Finished { verdict, priority: priority(head) };
         if opening.ends_stream
             && finished.verdict == Verdict::Accepted
             && self.decoder.generation() == generation

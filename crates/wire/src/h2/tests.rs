@@ -41,7 +41,7 @@ fn block(fields: &[(&str, &str)]) -> Vec<u8> {
             if std::ptr::eq(text, name) {
                 out.push(0);
             }
-            crate::hpack::prefix::write(&mut out, 0, 7, text.len() as u32);
+            crate::integer::push_integer(&mut out, 0, 7, text.len() as u32);
             out.extend_from_slice(text.as_bytes());
         }
     }

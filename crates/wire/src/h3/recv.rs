@@ -47,7 +47,6 @@ pub(super) struct HeadCache {
     required: u64,
     has_end: bool,
     head: RequestHead,
-    cookies: Vec<u8>,
 }
 
 impl HeadCache {
@@ -269,7 +268,7 @@ impl Intake<'_> {
             underscores_in_headers: self.settings.underscores_in_headers,
             ignore_invalid_headers: self.settings.ignore_invalid_headers,
         };
-        let mut assembly = Assembly::new(&rules, &mut head, &mut self.cache.cookies);
+        let mut assembly = Assembly::new(&rules, &mut head);
         let done = self.decoder.decode(section, |label, value| assembly.field(label, value));
         let required = match done {
             Ok(Section::Complete { required }) => required,
@@ -338,7 +337,7 @@ impl Intake<'_> {
         let mut flaw = Ok(());
         let done = self.decoder.decode(section, |label, value| {
             if flaw.is_ok() {
-                flaw = pseudo::check_trailer(label, value);
+                flaw = pseudo::check_trailer(label, label.traits(value));
             }
         });
         match done {

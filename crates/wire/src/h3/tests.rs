@@ -12,8 +12,9 @@ use bytes::Bytes;
 use http::{Name, RequestHead, ResponseHead};
 
 use super::{Conn, QuicStreams, Settings, StreamGone, frame};
+use crate::integer::push_integer;
 use crate::pseudo::Label;
-use crate::qpack::{Decoder, integer};
+use crate::qpack::Decoder;
 use crate::{BodySource, ConnError, Event, HeadPool, Pull, StreamId, User};
 
 /// Our control, encoder and decoder streams, in the order in which they are opened.
@@ -222,9 +223,9 @@ const POST: [(&str, &str); 4] =
 fn section(lines: &[(&str, &str)]) -> Vec<u8> {
     let mut out = vec![0, 0];
     for (name, value) in lines {
-        integer::encode(&mut out, 0x20, 3, name.len() as u64);
+        push_integer(&mut out, 0x20, 3, name.len() as u64);
         out.extend_from_slice(name.as_bytes());
-        integer::encode(&mut out, 0, 7, value.len() as u64);
+        push_integer(&mut out, 0, 7, value.len() as u64);
         out.extend_from_slice(value.as_bytes());
     }
     out

@@ -9,7 +9,8 @@ use http::Name;
 
 use super::huffman::{self, Case};
 use super::table::ENTRY_OVERHEAD;
-use super::{Table, Token, Traits, prefix, statics};
+use super::{Table, Token, Traits, statics};
+use crate::integer::push_integer;
 
 /// Different values of one name that may sit in the table at a time, for names whose values differ
 /// from resource to resource; more would only push the stable fields out.
@@ -118,15 +119,15 @@ impl Encoder {
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         let Some(least) = self.resized_to.take() else { return };
         if least < self.table.size_max() {
-            prefix::write(out, SIZE_UPDATE, 5, least);
+            push_integer(out, SIZE_UPDATE, 5, least);
         }
-        prefix::write(out, SIZE_UPDATE, 5, self.table.size_max());
+        push_integer(out, SIZE_UPDATE, 5, self.table.size_max());
     }
 
     /// Appends `:status`.
     pub fn status(&mut self, code: u16, out: &mut Vec<u8>) {
         let index = match code {
-            200 => 8,
+            200 => 8_u32,
             204 => 9,
             206 => 10,
             304 => 11,
@@ -138,7 +139,7 @@ impl Encoder {
                 return self.indexing(Token::Status, b":status", &digits, usize::MAX, out);
             }
         };
-        prefix::write(out, INDEXED, 7, index);
+        push_integer(out, INDEXED, 7, index);
     }
 
     /// Appends `content-length`; its values differ too much to be indexed.
@@ -186,7 +187,7 @@ impl Encoder {
     ) {
         let found = self.table.find(token, text, value);
         if let Some(position) = found.exact {
-            return prefix::write(out, INDEXED, 7, index_at(position));
+            return push_integer(out, INDEXED, 7, index_at(position));
         }
         let size = text.len() + value.len() + ENTRY_OVERHEAD;
         let is_small = size <= (self.table.size_max() / FIELD_SHARE) as usize;
@@ -195,7 +196,7 @@ impl Encoder {
         match token {
             Token::Field(name) => self.literal(first, bits, name, text, found.name, out),
             // The first of the static entries for `:status`; no other pseudo-field is sent.
-            _ => prefix::write(out, first, bits, 8),
+            _ => push_integer(out, first, bits, 8_u32),
         }
         string(value, Case::Keep, out);
         if inserts {
@@ -207,7 +208,7 @@ impl Encoder {
     fn literal(
         &self,
         first: u8,
-        bits: u32,
+        bits: u8,
         name: Name,
         text: &[u8],
         position: Option<usize>,
@@ -220,7 +221,7 @@ impl Encoder {
             position.map(index_at)
         };
         match statics::index_of(name).or_else(dynamic) {
-            Some(index) => prefix::write(out, first, bits, index),
+            Some(index) => push_integer(out, first, bits, index),
             None => {
                 out.push(first);
                 string(text, Case::Lower, out);
@@ -238,10 +239,10 @@ const fn index_at(position: usize) -> u32 {
 fn string(bytes: &[u8], case: Case, out: &mut Vec<u8>) {
     let encoded = huffman::encoded_len_in(bytes, case);
     if encoded < bytes.len() {
-        prefix::write(out, 0x80, 7, encoded as u32);
+        push_integer(out, 0x80, 7, encoded as u32);
         huffman::encode_in(bytes, case, out);
     } else {
-        prefix::write(out, 0, 7, bytes.len() as u32);
+        push_integer(out, 0, 7, bytes.len() as u32);
         out.extend(bytes.iter().map(|&byte| case.apply(byte)));
     }
 }

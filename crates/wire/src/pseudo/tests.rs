@@ -21,8 +21,8 @@ fn assemble(
     following: Following,
     lines: &[(&str, &str)],
 ) -> (RequestHead, Result<(), Flaw>) {
-    let (mut head, mut cookies) = (RequestHead::default(), Vec::new());
-    let mut assembly = Assembly::new(rules, &mut head, &mut cookies);
+    let mut head = RequestHead::default();
+    let mut assembly = Assembly::new(rules, &mut head);
     for (name, value) in lines {
         assembly.field(Label::parse(name.as_bytes()), value.as_bytes());
     }
@@ -190,7 +190,8 @@ fn odd_names_are_dropped_or_kept_as_configured() {
 #[test]
 fn trailers_have_no_pseudo_fields_and_good_names() {
     let check = |name: &str, value: &str| {
-        check_trailer(Label::parse(name.as_bytes()), value.as_bytes()).is_ok()
+        let label = Label::parse(name.as_bytes());
+        check_trailer(label, label.traits(value.as_bytes())).is_ok()
     };
     assert!(check("x-sum", "1") && check("content-type", "x"));
     for (name, value) in [(":path", "/"), ("X", "1"), ("", "1"), ("connection", "x"), ("x", "\n")] {

@@ -10,6 +10,7 @@ use super::known::ROWS;
 use super::table::Table;
 use super::{BadInstruction, DecompressionFailed, ENTRY_OVERHEAD, integer};
 use crate::hpack::huffman;
+use crate::integer::push_integer;
 use crate::pseudo::Label;
 
 /// How the decoding of a section ended.
@@ -116,7 +117,7 @@ impl Decoder {
     pub fn acknowledge(&mut self, stream: u64, required: u64) {
         if required > 0 {
             // RFC 9204 §4.4.1: Section Acknowledgment.
-            integer::encode(&mut self.out, 0x80, 7, stream);
+            push_integer(&mut self.out, 0x80, 7, stream);
             self.told = self.told.max(required);
         }
     }
@@ -125,7 +126,7 @@ impl Decoder {
     pub fn cancel(&mut self, stream: u64) {
         // RFC 9204 §2.2.2.2: without a table there is nothing to cancel.
         if self.capacity_max > 0 {
-            integer::encode(&mut self.out, 0x40, 6, stream);
+            push_integer(&mut self.out, 0x40, 6, stream);
         }
     }
 
@@ -140,7 +141,7 @@ impl Decoder {
         let news = self.table.inserted() - self.told;
         if news > 0 {
             // RFC 9204 §4.4.3: an increment for what no acknowledgment has told.
-            integer::encode(&mut self.out, 0, 6, news);
+            push_integer(&mut self.out, 0, 6, news);
             self.told += news;
         }
         to.append(&mut self.out);

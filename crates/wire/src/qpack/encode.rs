@@ -17,6 +17,7 @@ use super::known::{self, Match};
 use super::table::Table;
 use super::{BadInstruction, ENTRY_OVERHEAD, integer};
 use crate::hpack::huffman;
+use crate::integer::push_integer;
 
 /// What a section referred to, until the peer acknowledges or cancels it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +154,9 @@ impl Encoder {
         let references = if has_table { self.plan(fields()) } else { None };
         self.prefix(references, out);
         match known::find_status(status) {
-            Match::Whole(row) => integer::encode(out, 0xc0, 6, row),
+            Match::Whole(row) => push_integer(out, 0xc0, 6, row),
             Match::Name(row) => {
-                integer::encode(out, 0x50, 4, row);
+                push_integer(out, 0x50, 4, row);
                 let digits = [status / 100, status / 10 % 10, status % 10];
                 string(&digits.map(|digit| b'0' + (digit % 10) as u8), 0, 7, out);
             }
@@ -246,8 +247,8 @@ impl Encoder {
         };
         // RFC 9204 §4.5.1.1: modulo twice the entries of the table that the peer allows.
         let full_range = 2 * (self.peer_capacity / ENTRY_OVERHEAD as u64);
-        integer::encode(out, 0, 8, required % full_range + 1);
-        integer::encode(out, 0, 7, self.table.inserted() - required);
+        push_integer(out, 0, 8, required % full_range + 1);
+        push_integer(out, 0, 7, self.table.inserted() - required);
     }
 
     #[inline]
@@ -257,11 +258,11 @@ impl Encoder {
             && let Some(index) = self.find(text, value).filter(|index| *index < self.known)
         {
             // RFC 9204 §4.5.2: relative to the base, which is the number of insertions.
-            return integer::encode(out, 0x80, 6, self.table.inserted() - index - 1);
+            return push_integer(out, 0x80, 6, self.table.inserted() - index - 1);
         }
         match known::find(name, text, value) {
-            Match::Whole(row) => return integer::encode(out, 0xc0, 6, row),
-            Match::Name(row) => integer::encode(out, 0x50, 4, row),
+            Match::Whole(row) => return push_integer(out, 0xc0, 6, row),
+            Match::Name(row) => push_integer(out, 0x50, 4, row),
             Match::None => {
                 self.lower.clear();
                 self.lower.extend(text.iter().map(u8::to_ascii_lowercase));
@@ -298,7 +299,7 @@ impl Encoder {
         }
         if self.table.capacity() == 0 {
             // RFC 9204 §4.3.1: Set Dynamic Table Capacity.
-            integer::encode(&mut self.out, 0x20, 5, capacity as u64);
+            push_integer(&mut self.out, 0x20, 5, capacity as u64);
             self.table.set_capacity(capacity);
         }
         self.lower.clear();
@@ -308,7 +309,7 @@ impl Encoder {
         }
         match known::find(name, text, value) {
             // RFC 9204 §4.3.2: Insert with Name Reference.
-            Match::Name(row) | Match::Whole(row) => integer::encode(&mut self.out, 0xc0, 6, row),
+            Match::Name(row) | Match::Whole(row) => push_integer(&mut self.out, 0xc0, 6, row),
             // RFC 9204 §4.3.3: Insert with Literal Name.
             Match::None => string(&self.lower, 0x40, 5, &mut self.out),
         }
@@ -378,10 +379,10 @@ fn string(text: &[u8], flags: u8, bits: u8, out: &mut Vec<u8>) {
     }
     let coded = huffman::encoded_len(text);
     if coded < text.len() {
-        integer::encode(out, flags | 1 << bits, bits, coded as u64);
+        push_integer(out, flags | 1 << bits, bits, coded as u64);
         huffman::encode(text, out);
     } else {
-        integer::encode(out, flags, bits, text.len() as u64);
+        push_integer(out, flags, bits, text.len() as u64);
         out.extend_from_slice(text);
     }
 }

@@ -3,9 +3,8 @@
 use http::Name;
 use proptest::prelude::*;
 
-use super::{
-    BadInstruction, Decoder, DecompressionFailed, Encoder, References, Section, fuzz, integer,
-};
+use super::{BadInstruction, Decoder, DecompressionFailed, Encoder, References, Section, fuzz};
+use crate::integer::push_integer;
 use crate::pseudo::Label;
 
 type Lines = Vec<(Vec<u8>, Vec<u8>)>;
@@ -277,11 +276,11 @@ impl Model {
             return;
         }
         match from {
-            0 => return (integer::encode(out, 0, 5, relative as u64), self.push(entry)).1,
-            1 => integer::encode(out, 0x80, 6, relative as u64),
-            2 => integer::encode(out, 0xc0, 6, 95),
+            0 => return (push_integer(out, 0, 5, relative as u64), self.push(entry)).1,
+            1 => push_integer(out, 0x80, 6, relative as u64),
+            2 => push_integer(out, 0xc0, 6, 95_u64),
             _ => {
-                integer::encode(out, 0x40, 5, entry.0.len() as u64);
+                push_integer(out, 0x40, 5, entry.0.len() as u64);
                 out.extend_from_slice(&entry.0);
             }
         }
@@ -295,7 +294,7 @@ impl Model {
         let (mut body, mut lines, mut required) = (Vec::new(), Vec::new(), 0);
         for &pick in picks {
             if live == 0 || pick % 5 == 0 {
-                integer::encode(&mut body, 0xc0, 6, 17);
+                push_integer(&mut body, 0xc0, 6, 17_u64);
                 lines.push(line(":method", "GET"));
                 continue;
             }
@@ -308,7 +307,7 @@ impl Model {
                 (false, 0) => (0x10, 4, index - base),
                 (false, _) => (0, 3, index - base),
             };
-            integer::encode(&mut body, flags, bits, number as u64);
+            push_integer(&mut body, flags, bits, number as u64);
             if pick % 2 == 0 {
                 lines.push(entry.clone());
             } else {
@@ -321,11 +320,11 @@ impl Model {
             out.extend([0, 0]);
         } else {
             let full_range = 2 * (capacity_max / 32);
-            integer::encode(&mut out, 0, 8, (required % full_range + 1) as u64);
+            push_integer(&mut out, 0, 8, (required % full_range + 1) as u64);
             if base >= required {
-                integer::encode(&mut out, 0, 7, (base - required) as u64);
+                push_integer(&mut out, 0, 7, (base - required) as u64);
             } else {
-                integer::encode(&mut out, 0x80, 7, (required - base - 1) as u64);
+                push_integer(&mut out, 0x80, 7, (required - base - 1) as u64);
             }
         }
         out.extend(body);
@@ -334,7 +333,7 @@ impl Model {
 }
 
 fn plain(text: &[u8], out: &mut Vec<u8>) {
-    integer::encode(out, 0, 7, text.len() as u64);
+    push_integer(out, 0, 7, text.len() as u64);
     out.extend_from_slice(text);
 }
 
@@ -350,7 +349,7 @@ proptest! {
         let (mut model, mut decoder) = (Model::default(), Decoder::new(capacity_max));
         let mut late: Vec<Vec<u8>> = Vec::new();
         let mut first = Vec::new();
-        integer::encode(&mut first, 0x20, 5, 300);
+        push_integer(&mut first, 0x20, 5, 300_u64);
         model.capacity = 300;
         late.push(first);
         for (is_section, pick, data) in steps {

@@ -92,7 +92,7 @@ fn header_blocks_are_bounded_in_frames_and_bytes() {
     // A block whose few bytes stand for many.
     let mut bench = Bench::new();
     let mut bomb = vec![0x40, 1, b'x'];
-    crate::hpack::prefix::write(&mut bomb, 0, 7, 3900);
+    crate::integer::push_integer(&mut bomb, 0, 7, 3900_u32);
     bomb.extend_from_slice(&[b'y'; 3900]);
     bomb.extend_from_slice(&[0xbe; 100]);
     bench.send(&headers(1, END, &bomb));
