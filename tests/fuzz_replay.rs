@@ -7,7 +7,7 @@
 mod entries;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use base::prng::Prng;
@@ -54,21 +54,26 @@ struct Seed {
     data: Vec<u8>,
 }
 
+/// The entries of a directory, in the order of their names.
+fn list(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a directory of the corpus can be read");
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 fn corpus() -> Vec<Seed> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     let mut seeds = Vec::new();
-    for target in fs::read_dir(&root).expect("there is a corpus") {
-        let target = target.unwrap();
-        for file in fs::read_dir(target.path()).unwrap() {
-            let file = file.unwrap();
-            seeds.push(Seed {
-                target: target.file_name().into_string().unwrap(),
-                name: file.file_name().into_string().unwrap(),
-                data: fs::read(file.path()).unwrap(),
-            });
+    for target in list(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")) {
+        for file in list(&target) {
+            let data = fs::read(&file).expect("a file of the corpus can be read");
+            seeds.push(Seed { target: name(&target), name: name(&file), data });
         }
     }
-    seeds.sort_by(|a, b| (&a.target, &a.name).cmp(&(&b.target, &b.name)));
     seeds
 }
 
