@@ -29,7 +29,9 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
     };
     certificate(&state)?;
     let (http, https) = (options.http, options.https);
-    let text = configuration(&root, http, https);
+    // The demonstration shows its list of files; somebody's own directory keeps its names to itself.
+    let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
+    let text = configuration(&root, http, https, listing);
     let greeting = format!(
         "Bolide {version} serves {root}\n\
          \n\
@@ -72,7 +74,7 @@ fn certificate(state: &Path) -> Result<(), Vec<String>> {
     std::fs::set_permissions(&key, private).map_err(failed)
 }
 
-fn configuration(root: &Path, http: u16, https: u16) -> String {
+fn configuration(root: &Path, http: u16, https: u16, listing: &str) -> String {
     let types = include_str!("../conf/mime.types");
     let root = root.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     format!(
@@ -100,6 +102,7 @@ fn configuration(root: &Path, http: u16, https: u16) -> String {
          index index.html;\n\
          error_page 404 /404.html;\n\
          location / {{ try_files $uri $uri/ =404; }}\n\
+         {listing}\
          location ~ /\\.(?!well-known) {{ return 404; }}\n\
          }}\n\
          }}\n"

@@ -139,13 +139,18 @@ impl<I: Io> Worker<I> {
             }
         }
         let mut woken = std::mem::take(&mut scratch.woken);
+        let mut outgoing = std::mem::take(&mut scratch.outgoing);
         self.udp_scratch = scratch;
         for (slot, id) in woken.drain(..) {
             if let Some(key) = self.quic_key(slot, id) {
                 self.handle_quic(key);
+                // PERF: as for stream sockets, while its exchanges are warm.
+                self.send_quic(key, &mut outgoing);
             }
         }
+        self.send_trains(slot, &mut outgoing);
         self.udp_scratch.woken = woken;
+        self.udp_scratch.outgoing = outgoing;
     }
 
     /// Takes a datagram that another worker received for us.
@@ -368,16 +373,15 @@ impl<I: Io> Worker<I> {
         let mut last_slot = None;
         for key in dirty.drain(..) {
             let Some(conn) = self.quics.get_mut(key) else { continue };
-            conn.dirty = false;
+            if !conn.dirty {
+                continue;
+            }
             let slot = conn.slot;
-            let full = outgoing.trains().len() >= TRAINS_MAX;
-            if let Some(last) = last_slot.filter(|last| *last != slot || full) {
+            if let Some(last) = last_slot.filter(|last| *last != slot) {
                 self.send_trains(last, &mut outgoing);
             }
             last_slot = Some(slot);
-            self.reread_waiting(key);
-            self.frame_quic(key);
-            self.pack_quic(key, &mut outgoing);
+            self.send_quic(key, &mut outgoing);
         }
         if let Some(slot) = last_slot {
             self.send_trains(slot, &mut outgoing);
@@ -386,6 +390,19 @@ impl<I: Io> Worker<I> {
         dirty.append(&mut self.dirty_quic);
         self.dirty_quic = dirty;
         self.udp_scratch.outgoing = outgoing;
+    }
+
+    /// Lets one connection frame and pack what it has; trains leave when enough of them wait.
+    fn send_quic(&mut self, key: Key<QuicConn>, outgoing: &mut Outgoing) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        conn.dirty = false;
+        let slot = conn.slot;
+        if outgoing.trains().len() >= TRAINS_MAX {
+            self.send_trains(slot, outgoing);
+        }
+        self.reread_waiting(key);
+        self.frame_quic(key);
+        self.pack_quic(key, outgoing);
     }
 
     /// Streams whose bytes the framing would not take before.
