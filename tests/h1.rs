@@ -286,22 +286,36 @@ fn absolute_form_beats_host() {
 }
 
 #[test]
-fn an_upload_that_nobody_wants_leaves_the_connection_in_step() {
+fn an_upload_that_nobody_wants_leaves_the_connection_in_step_or_closed() {
     let server = site("client_max_body_size 10m;");
-    let mut client = server.connect();
     for size in [1usize, 1_000, 100_000, 2_000_000] {
+        let mut client = server.connect();
         client.send(format!("POST /hello.txt HTTP/1.1\r\n{HOST}Content-Length: {size}\r\n\r\n"));
         client.send(vec![b'x'; size]);
-        assert_eq!(client.answer().status, 405, "{size}");
+        in_step_or_closed(&mut client, &format!("{size} bytes"));
+        let mut client = server.connect();
         client.send(format!("POST /hello.txt HTTP/1.1\r\n{HOST}"));
         client.send("Transfer-Encoding: chunked\r\n\r\n");
         for chunk in vec![b'y'; size].chunks(7_777) {
             client.send(format!("{:x}\r\n", chunk.len())).send(chunk).send("\r\n");
         }
         client.send("0\r\n\r\n");
-        assert_eq!(client.answer().status, 405, "{size} chunked");
+        in_step_or_closed(&mut client, &format!("{size} bytes, chunked"));
     }
-    assert_eq!(client.get("/hello.txt", "").body, HELLO);
+}
+
+/// Reads a 405 that came before its body was read. What is short the server reads to its end;
+/// for what is long it may close instead, and says so.
+fn in_step_or_closed(client: &mut testkit::Client, what: &str) {
+    let answer = client.try_answer("POST").unwrap_or_else(|why| panic!("{what}: {why}"));
+    assert_eq!(answer.status, 405, "{what}");
+    if answer.header("connection") == Some("close") {
+        assert!(what.starts_with("2000000") && client.is_closed(), "{what}");
+    } else {
+        client.send(format!("GET /hello.txt HTTP/1.1\r\n{HOST}\r\n"));
+        let next = client.try_answer("GET").unwrap_or_else(|why| panic!("{what}, next: {why}"));
+        assert_eq!(next.body, HELLO, "{what}");
+    }
 }
 
 #[test]

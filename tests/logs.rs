@@ -303,7 +303,7 @@ fn quit_finishes_what_was_begun() {
     client.take(200).unwrap();
     testkit::pause(300);
     server.signal("QUIT");
-    wait_until("the listener to close", || std::net::TcpStream::connect(server.http()).is_err());
+    wait_until("the listener to close", || crate::reload::refuses(server.http()));
     let rest = client.to_end().unwrap();
     assert!(rest.ends_with(&big[big.len() - 1000..]), "the answer is whole");
     assert!(by_h2.join().unwrap().body == big, "by h2 too");
