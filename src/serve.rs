@@ -29,7 +29,7 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
     };
     certificate(&state)?;
     let (http, https) = (options.http, options.https);
-    // The demonstration shows its list of files; somebody's own directory keeps its names to itself.
+    // The demonstration shows its list of files; another directory keeps its names to itself.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
     let text = configuration(&root, http, https, listing);
     let greeting = format!(

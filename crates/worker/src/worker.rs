@@ -268,8 +268,8 @@ impl<I: Io> Worker<I> {
             }
             self.receive(key);
         }
-        // PERF: its exchanges are warm now; at the end of a turn of a hundred connections they would
-        // have left the cache (0.35 of 2.8 µs per HTTP/2 request).
+        // PERF: its exchanges are warm now; at the end of a turn of a hundred connections they
+        // would have left the cache (0.35 of 2.8 µs per HTTP/2 request).
         if self.conns.get(key).is_some_and(|conn| conn.dirty) {
             self.transmit(key);
         }
