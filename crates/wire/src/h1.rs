@@ -172,6 +172,8 @@ pub struct Conn {
     source: Source,
     /// The peer has closed its side.
     ended: bool,
+    /// The server wants no request after the next answer.
+    draining: bool,
     /// The answer was cut.
     broken: bool,
     /// The peer may still be sending something that nobody will read.
@@ -200,6 +202,7 @@ impl Default for Conn {
             expectation: Expectation::None,
             source: Source::Ready,
             ended: false,
+            draining: false,
             broken: false,
             lingers: false,
         }
@@ -295,6 +298,14 @@ impl Conn {
     #[must_use]
     pub const fn is_reading_head(&self) -> bool {
         matches!(self.input, Input::Head) && !self.is_idle()
+    }
+
+    /// Makes the next answer the last one, and says so in it.
+    pub const fn shutdown(&mut self) {
+        self.draining = true;
+        if matches!(self.answer, Answer::Wanted) {
+            self.after = After::Close;
+        }
     }
 
     /// Request heads seen on this connection, refused ones included.

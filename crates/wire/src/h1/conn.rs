@@ -92,7 +92,7 @@ impl Conn {
             Step::Partial => used,
             Step::Complete(head, after) => {
                 self.begin(&head, after);
-                if self.requests >= settings.keepalive_requests {
+                if self.draining || self.requests >= settings.keepalive_requests {
                     self.after = After::Close;
                 }
                 events.push(Event::Request { stream: StreamId(self.requests), head });

@@ -36,6 +36,22 @@ fn pipelined_requests_are_answered_in_order_and_one_at_a_time() {
 }
 
 #[test]
+fn an_answer_says_that_it_is_the_last_one_when_the_server_drains() {
+    for before_the_request in [true, false] {
+        let mut bench = Bench::new();
+        if before_the_request {
+            bench.conn.shutdown();
+        }
+        let (stream, _) = bench.request(GET);
+        if !before_the_request {
+            bench.conn.shutdown();
+        }
+        assert!(bench.answer(stream, b"x").contains("Connection: close\r\n"));
+        assert!(bench.conn.is_closing());
+    }
+}
+
+#[test]
 fn connections_stay_or_close_as_both_sides_wish() {
     let rows = [
         ("HTTP/1.1\r\nHost: a", true),
