@@ -93,7 +93,7 @@ impl Conn {
             Step::Complete(head, after) => {
                 self.begin(&head, after);
                 if self.requests >= settings.keepalive_requests {
-                    self.after = After::Close;
+                    self.close_after_answer();
                 }
                 events.push(Event::Request { stream: StreamId(self.requests), head });
                 used
