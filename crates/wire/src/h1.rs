@@ -176,6 +176,8 @@ pub struct Conn {
     broken: bool,
     /// The peer may still be sending something that nobody will read.
     lingers: bool,
+    /// The next answer is the last.
+    going: bool,
 }
 
 // An idle connection is this and nothing else: ten thousand of them must stay cheap.
@@ -202,6 +204,7 @@ impl Default for Conn {
             ended: false,
             broken: false,
             lingers: false,
+            going: false,
         }
     }
 }
@@ -301,6 +304,11 @@ impl Conn {
     #[must_use]
     pub const fn requests(&self) -> u64 {
         self.requests
+    }
+
+    /// Makes the next answer the last, and has it say so.
+    pub const fn shutdown(&mut self) {
+        self.going = true;
     }
 
     /// Gives the buffer kept for the next answer's head back; for connections idle for long.

@@ -180,7 +180,7 @@ impl Framing {
 
     pub(crate) fn shutdown(&mut self) {
         match self {
-            Self::H1(_) => {}
+            Self::H1(conn) => conn.shutdown(),
             Self::H2(conn) => conn.shutdown(),
         }
     }

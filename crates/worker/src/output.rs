@@ -163,8 +163,13 @@ impl<I: Io> Worker<I> {
             return self.finish(key);
         }
         let idle = framing.is_idle();
-        if idle && conn.unsent.is_empty() && (conn.draining || conn.eof) && conn.input.is_empty() {
-            return self.close(key, Reset::No);
+        if idle && conn.unsent.is_empty() && conn.input.is_empty() {
+            if conn.eof || conn.draining && framing.requests() == 0 {
+                return self.close(key, Reset::No);
+            }
+            if conn.draining {
+                return self.linger(key);
+            }
         }
         let next_piece = matches!(conn.unsent.front(), Some(Segment::File(_))) && !conn.blocked;
         if next_piece || framing.has_output() && conn.unsent.is_empty() {
@@ -187,9 +192,12 @@ impl<I: Io> Worker<I> {
             let _ = self.io.send_segment(conn.fd, &goodbye);
         }
         let linger = conn.framing.as_ref().is_some_and(|f| f.needs_lingering()) && !conn.eof;
-        if !linger {
-            return self.close(key, Reset::No);
-        }
+        if linger { self.linger(key) } else { self.close(key, Reset::No) }
+    }
+
+    /// Says that nothing follows, and listens until the peer has understood.
+    fn linger(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
         // Closing with unread bytes would make the kernel reset the connection, and the client
         // might lose the answer with it.
         self.io.shut_write(conn.fd);

@@ -56,7 +56,7 @@ impl Conn {
             return Ok(());
         }
         let (delimiter, framing, after) = frame(self.asked, head);
-        if head.close || after == After::Close || !self.may_stay() {
+        if head.close || self.going || after == After::Close || !self.may_stay() {
             self.close_after_answer();
         }
         if self.asked.version != Version::Http09 {
