@@ -145,12 +145,12 @@ impl Base {
             }
             Err(problem) => {
                 let problem = format!("{} {}: {problem}", ask.method(), ask.target());
-                self.complain(kernel, problem);
+                self.complain(kernel, &problem);
             }
         }
     }
 
-    fn complain(&mut self, kernel: &mut Kernel, problem: String) {
+    fn complain(&mut self, kernel: &mut Kernel, problem: &str) {
         let client = self.number;
         kernel.tell(|| format!("client {client}: WRONG: {problem}"));
         self.complaints.push(format!("client {client}: {problem}"));
@@ -165,7 +165,7 @@ fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
 #[derive(Debug)]
 pub enum Client {
     /// It speaks HTTP/1.1.
-    H1(h1::Client),
+    H1(Box<h1::Client>),
     /// It speaks HTTP/2 with prior knowledge.
     H2(Box<h2::Client>),
 }
@@ -178,7 +178,7 @@ impl Client {
         if base.chance.one_in(habits.http2_in) {
             Self::H2(Box::new(h2::Client::new(base)))
         } else {
-            Self::H1(h1::Client::new(base))
+            Self::H1(Box::new(h1::Client::new(base)))
         }
     }
 

@@ -129,19 +129,6 @@ impl World {
         for round in 0.. {
             if round > ROUNDS_MAX || self.kernel.borrow().nanos > END_AFTER {
                 self.complaints.push("the run does not end".to_owned());
-                for n in 0..self.workers.len() {
-                    let k = self.kernel.borrow();
-                    self.complaints.push(format!(
-                        "{n} due {} {:?} now {}",
-                        k.is_due(n),
-                        k.deadline(n),
-                        k.nanos
-                    ));
-                }
-                for c in &mut self.clients {
-                    let a = c.act(&mut self.kernel.borrow_mut(), &self.eras);
-                    self.complaints.push(format!("{a:?} {c:?}").chars().take(1500).collect());
-                }
                 break;
             }
             let rested = self.round();

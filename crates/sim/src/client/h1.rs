@@ -188,7 +188,7 @@ impl Client {
             match parse(&conn.input, ask.head_only, end.as_ref() == Some(&Got::End)) {
                 Parsed::Partial => break,
                 Parsed::Bad(problem) => {
-                    self.base.complain(kernel, problem);
+                    self.base.complain(kernel, &problem);
                     kernel.client_leave(conn.fd, true);
                     return None;
                 }
@@ -218,7 +218,7 @@ impl Client {
                 let status = conn.input.get(9..12).map(String::from_utf8_lossy);
                 if !status.as_deref().is_some_and(|text| text.starts_with(['4', '5'])) {
                     let answer = crate::story::excerpt(&conn.input);
-                    self.base.complain(kernel, format!("nonsense was answered {answer}"));
+                    self.base.complain(kernel, &format!("nonsense was answered {answer}"));
                 }
                 return;
             }
@@ -236,7 +236,7 @@ impl Client {
         } else if !conn.input.is_empty() {
             let rest = crate::story::excerpt(&conn.input);
             let wait = conn.flight.len();
-            return self.base.complain(kernel, format!("cut after {rest}, {wait} wait"));
+            return self.base.complain(kernel, &format!("cut after {rest}, {wait} wait"));
         }
         let foreseen = cut.is_some() || conn.last;
         for (ask, end) in std::mem::take(&mut conn.flight).into_iter().rev() {
@@ -246,7 +246,7 @@ impl Client {
             }
             let (method, target) = (ask.method(), ask.target());
             let what = if end > taken { "not read" } else { "lost" };
-            self.base.complain(kernel, format!("{method} {target} was {what} ({how:?})"));
+            self.base.complain(kernel, &format!("{method} {target} was {what} ({how:?})"));
         }
     }
 

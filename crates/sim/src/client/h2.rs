@@ -160,7 +160,7 @@ impl Client {
                 Ok(None) => break,
                 Ok(Some(news)) => self.hear(kernel, eras, conn, news),
                 Err(problem) => {
-                    self.base.complain(kernel, problem);
+                    self.base.complain(kernel, &problem);
                     kernel.client_leave(conn.fd, true);
                     return None;
                 }
@@ -188,7 +188,7 @@ impl Client {
             }
             News::GoAway(last, code) => {
                 if code != 0 && !conn.nonsense {
-                    self.base.complain(kernel, format!("GOAWAY with error {code}"));
+                    self.base.complain(kernel, &format!("GOAWAY with error {code}"));
                 }
                 let unheard: Vec<u32> = conn.streams.range(last + 1..).map(|(id, _)| *id).collect();
                 for id in unheard.into_iter().rev() {
@@ -214,7 +214,7 @@ impl Client {
             _ if excused => self.base.forgiven += 1,
             _ => {
                 let target = stream.ask.target();
-                self.base.complain(kernel, format!("{target} was reset with {code}"));
+                self.base.complain(kernel, &format!("{target} was reset with {code}"));
             }
         }
     }
@@ -224,7 +224,7 @@ impl Client {
         let (killed, taken) = (socket.killed, socket.taken);
         let spoiled = matches!(conn.sabotage, Sabotage::End { .. });
         if conn.nonsense && *how == Got::End && conn.goaway.is_none() && conn.is_flushed() {
-            self.base.complain(kernel, "nonsense was not answered by GOAWAY".to_owned());
+            self.base.complain(kernel, "nonsense was not answered by GOAWAY");
         }
         if killed || conn.nonsense || spoiled {
             return self.forgive(conn);
@@ -236,7 +236,7 @@ impl Client {
                 self.base.todo.push_front(stream.ask);
             } else {
                 let (method, target) = (stream.ask.method(), stream.ask.target());
-                self.base.complain(kernel, format!("{method} {target} was lost ({how:?})"));
+                self.base.complain(kernel, &format!("{method} {target} was lost ({how:?})"));
             }
         }
     }

@@ -117,7 +117,10 @@ impl Socket {
             return if self.shut || self.closed.is_some() { Got::End } else { Got::Nothing };
         }
         let n = max.min(self.outbound.len());
-        let bytes = self.outbound.drain(..n).collect();
+        let (first, second) = self.outbound.as_slices();
+        let split = n.min(first.len());
+        let bytes = [&first[..split], &second[..n - split]].concat();
+        self.outbound.drain(..n);
         if self.no_space && self.is_writable() {
             self.no_space = false;
             self.edge = true;

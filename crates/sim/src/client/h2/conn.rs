@@ -32,7 +32,7 @@ pub(super) struct Stream {
 }
 
 /// What is new on a connection.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum News {
     /// A complete answer.
     Answer(u32),
