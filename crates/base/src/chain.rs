@@ -4,6 +4,18 @@ use bytes::Bytes;
 
 use crate::FileRef;
 
+/// What a file looked like when its answer began. Names and attributes may change; a file with
+/// another stamp has another content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Bytes.
+    pub size: u64,
+    /// Modification time, seconds since 1970.
+    pub mtime_seconds: i64,
+    /// Its nanoseconds.
+    pub mtime_nanos: u32,
+}
+
 /// Part of a file that the kernel may send without us reading it.
 #[derive(Clone, Debug)]
 pub struct FileRange {
@@ -13,6 +25,8 @@ pub struct FileRange {
     pub offset: u64,
     /// Bytes to send.
     pub len: u64,
+    /// What the file must still be when these bytes leave, however late.
+    pub stamp: Stamp,
 }
 
 /// One piece of a [`SendChain`].

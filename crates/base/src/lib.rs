@@ -10,7 +10,7 @@ pub mod slab;
 pub mod time;
 pub mod wheel;
 
-pub use chain::{FileRange, Segment, SendChain, Weave};
+pub use chain::{FileRange, Segment, SendChain, Stamp, Weave};
 pub use file::FileRef;
 pub use slab::{Key, Slab};
 pub use time::{Instant, Now};

@@ -172,12 +172,12 @@ pub struct Conn {
     source: Source,
     /// The peer has closed its side.
     ended: bool,
-    /// The server wants no request after the next answer.
-    draining: bool,
     /// The answer was cut.
     broken: bool,
     /// The peer may still be sending something that nobody will read.
     lingers: bool,
+    /// The next answer is the last.
+    going: bool,
 }
 
 // An idle connection is this and nothing else: ten thousand of them must stay cheap.
@@ -202,9 +202,9 @@ impl Default for Conn {
             expectation: Expectation::None,
             source: Source::Ready,
             ended: false,
-            draining: false,
             broken: false,
             lingers: false,
+            going: false,
         }
     }
 }
@@ -300,18 +300,15 @@ impl Conn {
         matches!(self.input, Input::Head) && !self.is_idle()
     }
 
-    /// Makes the next answer the last one, and says so in it.
-    pub const fn shutdown(&mut self) {
-        self.draining = true;
-        if matches!(self.answer, Answer::Wanted) {
-            self.after = After::Close;
-        }
-    }
-
     /// Request heads seen on this connection, refused ones included.
     #[must_use]
     pub const fn requests(&self) -> u64 {
         self.requests
+    }
+
+    /// Makes the next answer the last, and has it say so.
+    pub const fn shutdown(&mut self) {
+        self.going = true;
     }
 
     /// Gives the buffer kept for the next answer's head back; for connections idle for long.

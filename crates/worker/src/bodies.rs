@@ -1,9 +1,9 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
-use base::{FileRange, FileRef, Instant, Key, SendChain, Slab};
+use base::{FileRange, FileRef, Instant, Key, SendChain, Slab, Stamp};
 use engine::Piece;
 use files::Meta;
-use io::{Io, Stat};
+use io::Io;
 use wire::{BodySource, Pull, User};
 
 use crate::exchanges::Live;
@@ -60,10 +60,11 @@ impl<I: Io> Bodies<'_, I> {
             Piece::File { file, offset, len, expect } => {
                 let len = len.min(max as u64);
                 let taken = if out.keeps_files() {
-                    if self.io.stat(&file).ok().is_none_or(|now| !is_same(&now, &expect)) {
+                    let stamp = stamp(&expect);
+                    if !is_same(self.io, &file, stamp) {
                         return Pull::Broken;
                     }
-                    out.push_file(FileRange { file, offset, len });
+                    out.push_file(FileRange { file, offset, len, stamp });
                     len
                 } else {
                     let want = (len as usize).min(READ_MAX);
@@ -91,12 +92,18 @@ fn read_same(
     into: &mut [u8],
 ) -> usize {
     let n = io.read(file, offset, into).unwrap_or(0);
-    if io.stat(file).ok().is_some_and(|now| is_same(&now, expect)) { n } else { 0 }
+    if is_same(io, file, stamp(expect)) { n } else { 0 }
 }
 
-/// Attributes may change, and the name may go; the content must not.
-const fn is_same(now: &Stat, then: &Meta) -> bool {
-    now.size == then.size
-        && now.mtime_seconds == then.mtime_secs
-        && now.mtime_nanos == then.mtime_nanos
+const fn stamp(meta: &Meta) -> Stamp {
+    Stamp { size: meta.size, mtime_seconds: meta.mtime_secs, mtime_nanos: meta.mtime_nanos }
+}
+
+/// Whether a file is what it was: attributes may change, and the name may go; the content must not.
+pub(crate) fn is_same(io: &mut impl Io, file: &FileRef, then: Stamp) -> bool {
+    io.stat(file).is_ok_and(|now| {
+        now.size == then.size
+            && now.mtime_seconds == then.mtime_seconds
+            && now.mtime_nanos == then.mtime_nanos
+    })
 }

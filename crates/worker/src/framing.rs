@@ -173,7 +173,8 @@ impl Framing {
     pub(crate) fn needs_lingering(&self) -> bool {
         match self {
             Self::H1(conn) => conn.needs_lingering(),
-            Self::H2(_) => false,
+            // Its window updates would meet a closed socket, and their reset its last answers.
+            Self::H2(conn) => conn.is_closing(),
         }
     }
 

@@ -64,6 +64,7 @@ impl<I: Io> Worker<I> {
             blocked: false,
             dirty: false,
             eof: false,
+            hung_up: false,
             lingering: false,
             fresh: true,
             plain_on_tls: false,
@@ -100,7 +101,8 @@ impl<I: Io> Worker<I> {
         scratch[..held].copy_from_slice(kept);
         match self.io.receive(conn.fd, &mut scratch[held..held + RECEIVE_SIZE]) {
             Received::Bytes(n) => {
-                conn.readable = n == RECEIVE_SIZE || conn.eof;
+                // The end of the stream is reported only once, maybe together with these bytes.
+                conn.readable = n == RECEIVE_SIZE || conn.hung_up;
                 // Nothing that was kept is needed twice; the memory goes back at once, so that an
                 // idle connection holds none.
                 *kept = Vec::new();
@@ -115,6 +117,9 @@ impl<I: Io> Worker<I> {
     fn take_bytes(&mut self, key: Key<TcpConn>, len: usize) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if conn.lingering {
+            if conn.readable {
+                self.again.push(key);
+            }
             return;
         }
         if conn.fresh {
@@ -247,7 +252,8 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get_mut(key) else { return };
         (conn.eof, conn.readable) = (true, false);
         let Some(framing) = &mut conn.framing else { return self.close(key, Reset::No) };
-        if conn.lingering || matches!(framing, Framing::H2(_)) || framing.is_idle() {
+        let is_rest = framing.is_idle() && conn.unsent.is_empty();
+        if conn.lingering || matches!(framing, Framing::H2(_)) || is_rest {
             return self.close(key, Reset::No);
         }
         framing.handle_eof(&mut self.scratch.events);

@@ -4,7 +4,8 @@ use base::{Key, Segment, SendChain, Weave};
 use bytes::Bytes;
 use io::{Io, Reset, Sent};
 
-use crate::bodies::Bodies;
+use crate::bodies::{Bodies, is_same};
+use crate::framing::Framing;
 use crate::tcp::{ROOM_MIN, TcpConn};
 use crate::worker::Worker;
 
@@ -28,7 +29,7 @@ impl<I: Io> Worker<I> {
     pub(crate) fn transmit(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.dirty = false;
-        if !self.flush(key) {
+        if conn.lingering || !self.flush(key) {
             return;
         }
         self.gather(key);
@@ -111,6 +112,11 @@ impl<I: Io> Worker<I> {
                 conn.blocked = true;
                 conn.room = usize::try_from(n).unwrap_or(ROOM_MAX).clamp(ROOM_MIN, ROOM_MAX);
                 keep_rest(chain, n, &mut conn.unsent);
+                // A file that shrank ends a send as a full socket does, but nothing follows.
+                if !is_intact(&mut self.io, conn.unsent.front()) {
+                    self.scratch.records.clear();
+                    return self.close(key, Reset::Yes);
+                }
             }
             Sent::Dead | Sent::FileFailed => {
                 self.scratch.records.clear();
@@ -125,6 +131,10 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get_mut(key) else { return false };
         while let Some(segment) = conn.unsent.front_mut() {
             let len = segment_len(segment);
+            if !is_intact(&mut self.io, Some(segment)) {
+                self.close(key, Reset::Yes);
+                return false;
+            }
             match self.io.send_segment(conn.fd, segment) {
                 Sent::Bytes(n) if n == len => {
                     conn.unsent.pop_front();
@@ -163,8 +173,13 @@ impl<I: Io> Worker<I> {
             return self.finish(key);
         }
         let idle = framing.is_idle();
-        if idle && conn.unsent.is_empty() && (conn.draining || conn.eof) && conn.input.is_empty() {
-            return self.close(key, Reset::No);
+        if idle && conn.unsent.is_empty() && conn.input.is_empty() {
+            if conn.eof || conn.draining && framing.requests() == 0 {
+                return self.close(key, Reset::No);
+            }
+            if conn.draining {
+                return self.finish(key);
+            }
         }
         let next_piece = matches!(conn.unsent.front(), Some(Segment::File(_))) && !conn.blocked;
         if next_piece || framing.has_output() && conn.unsent.is_empty() {
@@ -186,8 +201,8 @@ impl<I: Io> Worker<I> {
             // A peer that has no room for two dozen bytes does not wait for them either.
             let _ = self.io.send_segment(conn.fd, &goodbye);
         }
-        let linger = conn.framing.as_ref().is_some_and(|f| f.needs_lingering()) && !conn.eof;
-        if !linger {
+        let unread = conn.framing.as_ref().is_some_and(Framing::needs_lingering);
+        if conn.eof || !unread && !conn.draining {
             return self.close(key, Reset::No);
         }
         // Closing with unread bytes would make the kernel reset the connection, and the client
@@ -197,6 +212,14 @@ impl<I: Io> Worker<I> {
         conn.input = Vec::new();
         self.again.push(key);
         self.rearm(key);
+    }
+}
+
+/// Whether what is to be sent is still what its head announced.
+fn is_intact(io: &mut impl Io, segment: Option<&Segment>) -> bool {
+    match segment {
+        Some(Segment::File(range)) => is_same(io, &range.file, range.stamp),
+        Some(Segment::Inline(..) | Segment::Bytes(_)) | None => true,
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct TcpConn {
     pub(crate) dirty: bool,
     /// The peer will send no more.
     pub(crate) eof: bool,
+    /// The peer was reported to have ended its side; what says so may stand behind its last bytes.
+    pub(crate) hung_up: bool,
     /// Nothing is answered any more.
     pub(crate) lingering: bool,
     /// No byte has been received yet.

@@ -92,8 +92,8 @@ impl Conn {
             Step::Partial => used,
             Step::Complete(head, after) => {
                 self.begin(&head, after);
-                if self.draining || self.requests >= settings.keepalive_requests {
-                    self.after = After::Close;
+                if self.requests >= settings.keepalive_requests {
+                    self.close_after_answer();
                 }
                 events.push(Event::Request { stream: StreamId(self.requests), head });
                 used

@@ -56,8 +56,8 @@ impl Conn {
             return Ok(());
         }
         let (delimiter, framing, after) = frame(self.asked, head);
-        if head.close || after == After::Close || !self.may_stay() {
-            self.after = After::Close;
+        if head.close || self.going || after == After::Close || !self.may_stay() {
+            self.close_after_answer();
         }
         if self.asked.version != Version::Http09 {
             encode(&mut self.output, head, delimiter, self.after);
@@ -65,6 +65,14 @@ impl Conn {
         self.answer = Answer::Sending(framing);
         self.source = Source::Ready;
         Ok(())
+    }
+
+    /// Makes the current answer the last. A client that could not know may have sent more; those
+    /// of 1.0 do not pipeline.
+    pub(super) const fn close_after_answer(&mut self) {
+        let unforeseen = matches!(self.after, After::KeepAlive);
+        self.lingers |= unforeseen && matches!(self.asked.version, Version::Http11);
+        self.after = After::Close;
     }
 
     /// Whether another request could follow on this connection as far as is known now.

@@ -1,0 +1,378 @@
+//! What a client asks, and which answers would be right.
+//!
+//! An answer is right when it is one of the states that the file had between the moment the request
+//! began to leave and the moment the answer had arrived, less the time that the server may rely on
+//! an earlier look. Bytes of two versions in one answer are never right.
+
+use std::io::Read as _;
+
+use crate::chance::Chance;
+use crate::kernel::disk::{Content, Disk, Seen};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A file, by its place on the disk.
+    File(&'static str),
+    /// A file that is reached through `try_files`.
+    Fallback,
+    /// A directory by its index.
+    Index(&'static str),
+    /// A directory without its slash.
+    Directory,
+    /// Something that never was there.
+    Missing,
+    /// The number of the configuration.
+    Version,
+    /// Somewhere to send bodies to.
+    Upload,
+    /// A file, by a method that it does not answer.
+    Refused,
+}
+
+/// The body of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upload {
+    /// None.
+    None,
+    /// So many bytes, announced.
+    Length(usize),
+    /// So many bytes in chunks, or frames without an announcement.
+    Pieces(usize),
+}
+
+impl Upload {
+    /// Bytes.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Length(size) | Self::Pieces(size) => size,
+        }
+    }
+}
+
+/// `client_max_body_size` of the site.
+const BODY_MAX: usize = 64 * 1024;
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Its number among those of its client.
+    pub number: u32,
+    /// What is asked for.
+    pub what: What,
+    /// `HEAD` instead of `GET`.
+    pub head_only: bool,
+    /// First and last byte.
+    pub range: Option<(u64, u64)>,
+    /// Whether gzip is accepted.
+    pub gzip: bool,
+    /// A tag that the client holds.
+    pub known: Option<String>,
+    /// The body.
+    pub upload: Upload,
+    /// When it began to leave.
+    pub since: u64,
+    /// The port it was sent to.
+    pub port: u16,
+}
+
+impl Ask {
+    /// Any request.
+    pub fn any(number: u32, chance: &mut Chance, weights: Weights) -> Self {
+        let files: &[&'static str] = match weights {
+            Weights::Mixed => &crate::site::FILES[1..6],
+            Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
+        };
+        let file = What::File(files[chance.index(files.len())]);
+        let what = match chance.below(16) {
+            0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
+            1 => What::Directory,
+            2 => What::Missing,
+            3 | 4 => What::Version,
+            5 | 6 => What::Upload,
+            7 => What::Refused,
+            8 => What::Fallback,
+            _ => file,
+        };
+        let upload = match what {
+            What::Upload | What::Refused => match chance.below(4) {
+                0 => Upload::Length(chance.size(BODY_MAX)),
+                1 => Upload::Pieces(chance.size(BODY_MAX)),
+                2 => Upload::Length(chance.size(300)),
+                _ => Upload::Length(BODY_MAX + chance.size(200_000)),
+            },
+            _ => Upload::None,
+        };
+        let is_file = matches!(what, What::File(_));
+        Self {
+            number,
+            what,
+            head_only: upload == Upload::None && chance.one_in(10),
+            range: (is_file && chance.one_in(5)).then(|| {
+                let bits = chance.below(13);
+                let first = chance.below(100 << bits);
+                (first, first + chance.below(40_000))
+            }),
+            gzip: is_file && chance.one_in(3),
+            known: None,
+            upload,
+            since: 0,
+            port: 0,
+        }
+    }
+
+    /// The method.
+    #[must_use]
+    pub const fn method(&self) -> &'static str {
+        match self.what {
+            What::Upload | What::Refused => "POST",
+            _ if self.head_only => "HEAD",
+            _ => "GET",
+        }
+    }
+
+    /// The path and query.
+    #[must_use]
+    pub fn target(&self) -> String {
+        match self.what {
+            What::File(path) => path["/www".len()..].to_owned(),
+            What::Fallback => "/try/x".to_owned(),
+            What::Index(path) => path["/www".len()..path.len() - "index.html".len()].to_owned(),
+            What::Directory => "/docs".to_owned(),
+            What::Missing => format!("/missing?{}", self.number),
+            What::Version => "/version".to_owned(),
+            What::Upload => "/upload".to_owned(),
+            What::Refused => "/small.txt".to_owned(),
+        }
+    }
+
+    /// Fields but for the host and what frames the body.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = Vec::new();
+        if let Some((first, last)) = self.range {
+            fields.push(("range", format!("bytes={first}-{last}")));
+        }
+        if self.gzip {
+            fields.push(("accept-encoding", "gzip".to_owned()));
+        }
+        if let Some(tag) = &self.known {
+            fields.push(("if-none-match", tag.clone()));
+        }
+        fields
+    }
+
+    /// The file that decides the answer.
+    const fn path(&self) -> Option<&'static str> {
+        match self.what {
+            What::File(path) | What::Index(path) => Some(path),
+            What::Fallback | What::Refused => Some("/www/small.txt"),
+            What::Directory => Some("/www/docs"),
+            What::Missing => Some("/www/missing"),
+            What::Version | What::Upload => None,
+        }
+    }
+}
+
+/// What kind of requests a client makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// Everything.
+    Mixed,
+    /// Above all large files.
+    Large,
+}
+
+/// An answer as it arrived, complete.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub fields: Vec<(String, String)>,
+    /// The body without its framing.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The first field of this name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// Whether there is no body whatever the fields say.
+    #[must_use]
+    pub const fn is_bodiless(status: u16, head_only: bool) -> bool {
+        head_only || matches!(status, 100..=199 | 204 | 304)
+    }
+}
+
+/// A configuration and when it was in force.
+#[derive(Clone, Debug)]
+pub struct Era {
+    /// Its number.
+    pub number: u32,
+    /// Its ports.
+    pub ports: Vec<u16>,
+    /// When the workers were told.
+    pub told: u64,
+    /// When all of them had heard of its successor.
+    pub over: u64,
+}
+
+/// What answers are measured against.
+#[derive(Clone, Copy, Debug)]
+pub struct Truth<'a> {
+    /// The files.
+    pub disk: &'a Disk,
+    /// Nanoseconds for which the server may rely on an earlier look.
+    pub valid: u64,
+    /// All configurations.
+    pub eras: &'a [Era],
+}
+
+impl Truth<'_> {
+    /// Judges an answer that was complete at `until`.
+    ///
+    /// # Errors
+    ///
+    /// In words, what is wrong with it.
+    pub fn judge(&self, ask: &Ask, answer: &Answer, until: u64) -> Result<(), String> {
+        let size = answer.body.len();
+        if let Some(length) = answer.field("content-length")
+            && !Answer::is_bodiless(answer.status, ask.head_only)
+            && length != size.to_string()
+        {
+            return Err(format!("content-length is {length}, the body has {size}"));
+        }
+        if answer.field("date").is_none() || answer.field("server").is_none() {
+            return Err("an answer without date or server".to_owned());
+        }
+        if self.states(ask, until).any(|seen| is_right(ask, answer, seen)) {
+            return Ok(());
+        }
+        if self.is_right_by_rule(ask, answer, until) {
+            return Ok(());
+        }
+        let states: Vec<String> = self.states(ask, until).map(describe).collect();
+        Err(format!(
+            "{} {:?} {:?} {}; possible: {}",
+            answer.status,
+            ask.range,
+            answer.fields,
+            crate::story::excerpt(&answer.body),
+            states.join(", ")
+        ))
+    }
+
+    /// Whether an answer may have been cut: its file changed while it was sent.
+    #[must_use]
+    pub fn may_be_cut(&self, ask: &Ask, until: u64) -> bool {
+        let from = ask.since.saturating_sub(self.valid);
+        ask.path().is_some_and(|path| self.disk.changed(path, from, until))
+    }
+
+    fn states<'a>(&'a self, ask: &Ask, until: u64) -> impl Iterator<Item = &'a Seen> {
+        let from = ask.since.saturating_sub(self.valid);
+        ask.path().into_iter().flat_map(move |path| self.disk.states(path, from, until))
+    }
+
+    /// Answers that do not depend on one file.
+    fn is_right_by_rule(&self, ask: &Ask, answer: &Answer, until: u64) -> bool {
+        let is_too_large = matches!(ask.upload, Upload::Length(n) if n > BODY_MAX);
+        match ask.what {
+            What::Upload | What::Refused if is_too_large => answer.status == 413,
+            What::Upload => answer.status == 200 && answer.body == b"thanks",
+            What::Version => {
+                let eras = self.eras.iter().filter(|era| {
+                    era.told <= until && (era.over >= ask.since || self.is_orphaned(era, ask.port))
+                });
+                eras.into_iter().any(|era| {
+                    let text = format!("generation {}", era.number);
+                    answer.status == 200 && (ask.head_only || answer.body == text.as_bytes())
+                })
+            }
+            // A directory that cannot be looked at, or that has no index.
+            What::Index(path) => {
+                let directory = path.trim_end_matches("/index.html");
+                let from = ask.since.saturating_sub(self.valid);
+                let mut all =
+                    self.states(ask, until).chain(self.disk.states(directory, from, until));
+                matches!(answer.status, 403 | 404 | 500)
+                    && all.any(|seen| matches!(seen, Seen::Absent | Seen::Failed(_)))
+            }
+            What::File(_) | What::Fallback | What::Directory | What::Missing | What::Refused => {
+                false
+            }
+        }
+    }
+
+    /// Connections on a port that the newest configurations lack keep their own.
+    fn is_orphaned(&self, era: &Era, port: u16) -> bool {
+        let later = self.eras.iter().filter(|other| other.number > era.number);
+        era.ports.contains(&port) && later.into_iter().any(|era| !era.ports.contains(&port))
+    }
+}
+
+fn is_right(ask: &Ask, answer: &Answer, seen: &Seen) -> bool {
+    match seen {
+        Seen::Absent | Seen::Failed(2) => answer.status == 404,
+        Seen::Failed(13) => answer.status == 403,
+        Seen::Failed(_) => answer.status == 500,
+        Seen::Directory => answer.status == 301,
+        Seen::File(content) => match (ask.what, answer.status) {
+            (What::Refused, status) => status == 405,
+            (_, 200) => is_whole(ask, answer, content),
+            (_, 206) => is_part(ask, answer, content),
+            (_, 304) => {
+                let known = ask.known.as_deref().map(|tag| tag.trim_start_matches("W/"));
+                known == Some(&content.etag())
+            }
+            (_, 416) => ask.range.is_some_and(|(first, _)| first >= content.bytes.len() as u64),
+            _ => false,
+        },
+    }
+}
+
+fn is_whole(ask: &Ask, answer: &Answer, content: &Content) -> bool {
+    let tag = answer.field("etag").unwrap_or_default();
+    if tag.trim_start_matches("W/") != content.etag() {
+        return false;
+    }
+    if answer.field("content-encoding") == Some("gzip") {
+        if ask.head_only {
+            return ask.gzip;
+        }
+        let mut plain = Vec::new();
+        let decoded = flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut plain);
+        return ask.gzip && decoded.is_ok() && plain == *content.bytes;
+    }
+    if ask.head_only {
+        let length = answer.field("content-length").and_then(|text| text.parse().ok());
+        return length == Some(content.bytes.len());
+    }
+    answer.body == *content.bytes
+}
+
+fn is_part(ask: &Ask, answer: &Answer, content: &Content) -> bool {
+    let Some((first, last)) = ask.range else { return false };
+    let size = content.bytes.len() as u64;
+    let last = last.min(size.saturating_sub(1));
+    let Some(part) = content.bytes.get(first as usize..=last as usize) else { return false };
+    let told = format!("bytes {first}-{last}/{size}");
+    answer.field("content-range") == Some(&told) && (ask.head_only || answer.body == part)
+}
+
+fn describe(seen: &Seen) -> String {
+    match seen {
+        Seen::File(content) => format!(
+            "{} {}",
+            content.etag(),
+            crate::story::excerpt(&content.bytes[..content.bytes.len().min(50)])
+        ),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,205 @@
+//! Clients with encoders of their own, who check every answer.
+//!
+//! A client works its list of requests off over as many connections as it takes. What it is owed:
+//! on a connection that neither it nor the network spoiled, every request is answered, unless the
+//! server said beforehand that it would not be.
+
+pub mod h1;
+pub mod h2;
+
+use std::collections::VecDeque;
+
+use crate::ask::{Answer, Ask, Era, Truth};
+use crate::chance::Chance;
+use crate::kernel::Kernel;
+use crate::scenario::Habits;
+
+/// What came of letting a client act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It did something, and may do more.
+    Worked,
+    /// It can do nothing before this time, or before something happens.
+    Waits(Option<u64>),
+    /// It has left for good.
+    Done,
+}
+
+/// How a client spoils its own connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// It does not.
+    None,
+    /// It leaves once so many bytes were sent; by a reset if `rude`.
+    Leave {
+        /// Bytes.
+        after: u64,
+        /// By a reset.
+        rude: bool,
+    },
+    /// It neither reads nor writes once so many bytes were sent, until the server hangs up.
+    Stall {
+        /// Bytes.
+        after: u64,
+    },
+    /// It ends its side once so many bytes were sent, and reads on.
+    End {
+        /// Bytes.
+        after: u64,
+    },
+    /// It sends nonsense instead of its next request.
+    Garbage,
+}
+
+impl Sabotage {
+    fn any(chance: &mut Chance, habits: &Habits) -> Self {
+        if !chance.one_in(habits.sabotage_in) {
+            return Self::None;
+        }
+        let after = chance.size(4000) as u64;
+        match chance.below(5) {
+            0 => Self::Leave { after, rude: true },
+            1 => Self::Leave { after, rude: false },
+            2 => Self::Stall { after },
+            3 => Self::End { after },
+            _ => Self::Garbage,
+        }
+    }
+}
+
+/// What every client has, whatever it speaks.
+#[derive(Debug)]
+pub struct Base {
+    /// Its number.
+    pub number: usize,
+    /// Requests to be made.
+    pub todo: VecDeque<Ask>,
+    /// Complete and right answers.
+    pub answered: usize,
+    /// Requests that nobody owes an answer.
+    pub forgiven: usize,
+    /// What went wrong.
+    pub complaints: Vec<String>,
+    chance: Chance,
+    habits: Habits,
+    rests_until: u64,
+    tag: Option<String>,
+}
+
+impl Base {
+    fn new(number: usize, seed: u64, habits: Habits) -> Self {
+        let mut chance = Chance::new(seed, 100 + number as u64);
+        let asks = chance.between(1, habits.asks_max);
+        let todo =
+            (0..asks).map(|number| Ask::any(number as u32, &mut chance, habits.weights)).collect();
+        Self {
+            number,
+            todo,
+            answered: 0,
+            forgiven: 0,
+            complaints: Vec::new(),
+            chance,
+            habits,
+            rests_until: 0,
+            tag: None,
+        }
+    }
+
+    /// The port of the next connection: the configuration in force knows which there are.
+    fn port(&mut self, eras: &[Era]) -> u16 {
+        let ports = eras.last().map_or(&[][..], |era| &era.ports);
+        ports[self.chance.index(ports.len())]
+    }
+
+    /// Takes the next request; sometimes with a tag that an earlier answer had.
+    fn next(&mut self, now: u64, port: u16) -> Option<Ask> {
+        let mut ask = self.todo.pop_front()?;
+        (ask.since, ask.port) = (now, port);
+        if matches!(ask.what, crate::ask::What::File(_)) && self.chance.one_in(4) {
+            ask.known = self.tag.clone();
+        }
+        Some(ask)
+    }
+
+    fn rest(&mut self, now: u64) {
+        if self.chance.one_in(self.habits.rest_in) {
+            self.rests_until = now + self.chance.below(self.habits.rest_max);
+        }
+    }
+
+    fn judge(&mut self, kernel: &mut Kernel, eras: &[Era], ask: &Ask, answer: &Answer) {
+        let now = kernel.nanos;
+        let client = self.number;
+        kernel.tell(|| {
+            let (method, target) = (ask.method(), ask.target());
+            let what = crate::story::excerpt(&answer.body);
+            format!("client {client}: {method} {target}: {} {what}", answer.status)
+        });
+        let truth = truth(kernel, eras);
+        match truth.judge(ask, answer, now) {
+            Ok(()) => {
+                self.answered += 1;
+                if let Some(tag) = answer.field("etag") {
+                    self.tag = Some(tag.to_owned());
+                }
+            }
+            Err(problem) => {
+                let problem = format!("{} {}: {problem}", ask.method(), ask.target());
+                self.complain(kernel, &problem);
+            }
+        }
+    }
+
+    fn complain(&mut self, kernel: &mut Kernel, problem: &str) {
+        let client = self.number;
+        kernel.tell(|| format!("client {client}: WRONG: {problem}"));
+        self.complaints.push(format!("client {client}: {problem}"));
+    }
+}
+
+fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
+    Truth { disk: &kernel.disk, valid: 1_000_000_000, eras }
+}
+
+/// A client.
+#[derive(Debug)]
+pub enum Client {
+    /// It speaks HTTP/1.1.
+    H1(Box<h1::Client>),
+    /// It speaks HTTP/2 with prior knowledge.
+    H2(Box<h2::Client>),
+}
+
+impl Client {
+    /// Client `number` of a run.
+    #[must_use]
+    pub fn new(number: usize, seed: u64, habits: Habits) -> Self {
+        let mut base = Base::new(number, seed, habits);
+        if base.chance.one_in(habits.http2_in) {
+            Self::H2(Box::new(h2::Client::new(base)))
+        } else {
+            Self::H1(Box::new(h1::Client::new(base)))
+        }
+    }
+
+    /// Lets it do something.
+    pub fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+        let rests_until = self.base().rests_until;
+        if rests_until > kernel.nanos {
+            return Act::Waits(Some(rests_until));
+        }
+        match self {
+            Self::H1(client) => client.act(kernel, eras),
+            Self::H2(client) => client.act(kernel, eras),
+        }
+    }
+
+    /// What it has in common with others.
+    #[must_use]
+    pub fn base(&self) -> &Base {
+        match self {
+            Self::H1(client) => &client.base,
+            Self::H2(client) => &client.base,
+        }
+    }
+}

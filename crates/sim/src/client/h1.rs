@@ -1,0 +1,389 @@
+//! A client that speaks HTTP/1.1: pipelines, chunked uploads, early ends, nonsense.
+
+use std::collections::VecDeque;
+
+use crate::ask::{Answer, Ask, Era, Upload};
+use crate::client::{Act, Base, Sabotage, truth};
+use crate::kernel::{Got, Kernel};
+
+/// Things that are no request; each is answered by an error, and the connection is over.
+const NONSENSE: &[&[u8]] = &[
+    b"GET / HTTP/1.1\r\nhost: site\r\nhost: site\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET /\0 HTTP/1.1\r\nhost: site\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/9.1\r\nhost: site\r\n\r\n",
+    b" / / /\r\n\r\n",
+    b"POST /upload HTTP/1.1\r\nhost: site\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
+    b"POST /upload HTTP/1.1\r\nhost: site\r\ncontent-length: -1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nhost: site\r\nno colon\r\n\r\n",
+];
+
+#[derive(Debug)]
+struct Conn {
+    fd: i32,
+    port: u16,
+    out: Vec<u8>,
+    out_at: usize,
+    sent: u64,
+    input: Vec<u8>,
+    /// Requests without an answer, and where each ends in what was sent.
+    flight: VecDeque<(Ask, u64)>,
+    depth: usize,
+    sabotage: Sabotage,
+    /// The server said that it will close.
+    last: bool,
+    /// We will send no more requests.
+    ended: bool,
+    nonsense: bool,
+    /// The last request asked for the end of the connection.
+    said_close: bool,
+}
+
+/// A client that speaks HTTP/1.1.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) base: Base,
+    conn: Option<Conn>,
+}
+
+impl Client {
+    pub(super) const fn new(base: Base) -> Self {
+        Self { base, conn: None }
+    }
+
+    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+        let Some(mut conn) = self.conn.take() else { return self.connect(kernel, eras) };
+        if conn.is_stalled() {
+            return self.wait_for_the_end(kernel, conn);
+        }
+        let issued = self.issue(kernel, &mut conn);
+        let Some(written) = self.write(kernel, &mut conn) else { return Act::Worked };
+        let Some(got) = self.read(kernel, eras, &mut conn) else {
+            self.base.rest(kernel.nanos);
+            return Act::Worked;
+        };
+        if conn.flight.is_empty() && conn.out_at == conn.out.len() && self.is_over(&conn) {
+            kernel.client_leave(conn.fd, false);
+            return Act::Worked;
+        }
+        self.conn = Some(conn);
+        if issued || written || got {
+            self.base.rest(kernel.nanos);
+            return Act::Worked;
+        }
+        Act::Waits(None)
+    }
+
+    /// Whether nothing more is to be said or heard on the connection.
+    fn is_over(&self, conn: &Conn) -> bool {
+        self.base.todo.is_empty() && !conn.ended && !conn.nonsense
+    }
+
+    fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+        if self.base.todo.is_empty() {
+            return Act::Done;
+        }
+        let port = self.base.port(eras);
+        let Some(fd) = kernel.connect(port) else {
+            self.base.forgiven += self.base.todo.len();
+            self.base.todo.clear();
+            return Act::Done;
+        };
+        let Base { chance, habits, .. } = &mut self.base;
+        self.conn = Some(Conn {
+            fd,
+            port,
+            out: Vec::new(),
+            out_at: 0,
+            sent: 0,
+            input: Vec::new(),
+            flight: VecDeque::new(),
+            depth: chance.between(1, habits.depth_max) as usize,
+            sabotage: Sabotage::any(chance, habits),
+            last: false,
+            ended: false,
+            nonsense: false,
+            said_close: false,
+        });
+        Act::Worked
+    }
+
+    /// Puts the next request behind what is still to be sent.
+    fn issue(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> bool {
+        let closed = conn.last || conn.ended || conn.nonsense || conn.said_close;
+        if closed || conn.flight.len() >= conn.depth {
+            return false;
+        }
+        if conn.sabotage == Sabotage::Garbage && self.base.chance.one_in(2) {
+            let chosen = self.base.chance.index(NONSENSE.len());
+            conn.out.extend_from_slice(NONSENSE[chosen]);
+            conn.nonsense = true;
+            return true;
+        }
+        let Some(ask) = self.base.next(kernel.nanos, conn.port) else { return false };
+        let is_last = self.base.todo.is_empty() && self.base.chance.one_in(3);
+        conn.encode(&ask, is_last, &mut self.base);
+        conn.said_close |= is_last;
+        if self.base.todo.is_empty() && !is_last && self.base.chance.one_in(4) {
+            // The side is closed right behind the last request.
+            conn.ended = true;
+        }
+        let end = conn.sent + (conn.out.len() - conn.out_at) as u64;
+        conn.flight.push_back((ask, end));
+        true
+    }
+
+    /// Sends some of what is to be sent; `None` when that ended the connection.
+    fn write(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> Option<bool> {
+        let rest = &conn.out[conn.out_at..];
+        if rest.is_empty() {
+            return Some(false);
+        }
+        let mut n = self.base.chance.size(rest.len());
+        if self.base.chance.one_in(2) {
+            n = rest.len();
+        }
+        if let Some(limit) = conn.sabotage_at() {
+            n = n.min(limit.saturating_sub(conn.sent) as usize);
+        }
+        // A dead connection is found out by reading.
+        let taken = kernel.client_write(conn.fd, &rest[..n]).unwrap_or(rest.len());
+        conn.out_at += taken;
+        conn.sent += taken as u64;
+        let is_due = conn.sabotage_at().is_some_and(|limit| conn.sent >= limit);
+        match conn.sabotage {
+            Sabotage::Leave { rude, .. } if is_due => {
+                self.forgive(conn);
+                kernel.client_leave(conn.fd, rude);
+                return None;
+            }
+            Sabotage::End { .. } if is_due => {
+                kernel.client_finish(conn.fd);
+                conn.out_at = conn.out.len();
+                conn.ended = true;
+            }
+            _ if conn.ended && conn.out_at == conn.out.len() => kernel.client_finish(conn.fd),
+            _ => {}
+        }
+        if conn.out_at == conn.out.len() {
+            conn.out.clear();
+            conn.out_at = 0;
+        }
+        Some(taken > 0)
+    }
+
+    /// Reads and judges; `None` when the connection is over.
+    fn read(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn) -> Option<bool> {
+        let max = self.base.chance.size(self.base.habits.read_max);
+        let end = match kernel.client_read(conn.fd, max) {
+            Got::Nothing => return Some(false),
+            Got::Bytes(bytes) => {
+                conn.input.extend_from_slice(&bytes);
+                None
+            }
+            end => Some(end),
+        };
+        while let Some((ask, _)) = conn.flight.front() {
+            match parse(&conn.input, ask.head_only, end.as_ref() == Some(&Got::End)) {
+                Parsed::Partial => break,
+                Parsed::Bad(problem) => {
+                    self.base.complain(kernel, &problem);
+                    kernel.client_leave(conn.fd, true);
+                    return None;
+                }
+                Parsed::Complete(answer, used) => {
+                    conn.input.drain(..used);
+                    conn.last |= answer.field("connection") == Some("close");
+                    let Some((ask, _)) = conn.flight.pop_front() else { break };
+                    self.base.judge(kernel, eras, &ask, &answer);
+                }
+            }
+        }
+        let Some(end) = end else { return Some(true) };
+        self.end(kernel, eras, conn, &end);
+        kernel.client_leave(conn.fd, false);
+        None
+    }
+
+    /// The server has ended the connection: what is owed?
+    fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
+        let Some(socket) = kernel.socket(conn.fd) else { return };
+        let (killed, taken) = (socket.killed, socket.taken);
+        if killed || matches!(conn.sabotage, Sabotage::End { .. }) {
+            return self.forgive(conn);
+        }
+        if conn.nonsense && !conn.last {
+            if conn.flight.is_empty() && *how == Got::End {
+                let status = conn.input.get(9..12).map(String::from_utf8_lossy);
+                if !status.as_deref().is_some_and(|text| text.starts_with(['4', '5'])) {
+                    let answer = crate::story::excerpt(&conn.input);
+                    self.base.complain(kernel, &format!("nonsense was answered {answer}"));
+                }
+                return;
+            }
+            conn.input.clear();
+        }
+        // A cut is made by a reset, which may take earlier answers with it.
+        let cut = conn
+            .flight
+            .iter()
+            .position(|(ask, _)| truth(kernel, eras).may_be_cut(ask, kernel.nanos))
+            .filter(|at| *at == 0 || *how == Got::Reset);
+        if let Some(last) = cut {
+            conn.flight.drain(..=last);
+            self.base.forgiven += last + 1;
+        } else if !conn.input.is_empty() {
+            let rest = crate::story::excerpt(&conn.input);
+            let wait = conn.flight.len();
+            return self.base.complain(kernel, &format!("cut after {rest}, {wait} wait"));
+        }
+        let foreseen = cut.is_some() || conn.last;
+        for (ask, end) in std::mem::take(&mut conn.flight).into_iter().rev() {
+            if foreseen || end > taken && kernel.draining {
+                self.base.todo.push_front(ask);
+                continue;
+            }
+            let (method, target) = (ask.method(), ask.target());
+            let what = if end > taken { "not read" } else { "lost" };
+            self.base.complain(kernel, &format!("{method} {target} was {what} ({how:?})"));
+        }
+    }
+
+    fn forgive(&mut self, conn: &mut Conn) {
+        self.base.forgiven += conn.flight.len();
+        conn.flight.clear();
+    }
+
+    /// A client that stalls only notices when the server has hung up.
+    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: Conn) -> Act {
+        let is_closed = kernel.socket(conn.fd).is_none_or(|socket| socket.closed.is_some());
+        if is_closed {
+            self.forgive(&mut conn);
+            kernel.client_leave(conn.fd, true);
+            return Act::Worked;
+        }
+        self.conn = Some(conn);
+        Act::Waits(None)
+    }
+}
+
+impl Conn {
+    const fn sabotage_at(&self) -> Option<u64> {
+        match self.sabotage {
+            Sabotage::Leave { after, .. } | Sabotage::Stall { after } | Sabotage::End { after } => {
+                Some(after)
+            }
+            Sabotage::None | Sabotage::Garbage => None,
+        }
+    }
+
+    const fn is_stalled(&self) -> bool {
+        matches!(self.sabotage, Sabotage::Stall { after } if self.sent >= after)
+    }
+
+    fn encode(&mut self, ask: &Ask, is_last: bool, base: &mut Base) {
+        let out = &mut self.out;
+        let mut line = |text: &str| {
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        };
+        line(&format!("{} {} HTTP/1.1", ask.method(), ask.target()));
+        line("Host: site");
+        for (name, value) in ask.fields() {
+            line(&format!("{name}: {value}"));
+        }
+        if is_last {
+            line("Connection: close");
+        }
+        match ask.upload {
+            Upload::None => line(""),
+            Upload::Length(size) => {
+                line(&format!("Content-Length: {size}"));
+                line("");
+                out.resize(out.len() + size, b'u');
+            }
+            Upload::Pieces(size) => {
+                line("Transfer-Encoding: chunked");
+                line("");
+                let mut left = size;
+                while left > 0 {
+                    let n = base.chance.size(left);
+                    out.extend_from_slice(format!("{n:x}\r\n").as_bytes());
+                    out.resize(out.len() + n, b'c');
+                    out.extend_from_slice(b"\r\n");
+                    left -= n;
+                }
+                out.extend_from_slice(b"0\r\n\r\n");
+            }
+        }
+    }
+}
+
+enum Parsed {
+    Partial,
+    Complete(Answer, usize),
+    Bad(String),
+}
+
+/// Reads one answer from the front of `input`; `at_end` says that nothing follows.
+fn parse(input: &[u8], head_only: bool, at_end: bool) -> Parsed {
+    let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return Parsed::Partial;
+    };
+    let bad = || Parsed::Bad(format!("no answer: {}", crate::story::excerpt(input)));
+    let Ok(head) = std::str::from_utf8(&input[..end]) else { return bad() };
+    let mut lines = head.split("\r\n");
+    let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 "));
+    let Some(status) = status.and_then(|rest| rest.get(..3)?.parse().ok()) else { return bad() };
+    let mut answer = Answer { status, ..Answer::default() };
+    for line in lines {
+        let Some((name, value)) = line.split_once(": ") else { return bad() };
+        answer.fields.push((name.to_ascii_lowercase(), value.to_owned()));
+    }
+    let body = &input[end + 4..];
+    if Answer::is_bodiless(status, head_only) {
+        return Parsed::Complete(answer, end + 4);
+    }
+    if answer.field("transfer-encoding") == Some("chunked") {
+        return parse_chunks(body, answer, end + 4);
+    }
+    match answer.field("content-length").map(str::parse::<usize>) {
+        Some(Ok(length)) if body.len() >= length => {
+            answer.body = body[..length].to_vec();
+            Parsed::Complete(answer, end + 4 + length)
+        }
+        Some(Ok(_)) => Parsed::Partial,
+        Some(Err(_)) => bad(),
+        None if at_end => {
+            answer.body = body.to_vec();
+            Parsed::Complete(answer, input.len())
+        }
+        None => Parsed::Partial,
+    }
+}
+
+fn parse_chunks(body: &[u8], mut answer: Answer, start: usize) -> Parsed {
+    let mut at = 0;
+    loop {
+        let rest = &body[at..];
+        let Some(eol) = rest.windows(2).position(|two| two == b"\r\n") else {
+            return Parsed::Partial;
+        };
+        let size = std::str::from_utf8(&rest[..eol]).ok();
+        let Some(size) = size.and_then(|text| usize::from_str_radix(text, 16).ok()) else {
+            return Parsed::Bad(format!("no chunk: {}", crate::story::excerpt(rest)));
+        };
+        let (from, to) = (eol + 2, eol + 2 + size);
+        match rest.get(to..to + 2) {
+            Some(b"\r\n") => {}
+            Some(_) => return Parsed::Bad("a chunk without an end".to_owned()),
+            None => return Parsed::Partial,
+        }
+        answer.body.extend_from_slice(&rest[from..to]);
+        at += to + 2;
+        if size == 0 {
+            return Parsed::Complete(answer, start + at);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A client that speaks HTTP/2 with prior knowledge and counts every window.
+//!
+//! Its heads are literals without Huffman codes; what the server sends is decoded by the codec
+//! under test, which has tests of its own against the RFC's examples.
+
+mod conn;
+mod frame;
+
+use crate::ask::{Era, Upload};
+use crate::client::{Act, Base, Sabotage, truth};
+use crate::kernel::{Got, Kernel};
+use conn::{Conn, News, Stream};
+use frame::{PREFACE, kind};
+
+/// Frames that no server may let pass.
+const NONSENSE: &[(u8, u8, u32, &[u8])] = &[
+    (kind::HEADERS, 4, 0, b"\x82"),
+    (kind::DATA, 0, 9999, b"early"),
+    (kind::WINDOW_UPDATE, 0, 0, b"\0\0\0\0"),
+    (kind::CONTINUATION, 4, 1, b"\x82"),
+    (kind::SETTINGS, 0, 0, b"\0\x04\xff\xff\xff\xff"),
+    (kind::HEADERS, 4, 2, b"\x82"),
+    (kind::PUSH_PROMISE, 4, 1, b"\0\0\0\x02\x82"),
+    (kind::PING, 0, 0, b"short"),
+];
+
+/// A client that speaks HTTP/2.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) base: Base,
+    conn: Option<Conn>,
+}
+
+impl Client {
+    pub(super) const fn new(base: Base) -> Self {
+        Self { base, conn: None }
+    }
+
+    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+        let Some(mut conn) = self.conn.take() else { return self.connect(kernel, eras) };
+        if conn.is_stalled() {
+            return self.wait_for_the_end(kernel, conn);
+        }
+        let issued = self.issue(kernel, &mut conn)
+            | conn.upload(&mut self.base.chance)
+            | conn.credit(&mut self.base.chance);
+        let Some(written) = self.write(kernel, &mut conn) else { return Act::Worked };
+        let Some(got) = self.read(kernel, eras, &mut conn) else {
+            self.base.rest(kernel.nanos);
+            return Act::Worked;
+        };
+        if conn.streams.is_empty() && conn.is_flushed() && !conn.nonsense && self.is_over(&conn) {
+            kernel.client_leave(conn.fd, false);
+            return Act::Worked;
+        }
+        let owes = conn.owes_credit();
+        self.conn = Some(conn);
+        if issued || written || got || owes {
+            self.base.rest(kernel.nanos);
+            return Act::Worked;
+        }
+        Act::Waits(None)
+    }
+
+    fn is_over(&self, conn: &Conn) -> bool {
+        self.base.todo.is_empty() || conn.goaway.is_some()
+    }
+
+    fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+        if self.base.todo.is_empty() {
+            return Act::Done;
+        }
+        let port = self.base.port(eras);
+        let Some(fd) = kernel.connect(port) else {
+            self.base.forgiven += self.base.todo.len();
+            self.base.todo.clear();
+            return Act::Done;
+        };
+        let Base { chance, habits, .. } = &mut self.base;
+        let depth = chance.between(1, 2 * habits.depth_max) as usize;
+        let mut conn = Conn::new(fd, port, depth, Sabotage::any(chance, habits));
+        conn.out.extend_from_slice(PREFACE);
+        conn.change_settings(chance);
+        self.conn = Some(conn);
+        Act::Worked
+    }
+
+    fn issue(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> bool {
+        let chance = &mut self.base.chance;
+        if conn.goaway.is_some() || conn.nonsense || conn.ended {
+            return false;
+        }
+        if conn.sabotage == Sabotage::Garbage && chance.one_in(3) {
+            let (kind, flags, stream, payload) = NONSENSE[chance.index(NONSENSE.len())];
+            frame::push(&mut conn.out, kind, flags, stream, payload);
+            conn.nonsense = true;
+            return true;
+        }
+        if chance.one_in(40) && !conn.settings_are_open {
+            conn.change_settings(chance);
+        }
+        if chance.one_in(30) {
+            frame::push(&mut conn.out, kind::PING, 0, 0, b"12345678");
+            conn.pings += 1;
+        }
+        let is_full = conn.streams.len() >= conn.depth.min(conn.streams_max);
+        if is_full || !conn.is_flushed() {
+            return false;
+        }
+        let Some(ask) = self.base.next(kernel.nanos, conn.port) else { return false };
+        conn.request(ask, &mut self.base.chance);
+        true
+    }
+
+    fn write(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> Option<bool> {
+        let rest = &conn.out[conn.out_at..];
+        if rest.is_empty() {
+            return Some(false);
+        }
+        let mut n = self.base.chance.size(rest.len());
+        if let Some(limit) = conn.sabotage_at() {
+            n = n.min(limit.saturating_sub(conn.sent) as usize);
+        }
+        let taken = kernel.client_write(conn.fd, &rest[..n]).unwrap_or(rest.len());
+        conn.out_at += taken;
+        conn.sent += taken as u64;
+        let is_due = conn.sabotage_at().is_some_and(|limit| conn.sent >= limit);
+        match conn.sabotage {
+            Sabotage::Leave { rude, .. } if is_due => {
+                self.forgive(conn);
+                kernel.client_leave(conn.fd, rude);
+                return None;
+            }
+            Sabotage::End { .. } if is_due && !conn.ended => {
+                kernel.client_finish(conn.fd);
+                conn.out_at = conn.out.len();
+                conn.ended = true;
+            }
+            _ => {}
+        }
+        if conn.is_flushed() {
+            conn.out.clear();
+            conn.out_at = 0;
+        }
+        Some(taken > 0)
+    }
+
+    fn read(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn) -> Option<bool> {
+        let max = self.base.chance.size(self.base.habits.read_max);
+        let end = match kernel.client_read(conn.fd, max) {
+            Got::Nothing => return Some(false),
+            Got::Bytes(bytes) => {
+                conn.input.extend_from_slice(&bytes);
+                None
+            }
+            end => Some(end),
+        };
+        loop {
+            match conn.poll(&mut self.base.chance) {
+                Ok(None) => break,
+                Ok(Some(news)) => self.hear(kernel, eras, conn, news),
+                Err(problem) => {
+                    self.base.complain(kernel, &problem);
+                    kernel.client_leave(conn.fd, true);
+                    return None;
+                }
+            }
+        }
+        let Some(end) = end else { return Some(true) };
+        self.end(kernel, eras, conn, &end);
+        kernel.client_leave(conn.fd, false);
+        None
+    }
+
+    fn hear(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, news: News) {
+        match news {
+            News::Answer(id) => {
+                let Some(stream) = conn.streams.remove(&id) else { return };
+                self.base.judge(kernel, eras, &stream.ask, &stream.answer);
+                // What is still to be uploaded is not wanted any more.
+                if stream.upload_left > 0 {
+                    frame::push(&mut conn.out, kind::RST_STREAM, 0, id, &[0, 0, 0, 8]);
+                }
+            }
+            News::Reset(id, code) => {
+                let Some(stream) = conn.streams.remove(&id) else { return };
+                self.hear_reset(kernel, eras, stream, code, conn);
+            }
+            News::GoAway(last, code) => {
+                if code != 0 && !conn.nonsense {
+                    self.base.complain(kernel, &format!("GOAWAY with error {code}"));
+                }
+                let unheard: Vec<u32> = conn.streams.range(last + 1..).map(|(id, _)| *id).collect();
+                for id in unheard.into_iter().rev() {
+                    if let Some(stream) = conn.streams.remove(&id) {
+                        self.base.todo.push_front(stream.ask);
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear_reset(
+        &mut self,
+        kernel: &mut Kernel,
+        eras: &[Era],
+        stream: Stream,
+        code: u32,
+        conn: &Conn,
+    ) {
+        let excused = conn.nonsense || truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos);
+        match code {
+            7 => self.base.todo.push_front(stream.ask),
+            _ if excused => self.base.forgiven += 1,
+            _ => {
+                let target = stream.ask.target();
+                self.base.complain(kernel, &format!("{target} was reset with {code}"));
+            }
+        }
+    }
+
+    fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
+        let Some(socket) = kernel.socket(conn.fd) else { return };
+        let (killed, taken) = (socket.killed, socket.taken);
+        let spoiled = matches!(conn.sabotage, Sabotage::End { .. });
+        if conn.nonsense && *how == Got::End && conn.goaway.is_none() && conn.is_flushed() {
+            self.base.complain(kernel, "nonsense was not answered by GOAWAY");
+        }
+        if killed || conn.nonsense || spoiled {
+            return self.forgive(conn);
+        }
+        for stream in std::mem::take(&mut conn.streams).into_values().rev() {
+            if truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos) {
+                self.base.forgiven += 1;
+            } else if kernel.draining && stream.end > taken {
+                self.base.todo.push_front(stream.ask);
+            } else {
+                let (method, target) = (stream.ask.method(), stream.ask.target());
+                self.base.complain(kernel, &format!("{method} {target} was lost ({how:?})"));
+            }
+        }
+    }
+
+    fn forgive(&mut self, conn: &mut Conn) {
+        self.base.forgiven += conn.streams.len();
+        conn.streams.clear();
+    }
+
+    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: Conn) -> Act {
+        if kernel.socket(conn.fd).is_none_or(|socket| socket.closed.is_some()) {
+            self.forgive(&mut conn);
+            kernel.client_leave(conn.fd, true);
+            return Act::Worked;
+        }
+        self.conn = Some(conn);
+        Act::Waits(None)
+    }
+}
+
+/// Bytes of a request body that are announced.
+const fn announced(upload: Upload) -> Option<usize> {
+    match upload {
+        Upload::Length(size) => Some(size),
+        Upload::None | Upload::Pieces(_) => None,
+    }
+}

@@ -1,0 +1,389 @@
+//! One HTTP/2 connection of a client: streams, windows, settings.
+
+use std::collections::BTreeMap;
+
+use wire::hpack::{Decoder, Sink, Token, Traits};
+
+use super::announced;
+use super::frame::{self, END_HEADERS, END_STREAM, Frame, PADDED, kind};
+use crate::ask::{Answer, Ask};
+use crate::chance::Chance;
+use crate::client::Sabotage;
+
+/// Windows before anybody said anything.
+const WINDOW: i64 = 65_535;
+/// The largest frame that we said we take.
+const FRAME_MAX: usize = 16_384;
+
+/// A request and what came of it so far.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) ask: Ask,
+    /// Where its head ends in what was sent.
+    pub(super) end: u64,
+    pub(super) answer: Answer,
+    pub(super) upload_left: usize,
+    /// What the server may still send.
+    window: i64,
+    /// What we may still send.
+    upload_window: i64,
+    /// Taken bytes that the server was not told of.
+    credit: u32,
+}
+
+/// What is new on a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum News {
+    /// A complete answer.
+    Answer(u32),
+    /// A stream was reset.
+    Reset(u32, u32),
+    /// The server goes: streams above were not looked at.
+    GoAway(u32, u32),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Conn {
+    pub(super) fd: i32,
+    pub(super) port: u16,
+    pub(super) depth: usize,
+    pub(super) sabotage: Sabotage,
+    pub(super) out: Vec<u8>,
+    pub(super) out_at: usize,
+    pub(super) sent: u64,
+    pub(super) input: Vec<u8>,
+    pub(super) streams: BTreeMap<u32, Stream>,
+    pub(super) streams_max: usize,
+    pub(super) goaway: Option<u32>,
+    pub(super) ended: bool,
+    pub(super) nonsense: bool,
+    pub(super) pings: u32,
+    /// Settings were sent and not acknowledged.
+    pub(super) settings_are_open: bool,
+    next_id: u32,
+    decoder: Decoder,
+    block: Option<(u32, u8, Vec<u8>)>,
+    /// The initial window of streams as the server was told, and as it has acknowledged.
+    told_window: i64,
+    stream_window: i64,
+    window: i64,
+    credit: u32,
+    upload_window: i64,
+    upload_initial: i64,
+}
+
+impl Conn {
+    pub(super) fn new(fd: i32, port: u16, depth: usize, sabotage: Sabotage) -> Self {
+        Self {
+            fd,
+            port,
+            depth,
+            sabotage,
+            out: Vec::new(),
+            out_at: 0,
+            sent: 0,
+            input: Vec::new(),
+            streams: BTreeMap::new(),
+            streams_max: 100,
+            goaway: None,
+            ended: false,
+            nonsense: false,
+            pings: 0,
+            settings_are_open: false,
+            next_id: 1,
+            decoder: Decoder::default(),
+            block: None,
+            told_window: WINDOW,
+            stream_window: WINDOW,
+            window: WINDOW,
+            credit: 0,
+            upload_window: WINDOW,
+            upload_initial: WINDOW,
+        }
+    }
+
+    pub(super) const fn sabotage_at(&self) -> Option<u64> {
+        match self.sabotage {
+            Sabotage::Leave { after, .. } | Sabotage::Stall { after } | Sabotage::End { after } => {
+                Some(after)
+            }
+            Sabotage::None | Sabotage::Garbage => None,
+        }
+    }
+
+    pub(super) const fn is_stalled(&self) -> bool {
+        matches!(self.sabotage, Sabotage::Stall { after } if self.sent >= after)
+    }
+
+    pub(super) const fn is_flushed(&self) -> bool {
+        self.out_at == self.out.len()
+    }
+
+    /// Announces another initial window.
+    pub(super) fn change_settings(&mut self, chance: &mut Chance) {
+        let window = 2000 + chance.size(200_000) as u32;
+        let mut payload = vec![0, 4];
+        payload.extend_from_slice(&window.to_be_bytes());
+        if chance.one_in(3) {
+            payload.extend_from_slice(&[0, 1, 0, 0]);
+            payload.extend_from_slice(&(chance.below(5000) as u16).to_be_bytes());
+        }
+        frame::push(&mut self.out, kind::SETTINGS, 0, 0, &payload);
+        self.told_window = i64::from(window);
+        self.settings_are_open = true;
+    }
+
+    /// Sends the head of a request, in as many frames as chance wants.
+    pub(super) fn request(&mut self, ask: Ask, chance: &mut Chance) {
+        let mut block = Vec::new();
+        frame::push_field(&mut block, ":method", ask.method());
+        frame::push_field(&mut block, ":scheme", "http");
+        frame::push_field(&mut block, ":path", &ask.target());
+        frame::push_field(&mut block, ":authority", "site");
+        for (name, value) in ask.fields() {
+            frame::push_field(&mut block, name, &value);
+        }
+        if let Some(size) = announced(ask.upload) {
+            frame::push_field(&mut block, "content-length", &size.to_string());
+        }
+        let id = self.next_id;
+        self.next_id += 2;
+        let upload_left = ask.upload.size();
+        let ends = if upload_left == 0 { END_STREAM } else { 0 };
+        let split = if chance.one_in(4) { chance.index(block.len()) } else { block.len() };
+        let (first, rest) = block.split_at(split);
+        if rest.is_empty() {
+            frame::push(&mut self.out, kind::HEADERS, END_HEADERS | ends, id, first);
+        } else {
+            frame::push(&mut self.out, kind::HEADERS, ends, id, first);
+            frame::push(&mut self.out, kind::CONTINUATION, END_HEADERS, id, rest);
+        }
+        let end = self.sent + (self.out.len() - self.out_at) as u64;
+        let stream = Stream {
+            ask,
+            end,
+            answer: Answer::default(),
+            upload_left,
+            window: self.stream_window,
+            upload_window: self.upload_initial,
+            credit: 0,
+        };
+        self.streams.insert(id, stream);
+    }
+
+    /// Sends some of the bodies, as far as the windows allow.
+    pub(super) fn upload(&mut self, chance: &mut Chance) -> bool {
+        if !self.is_flushed() || self.nonsense || self.ended {
+            return false;
+        }
+        let mut any = false;
+        for (&id, stream) in &mut self.streams {
+            let window = self.upload_window.min(stream.upload_window);
+            let max = stream.upload_left.min(usize::try_from(window).unwrap_or(0)).min(FRAME_MAX);
+            if max == 0 {
+                continue;
+            }
+            let n = chance.size(max);
+            stream.upload_left -= n;
+            stream.upload_window -= n as i64;
+            self.upload_window -= n as i64;
+            let flags = if stream.upload_left == 0 { END_STREAM } else { 0 };
+            frame::push(&mut self.out, kind::DATA, flags, id, &vec![b'd'; n]);
+            any = true;
+        }
+        any
+    }
+
+    /// Tells the server of some of what was taken.
+    pub(super) fn credit(&mut self, chance: &mut Chance) -> bool {
+        if !self.owes_credit() || !chance.one_in(3) {
+            return false;
+        }
+        let mut any = false;
+        let out = &mut self.out;
+        if self.credit > 0 {
+            frame::push(out, kind::WINDOW_UPDATE, 0, 0, &self.credit.to_be_bytes());
+            self.window += i64::from(std::mem::take(&mut self.credit));
+            any = true;
+        }
+        for (&id, stream) in &mut self.streams {
+            if stream.credit > 0 && chance.one_in(2) {
+                frame::push(out, kind::WINDOW_UPDATE, 0, id, &stream.credit.to_be_bytes());
+                stream.window += i64::from(std::mem::take(&mut stream.credit));
+                any = true;
+            }
+        }
+        any
+    }
+
+    pub(super) fn owes_credit(&self) -> bool {
+        let owes = self.credit > 0 || self.streams.values().any(|stream| stream.credit > 0);
+        owes && !self.nonsense && !self.ended
+    }
+
+    /// What the next frames in the input mean, up to something of interest.
+    pub(super) fn poll(&mut self, chance: &mut Chance) -> Result<Option<News>, String> {
+        while let Some(frame) = frame::take(&mut self.input) {
+            if frame.payload.len() > FRAME_MAX {
+                return Err(format!("a frame of {} bytes", frame.payload.len()));
+            }
+            if self.block.is_some() && frame.kind != kind::CONTINUATION {
+                return Err("a field block was interrupted".to_owned());
+            }
+            if let Some(news) = self.receive(frame, chance)? {
+                return Ok(Some(news));
+            }
+        }
+        Ok(None)
+    }
+
+    fn receive(&mut self, frame: Frame, chance: &mut Chance) -> Result<Option<News>, String> {
+        let Frame { kind, flags, stream, payload } = frame;
+        match kind {
+            kind::DATA => return self.receive_data(flags, stream, &payload),
+            kind::HEADERS => {
+                if flags & PADDED != 0 {
+                    return Err("padded fields".to_owned());
+                }
+                return self.receive_block(stream, flags, payload);
+            }
+            kind::CONTINUATION => {
+                let Some((id, first, mut block)) = self.block.take() else {
+                    return Err("CONTINUATION of nothing".to_owned());
+                };
+                if id != stream {
+                    return Err("CONTINUATION of another stream".to_owned());
+                }
+                block.extend_from_slice(&payload);
+                return self.receive_block(stream, first | flags & END_HEADERS, block);
+            }
+            kind::RST_STREAM => return Ok(Some(News::Reset(stream, frame::number(&payload)))),
+            kind::SETTINGS if flags & 1 != 0 => self.receive_ack()?,
+            kind::SETTINGS => self.receive_settings(&payload, chance),
+            kind::PING if flags & 1 != 0 => {
+                if payload != b"12345678" || self.pings == 0 {
+                    return Err("a PING that nobody sent was acknowledged".to_owned());
+                }
+                self.pings -= 1;
+            }
+            kind::PING => frame::push(&mut self.out, kind::PING, 1, 0, &payload),
+            kind::GOAWAY => {
+                let last = frame::number(&payload);
+                self.goaway = Some(last);
+                let code = frame::number(payload.get(4..).unwrap_or_default());
+                return Ok(Some(News::GoAway(last, code)));
+            }
+            kind::WINDOW_UPDATE => {
+                let more = i64::from(frame::number(&payload));
+                if stream == 0 {
+                    self.upload_window += more;
+                } else if let Some(stream) = self.streams.get_mut(&stream) {
+                    stream.upload_window += more;
+                }
+            }
+            kind::PUSH_PROMISE => return Err("a push".to_owned()),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn receive_data(&mut self, flags: u8, id: u32, payload: &[u8]) -> Result<Option<News>, String> {
+        let len = payload.len() as i64;
+        self.window -= len;
+        self.credit += len as u32;
+        if self.window < 0 {
+            return Err(format!("the connection's window was overrun by {}", -self.window));
+        }
+        let padding = if flags & PADDED != 0 { usize::from(payload[0]) + 1 } else { 0 };
+        // A stream that we gave up may go on for a while.
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
+        stream.window -= len;
+        stream.credit += len as u32;
+        if len > 0 && stream.window < 0 {
+            return Err(format!("the window of stream {id} was overrun by {}", -stream.window));
+        }
+        if stream.answer.status == 0 {
+            return Err(format!("data before fields on stream {id}"));
+        }
+        let data = &payload[padding.min(1)..payload.len() - padding.saturating_sub(1)];
+        stream.answer.body.extend_from_slice(data);
+        Ok((flags & END_STREAM != 0).then_some(News::Answer(id)))
+    }
+
+    fn receive_block(
+        &mut self,
+        id: u32,
+        flags: u8,
+        block: Vec<u8>,
+    ) -> Result<Option<News>, String> {
+        if flags & END_HEADERS == 0 {
+            self.block = Some((id, flags, block));
+            return Ok(None);
+        }
+        let mut fields = Fields(Vec::new());
+        let decoded = self.decoder.decode(&block, 1 << 20, &mut Vec::new(), &mut fields);
+        if let Err(error) = decoded {
+            return Err(format!("fields cannot be decoded: {error:?}"));
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
+        if stream.answer.status != 0 {
+            return Err("a second head".to_owned());
+        }
+        let mut fields = fields.0.into_iter();
+        let status = fields.next().filter(|(name, _)| name == ":status");
+        let Some(status) = status.and_then(|(_, value)| value.parse().ok()) else {
+            return Err("the first field is not the status".to_owned());
+        };
+        stream.answer.status = status;
+        stream.answer.fields = fields.collect();
+        Ok((flags & END_STREAM != 0).then_some(News::Answer(id)))
+    }
+
+    /// Our settings are in force on the other side: windows move by the difference.
+    fn receive_ack(&mut self) -> Result<(), String> {
+        if !self.settings_are_open {
+            return Err("SETTINGS that nobody sent were acknowledged".to_owned());
+        }
+        self.settings_are_open = false;
+        let moved = self.told_window - self.stream_window;
+        self.stream_window = self.told_window;
+        for stream in self.streams.values_mut() {
+            stream.window += moved;
+        }
+        Ok(())
+    }
+
+    fn receive_settings(&mut self, payload: &[u8], chance: &mut Chance) {
+        for entry in payload.chunks_exact(6) {
+            let value = frame::number(&entry[2..]);
+            match entry[1] {
+                3 => self.streams_max = value as usize,
+                4 => {
+                    let moved = i64::from(value) - self.upload_initial;
+                    self.upload_initial = i64::from(value);
+                    for stream in self.streams.values_mut() {
+                        stream.upload_window += moved;
+                    }
+                }
+                _ => {}
+            }
+        }
+        frame::push(&mut self.out, kind::SETTINGS, 1, 0, &[]);
+        // A server that grants more than it announced is told so by a larger window now and then.
+        if chance.one_in(2) {
+            let more = 1 + chance.below(100_000) as u32;
+            frame::push(&mut self.out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
+            self.window += i64::from(more);
+        }
+    }
+}
+
+struct Fields(Vec<(String, String)>);
+
+impl Sink for Fields {
+    fn field(&mut self, _token: Token, _traits: Traits, name: &[u8], value: &[u8]) {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        self.0.push((text(name), text(value)));
+    }
+}

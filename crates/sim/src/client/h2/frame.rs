@@ -1,0 +1,76 @@
+//! Frames and literal field lines, written byte by byte.
+
+/// What every client sends first.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Frame types.
+pub(super) mod kind {
+    pub(in super::super) const DATA: u8 = 0;
+    pub(in super::super) const HEADERS: u8 = 1;
+    pub(in super::super) const RST_STREAM: u8 = 3;
+    pub(in super::super) const SETTINGS: u8 = 4;
+    pub(in super::super) const PUSH_PROMISE: u8 = 5;
+    pub(in super::super) const PING: u8 = 6;
+    pub(in super::super) const GOAWAY: u8 = 7;
+    pub(in super::super) const WINDOW_UPDATE: u8 = 8;
+    pub(in super::super) const CONTINUATION: u8 = 9;
+}
+
+/// END_STREAM, or ACK.
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
+pub(super) const PADDED: u8 = 8;
+
+/// A frame as it was read.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    pub(super) payload: Vec<u8>,
+}
+
+/// Appends a frame.
+pub(super) fn push(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    let len = payload.len() as u32;
+    out.extend_from_slice(&len.to_be_bytes()[1..]);
+    out.extend_from_slice(&[kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.extend_from_slice(payload);
+}
+
+/// Takes a complete frame from the front of `input`.
+pub(super) fn take(input: &mut Vec<u8>) -> Option<Frame> {
+    let head: [u8; 9] = input.get(..9)?.try_into().ok()?;
+    let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+    let payload = input.get(9..9 + len)?.to_vec();
+    input.drain(..9 + len);
+    let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+    Some(Frame { kind: head[3], flags: head[4], stream, payload })
+}
+
+/// The first four bytes of a payload as a number.
+pub(super) fn number(payload: &[u8]) -> u32 {
+    let four = payload.get(..4).and_then(|four| <[u8; 4]>::try_from(four).ok());
+    u32::from_be_bytes(four.unwrap_or_default())
+}
+
+/// Appends a literal field line that is not indexed (RFC 7541 §6.2.2), without Huffman codes.
+pub(super) fn push_field(block: &mut Vec<u8>, name: &str, value: &str) {
+    block.push(0);
+    for text in [name, value] {
+        // RFC 7541 §5.1: a prefix of seven bits.
+        if text.len() < 127 {
+            block.push(text.len() as u8);
+        } else {
+            block.push(127);
+            let mut rest = text.len() - 127;
+            while rest >= 128 {
+                block.push((rest % 128) as u8 | 128);
+                rest /= 128;
+            }
+            block.push(rest as u8);
+        }
+        block.extend_from_slice(text.as_bytes());
+    }
+}

@@ -1,0 +1,314 @@
+//! The invented kernel: sockets, listeners, readiness, files, time.
+//!
+//! Everything lives behind one handle that the doors of the workers and the clients share. Nothing
+//! happens by itself: time moves when a door waits and when the run says so.
+
+pub mod disk;
+pub mod socket;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use base::Instant;
+use io::{Fd, Ready};
+
+use crate::chance::Chance;
+use crate::scenario::Faults;
+use crate::story::{Story, Telling};
+use disk::Disk;
+pub use socket::{Got, Socket};
+
+/// Descriptors of connections; far above those that the real kernel gives out.
+const FIRST_SOCKET: i32 = 1 << 24;
+
+/// One listening socket: a port, seen by one worker.
+#[derive(Debug)]
+struct Port {
+    number: u16,
+    worker: usize,
+    fd: i32,
+    waiting: VecDeque<i32>,
+    is_open: bool,
+}
+
+/// What the kernel knows of one worker.
+#[derive(Debug, Default)]
+struct Desk {
+    bell: Option<(i32, u64)>,
+    is_ringing: bool,
+    listening: BTreeMap<i32, u64>,
+    until: Option<Instant>,
+    is_settled: bool,
+    /// Waits in a row that ended at once without an event and without a call in between.
+    idle_waits: u32,
+}
+
+/// The kernel.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Simulated nanoseconds since the start.
+    pub nanos: u64,
+    /// All files.
+    pub disk: Disk,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// What happened.
+    pub story: Story,
+    /// What the workers wrote to their access log.
+    pub access_log: Vec<u8>,
+    /// Rules of the door that a worker broke.
+    pub offences: Vec<String>,
+    /// The workers were told to quit.
+    pub draining: bool,
+    pub(crate) chance: Chance,
+    pub(crate) sockets: BTreeMap<i32, Socket>,
+    ports: Vec<Port>,
+    desks: Vec<Desk>,
+    next_socket: i32,
+    pub(crate) calls: u64,
+}
+
+/// Waits without any effect after which a worker is called spinning.
+const IDLE_WAITS_MAX: u32 = 64;
+
+impl Kernel {
+    /// An empty machine for `workers`.
+    #[must_use]
+    pub fn new(seed: u64, workers: usize, faults: Faults, telling: Telling) -> Self {
+        Self {
+            nanos: 1_000_000,
+            disk: Disk::default(),
+            faults,
+            story: Story::new(telling),
+            access_log: Vec::new(),
+            offences: Vec::new(),
+            draining: false,
+            chance: Chance::new(seed, 1),
+            sockets: BTreeMap::new(),
+            ports: Vec::new(),
+            desks: (0..workers).map(|_| Desk::default()).collect(),
+            next_socket: FIRST_SOCKET,
+            calls: 0,
+        }
+    }
+
+    /// Tells one line of the story.
+    pub fn tell(&mut self, line: impl FnOnce() -> String) {
+        self.story.tell(self.nanos, line);
+    }
+
+    /// Registers the listening socket `fd` of `worker`.
+    pub fn add_port(&mut self, number: u16, worker: usize, fd: Fd) {
+        let waiting = VecDeque::new();
+        self.ports.push(Port { number, worker, fd: fd.0, waiting, is_open: true });
+    }
+
+    /// Closes a port: who waits there is refused.
+    pub fn close_port(&mut self, number: u16) {
+        for port in self.ports.iter_mut().filter(|port| port.number == number) {
+            // The number of its descriptor may be given to another socket.
+            (port.is_open, port.fd) = (false, -1);
+            for fd in port.waiting.drain(..) {
+                if let Some(socket) = self.sockets.get_mut(&fd) {
+                    socket.killed = true;
+                    socket.close(io::Reset::Yes);
+                }
+            }
+        }
+        self.tell(|| format!("port {number} is closed"));
+    }
+
+    /// A client calls; some worker will accept it.
+    pub fn connect(&mut self, number: u16) -> Option<i32> {
+        let open = |port: &&mut Port| port.is_open && port.number == number;
+        let count = self.ports.iter_mut().filter(open).count();
+        if count == 0 {
+            return None;
+        }
+        let chosen = self.chance.index(count);
+        let port = self.ports.iter_mut().filter(open).nth(chosen)?;
+        self.next_socket += 1;
+        let fd = self.next_socket;
+        port.waiting.push_back(fd);
+        let worker = port.worker;
+        let inbound = 64 + self.chance.size(128 * 1024);
+        let outbound = 1024 + self.chance.size(self.faults.outbound_max);
+        let label = (fd - FIRST_SOCKET) as u32;
+        self.sockets.insert(fd, Socket::new(label, number, inbound, outbound));
+        self.tell(|| format!("#{label} calls {number}, worker {worker} ({inbound}/{outbound})"));
+        Some(fd)
+    }
+
+    pub(crate) fn accept(&mut self, listener: Fd) -> Option<i32> {
+        if self.chance.one_in(self.faults.accept_in) {
+            self.tell(|| "accept: no descriptor left".to_owned());
+            return None;
+        }
+        let port = self.ports.iter_mut().find(|port| port.fd == listener.0)?;
+        port.waiting.pop_front()
+    }
+
+    /// The connection behind a descriptor.
+    #[must_use]
+    pub fn socket(&self, fd: i32) -> Option<&Socket> {
+        self.sockets.get(&fd)
+    }
+
+    /// Connections that the server has not closed.
+    pub fn open_sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.sockets.values().filter(|socket| socket.closed.is_none())
+    }
+
+    /// The client of `fd` writes; `None` when the connection is dead.
+    pub fn client_write(&mut self, fd: i32, bytes: &[u8]) -> Option<usize> {
+        self.sockets.get_mut(&fd)?.write(bytes)
+    }
+
+    /// The client of `fd` reads.
+    pub fn client_read(&mut self, fd: i32, max: usize) -> Got {
+        self.sockets.get_mut(&fd).map_or(Got::Reset, |socket| socket.read(max))
+    }
+
+    /// The client of `fd` sends no more.
+    pub fn client_finish(&mut self, fd: i32) {
+        if let Some(socket) = self.sockets.get_mut(&fd) {
+            socket.finish();
+            let number = socket.number;
+            self.tell(|| format!("#{number} client ends its side"));
+        }
+    }
+
+    /// The client of `fd` leaves; `rude` means by a reset.
+    pub fn client_leave(&mut self, fd: i32, rude: bool) {
+        if let Some(socket) = self.sockets.get_mut(&fd) {
+            socket.leave(rude);
+            let number = socket.number;
+            self.tell(|| format!("#{number} client leaves{}", if rude { " rudely" } else { "" }));
+        }
+    }
+
+    /// Kills a connection in the middle, as a broken network does.
+    pub fn cut(&mut self, fd: i32) {
+        if let Some(socket) = self.sockets.get_mut(&fd)
+            && socket.closed.is_none()
+        {
+            socket.killed = true;
+            socket.leave(true);
+            socket.reset = true;
+            let number = socket.number;
+            self.tell(|| format!("#{number} the network breaks"));
+        }
+    }
+
+    /// Any connection that is open on both sides.
+    pub fn any_socket(&mut self) -> Option<i32> {
+        let open = |s: &Socket| s.closed.is_none() && !s.client_gone;
+        let all: Vec<i32> =
+            self.sockets.iter().filter(|(_, s)| open(s)).map(|(fd, _)| *fd).collect();
+        if all.is_empty() { None } else { Some(all[self.chance.index(all.len())]) }
+    }
+
+    /// Somebody put mail into the box of `worker`.
+    pub fn ring(&mut self, worker: usize) {
+        self.desks[worker].is_ringing = true;
+    }
+
+    /// Whether every worker has read its mail.
+    #[must_use]
+    pub fn all_mail_is_read(&self) -> bool {
+        self.desks.iter().all(|desk| !desk.is_ringing)
+    }
+
+    pub(crate) fn silence(&mut self, worker: usize) {
+        self.desks[worker].is_ringing = false;
+    }
+
+    pub(crate) fn watch(&mut self, worker: usize, fd: i32, token: u64) {
+        if let Some(socket) = self.sockets.get_mut(&fd) {
+            socket.watch = Some((worker, token));
+            // epoll reports what is already so when a descriptor is added.
+            socket.edge = true;
+        } else if self.ports.iter().any(|port| port.fd == fd) {
+            self.desks[worker].listening.insert(fd, token);
+        } else {
+            self.desks[worker].bell = Some((fd, token));
+        }
+    }
+
+    pub(crate) fn unwatch(&mut self, worker: usize, fd: i32) {
+        self.desks[worker].listening.remove(&fd);
+    }
+
+    /// Whether `worker` has something to do at this moment.
+    #[must_use]
+    pub fn is_due(&self, worker: usize) -> bool {
+        let desk = &self.desks[worker];
+        !desk.is_settled
+            || desk.until.is_some_and(|at| at.as_nanos() <= self.nanos)
+            || self.has_events(worker)
+    }
+
+    /// When `worker` wants to be woken though nothing happens.
+    #[must_use]
+    pub fn deadline(&self, worker: usize) -> Option<u64> {
+        self.desks[worker].until.map(Instant::as_nanos)
+    }
+
+    fn has_events(&self, worker: usize) -> bool {
+        let desk = &self.desks[worker];
+        let calls = |fd: &i32| self.ports.iter().any(|p| p.fd == *fd && !p.waiting.is_empty());
+        desk.is_ringing
+            || desk.listening.keys().any(calls)
+            || self.sockets.values().any(|s| s.edge && s.watch.is_some_and(|(w, _)| w == worker))
+    }
+
+    /// Delivers what happened to `worker`: some of it, in any order, the rest later.
+    pub(crate) fn wait(&mut self, worker: usize, until: Option<Instant>, out: &mut Vec<Ready>) {
+        self.nanos += self.chance.between(1_000, 60_000);
+        let mut found = Vec::new();
+        let level = |token| Ready { token, readable: true, writable: false, hangup: false };
+        let desk = &self.desks[worker];
+        found.extend(desk.bell.filter(|_| desk.is_ringing).map(|(_, token)| level(token)));
+        for (fd, token) in &desk.listening {
+            if self.ports.iter().any(|port| port.fd == *fd && !port.waiting.is_empty()) {
+                found.push(level(*token));
+            }
+        }
+        let late = self.faults.late_in;
+        found.retain(|_| !self.chance.one_in(late));
+        for socket in self.sockets.values_mut() {
+            let Some((_, token)) = socket.watch.filter(|(watcher, _)| *watcher == worker) else {
+                continue;
+            };
+            if !socket.edge || self.chance.one_in(late) {
+                continue;
+            }
+            socket.edge = false;
+            let report = Ready {
+                token,
+                readable: socket.is_readable(),
+                writable: socket.is_writable(),
+                hangup: socket.fin || socket.dead,
+            };
+            if report.readable || report.writable || report.hangup {
+                found.push(report);
+            }
+        }
+        self.chance.shuffle(&mut found);
+        self.settle(worker, until, !found.is_empty());
+        out.append(&mut found);
+    }
+
+    fn settle(&mut self, worker: usize, until: Option<Instant>, has_events: bool) {
+        let is_later = until.is_none_or(|at| at.as_nanos() > self.nanos);
+        let is_idle = !has_events && self.calls == 0;
+        let desk = &mut self.desks[worker];
+        desk.until = until;
+        desk.is_settled = !has_events && is_later;
+        desk.idle_waits = if is_idle && !is_later { desk.idle_waits + 1 } else { 0 };
+        self.calls = 0;
+        if desk.idle_waits > IDLE_WAITS_MAX {
+            desk.idle_waits = 0;
+            self.offences.push(format!("worker {worker} turns and turns and does nothing"));
+        }
+    }
+}

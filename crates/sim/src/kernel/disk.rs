@@ -1,0 +1,229 @@
+//! Files that change, and the memory of what they were.
+//!
+//! Owns, for every path, which states it had when; that is what answers are judged by. A file is
+//! replaced by another (a new inode) or rewritten in place (the same one). Modification times have
+//! the grain of a kernel's tick for small files, as on a real system, so that equal times prove
+//! nothing; files too large to be kept in memory get exact ones, because a server that sends
+//! straight from the disk has nothing else to go by.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use base::FileRef;
+use io::Stat;
+
+/// Nanoseconds of a tick: the grain of times.
+const TICK: u64 = 4_000_000;
+/// 2026-01-01 in seconds: civil time at the start of every run.
+pub const EPOCH_SECONDS: u64 = 1_767_225_600;
+
+/// One content of a file.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// The bytes.
+    pub bytes: Rc<[u8]>,
+    /// When they were written, in simulated nanoseconds.
+    pub modified: u64,
+}
+
+impl Content {
+    /// Modification time in seconds since 1970.
+    #[must_use]
+    pub const fn mtime_seconds(&self) -> u64 {
+        EPOCH_SECONDS + self.modified / 1_000_000_000
+    }
+
+    /// The entity tag that the server gives it.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        format!("\"{:x}-{:x}\"", self.mtime_seconds(), self.bytes.len())
+    }
+}
+
+/// What is found under a path.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// Nothing.
+    Absent,
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File(Content),
+    /// Looking failed with this error number.
+    Failed(i32),
+}
+
+#[derive(Clone, Debug)]
+struct Inode {
+    content: Content,
+    /// Where it stands now, if anywhere.
+    path: String,
+}
+
+/// All files, what they were, and which are open.
+#[derive(Debug, Default)]
+pub struct Disk {
+    paths: BTreeMap<String, u64>,
+    directories: Vec<String>,
+    inodes: BTreeMap<u64, Inode>,
+    histories: BTreeMap<String, Vec<(u64, Seen)>>,
+    open: BTreeMap<i32, (FileRef, u64)>,
+    next_inode: u64,
+}
+
+impl Disk {
+    /// Makes a directory.
+    pub fn make_directory(&mut self, path: &str) {
+        self.directories.push(path.to_owned());
+        self.note(path, 0, Seen::Directory);
+    }
+
+    /// Puts a new file under `path`, as by renaming; what stood there stays open where it is open.
+    pub fn replace(&mut self, path: &str, bytes: Vec<u8>, now: u64) {
+        self.next_inode += 1;
+        let content = Content { modified: stamp(&bytes, now), bytes: bytes.into() };
+        let inode = Inode { content: content.clone(), path: path.to_owned() };
+        self.inodes.insert(self.next_inode, inode);
+        self.paths.insert(path.to_owned(), self.next_inode);
+        self.note(path, now, Seen::File(content));
+    }
+
+    /// Writes other bytes into the file under `path`; whoever has it open sees them.
+    pub fn rewrite(&mut self, path: &str, bytes: Vec<u8>, now: u64) {
+        let Some(inode) = self.paths.get(path).and_then(|number| self.inodes.get_mut(number))
+        else {
+            return self.replace(path, bytes, now);
+        };
+        inode.content = Content { modified: stamp(&bytes, now), bytes: bytes.into() };
+        let content = inode.content.clone();
+        self.note(path, now, Seen::File(content));
+    }
+
+    /// Takes the file away.
+    pub fn remove(&mut self, path: &str, now: u64) {
+        self.paths.remove(path);
+        self.note(path, now, Seen::Absent);
+    }
+
+    /// Remembers that a look at `path` failed for once.
+    pub fn note_failure(&mut self, path: &str, errno: i32, now: u64) {
+        let before = self.histories.get(path).and_then(|all| all.last()).cloned();
+        self.note(path, now, Seen::Failed(errno));
+        let (_, seen) = before.unwrap_or((0, Seen::Absent));
+        self.note(path, now, seen);
+    }
+
+    /// Remembers that reading the open file `file` failed for once.
+    pub fn note_read_failure(&mut self, file: &FileRef, now: u64) {
+        let path = self.inode(file).map(|inode| inode.path.clone());
+        if let Some(path) = path {
+            self.note_failure(&path, 5, now);
+        }
+    }
+
+    /// Every state that `path` had from `from` to `to`.
+    pub fn states(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &Seen> {
+        let all = self.histories.get(path).map_or(&[][..], |all| &all[..]);
+        all.iter().enumerate().filter_map(move |(at, (since, seen))| {
+            let until = all.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
+            (*since <= to && until >= from).then_some(seen)
+        })
+    }
+
+    /// How many states `path` had from `from` to `to`; more than one means that it changed.
+    #[must_use]
+    pub fn changed(&self, path: &str, from: u64, to: u64) -> bool {
+        self.states(path, from, to).count() > 1
+    }
+
+    /// What is under a path now.
+    #[must_use]
+    pub fn look(&self, path: &str) -> Seen {
+        if let Some(inode) = self.paths.get(path).and_then(|number| self.inodes.get(number)) {
+            return Seen::File(inode.content.clone());
+        }
+        let is_directory = self.directories.iter().any(|known| known == path);
+        if is_directory { Seen::Directory } else { Seen::Absent }
+    }
+
+    /// Attributes of what is under `path`.
+    #[must_use]
+    pub fn stat(&self, path: &str) -> Option<Stat> {
+        if let Some(number) = self.paths.get(path) {
+            return self.inodes.get(number).map(|inode| attributes(*number, &inode.content));
+        }
+        let at = self.directories.iter().position(|known| known == path)?;
+        Some(Stat { is_dir: true, mode: 0o040_755, inode: 1 << 32 | at as u64, ..Stat::default() })
+    }
+
+    /// Names of the files directly inside a directory.
+    #[must_use]
+    pub fn list(&self, directory: &str) -> Vec<String> {
+        let inside = self.paths.keys().filter_map(|path| path.strip_prefix(directory));
+        let names = inside.filter_map(|rest| rest.strip_prefix('/'));
+        names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
+    }
+
+    /// Opens the file under `path` as `file`.
+    pub fn open(&mut self, path: &str, file: FileRef) -> Option<FileRef> {
+        let number = *self.paths.get(path)?;
+        // What only we still hold is closed.
+        self.open.retain(|_, (held, _)| held.holders() > 1);
+        self.open.insert(file.raw(), (file.clone(), number));
+        Some(file)
+    }
+
+    /// The content of an open file as it is now.
+    #[must_use]
+    pub fn content(&self, file: &FileRef) -> Option<Content> {
+        self.inode(file).map(|inode| inode.content.clone())
+    }
+
+    /// Attributes of an open file.
+    #[must_use]
+    pub fn stat_open(&self, file: &FileRef) -> Option<Stat> {
+        let (_, number) = self.open.get(&file.raw())?;
+        self.inodes.get(number).map(|inode| attributes(*number, &inode.content))
+    }
+
+    /// Open files and how many hold each, ourselves not counted; the unheld are left out.
+    pub fn held(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.open.values().filter(|(file, _)| file.holders() > 1).map(|(file, number)| {
+            let path = self.inodes.get(number).map_or("?", |inode| &*inode.path);
+            (path, file.holders() - 1)
+        })
+    }
+
+    fn inode(&self, file: &FileRef) -> Option<&Inode> {
+        let (_, number) = self.open.get(&file.raw())?;
+        self.inodes.get(number)
+    }
+
+    fn note(&mut self, path: &str, now: u64, seen: Seen) {
+        self.histories.entry(path.to_owned()).or_default().push((now, seen));
+    }
+}
+
+/// Bytes above which times are exact.
+const EXACT_ABOVE: usize = base::limits::FILE_CONTENT_MAX as usize;
+
+const fn stamp(bytes: &[u8], now: u64) -> u64 {
+    if bytes.len() > EXACT_ABOVE { now } else { now / TICK * TICK }
+}
+
+fn attributes(inode: u64, content: &Content) -> Stat {
+    let (seconds, nanos) = (content.mtime_seconds(), content.modified % 1_000_000_000);
+    let (seconds, nanos) = (seconds.cast_signed(), nanos as u32);
+    Stat {
+        size: content.bytes.len() as u64,
+        mtime_seconds: seconds,
+        mtime_nanos: nanos,
+        ctime_seconds: seconds,
+        ctime_nanos: nanos,
+        inode,
+        device: 1,
+        mode: 0o100_644,
+        is_regular: true,
+        ..Stat::default()
+    }
+}

@@ -1,0 +1,180 @@
+//! One connection as the kernel between client and server sees it.
+//!
+//! Buffers are bounded both ways, readiness is edge-triggered as epoll's: an event is queued by a
+//! change, and what it says is looked up when it is delivered. Closing with unread bytes resets,
+//! and a reset may take with it what the client has not read yet.
+
+use std::collections::VecDeque;
+
+use io::Reset;
+
+/// What a client gets when it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Got {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// The server will send no more.
+    End,
+    /// The connection is dead.
+    Reset,
+    /// Nothing yet.
+    Nothing,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Socket {
+    /// Its number in the story.
+    pub number: u32,
+    /// The port that the client called.
+    pub port: u16,
+    /// Bytes on their way to the server.
+    pub(crate) inbound: VecDeque<u8>,
+    pub(crate) inbound_max: usize,
+    /// Bytes that the server has read before it ended its side.
+    pub taken: u64,
+    /// The client will send no more.
+    pub(crate) fin: bool,
+    /// The client has closed both ways: what the server still sends kills the connection.
+    pub(crate) client_gone: bool,
+    /// The server finds the connection dead.
+    pub(crate) dead: bool,
+    pub(crate) outbound: VecDeque<u8>,
+    pub(crate) outbound_max: usize,
+    /// A send was short, so room is to be reported.
+    pub(crate) no_space: bool,
+    /// The server has shut its side down.
+    pub(crate) shut: bool,
+    /// The server has closed.
+    pub(crate) closed: Option<Reset>,
+    /// The client finds the connection dead.
+    pub(crate) reset: bool,
+    /// Who watches, and under which token.
+    pub(crate) watch: Option<(usize, u64)>,
+    /// Something changed that its watcher has not been told of.
+    pub(crate) edge: bool,
+    /// The kernel itself killed it: nobody is owed anything.
+    pub killed: bool,
+}
+
+impl Socket {
+    pub(crate) fn new(number: u32, port: u16, inbound_max: usize, outbound_max: usize) -> Self {
+        Self {
+            number,
+            port,
+            inbound: VecDeque::new(),
+            inbound_max,
+            taken: 0,
+            fin: false,
+            client_gone: false,
+            dead: false,
+            outbound: VecDeque::new(),
+            outbound_max,
+            no_space: false,
+            shut: false,
+            closed: None,
+            reset: false,
+            watch: None,
+            edge: false,
+            killed: false,
+        }
+    }
+
+    /// Room for what the server sends.
+    pub(crate) fn room(&self) -> usize {
+        self.outbound_max.saturating_sub(self.outbound.len())
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.dead || self.room() * 3 >= self.outbound_max
+    }
+
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.inbound.is_empty() || self.fin || self.dead
+    }
+
+    /// The client writes; how much was taken, or nothing when the connection is dead.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<usize> {
+        if self.reset || self.dead {
+            return None;
+        }
+        if self.closed.is_some() {
+            self.receive_reset();
+            return Some(bytes.len());
+        }
+        let n = bytes.len().min(self.inbound_max.saturating_sub(self.inbound.len()));
+        self.inbound.extend(&bytes[..n]);
+        self.edge |= n > 0;
+        Some(n)
+    }
+
+    /// The client reads.
+    pub(crate) fn read(&mut self, max: usize) -> Got {
+        if self.reset {
+            return Got::Reset;
+        }
+        if self.outbound.is_empty() {
+            return if self.shut || self.closed.is_some() { Got::End } else { Got::Nothing };
+        }
+        let n = max.min(self.outbound.len());
+        let (first, second) = self.outbound.as_slices();
+        let split = n.min(first.len());
+        let bytes = [&first[..split], &second[..n - split]].concat();
+        self.outbound.drain(..n);
+        if self.no_space && self.is_writable() {
+            self.no_space = false;
+            self.edge = true;
+        }
+        Got::Bytes(bytes)
+    }
+
+    /// The client closes its sending side.
+    pub(crate) fn finish(&mut self) {
+        if !self.fin && !self.reset {
+            self.fin = true;
+            self.edge = true;
+        }
+    }
+
+    /// The client leaves; `rude` means by a reset.
+    pub(crate) fn leave(&mut self, rude: bool) {
+        self.client_gone = true;
+        // Unread bytes turn an orderly end into a reset, on this side too.
+        if rude || !self.outbound.is_empty() {
+            self.dead = true;
+            self.edge = true;
+            self.outbound.clear();
+        } else {
+            self.finish();
+        }
+    }
+
+    /// The server reads.
+    pub(crate) fn take(&mut self, into: &mut [u8]) -> usize {
+        let n = into.len().min(self.inbound.len());
+        let (first, second) = self.inbound.as_slices();
+        let split = n.min(first.len());
+        into[..split].copy_from_slice(&first[..split]);
+        into[split..n].copy_from_slice(&second[..n - split]);
+        self.inbound.drain(..n);
+        if !self.shut {
+            self.taken += n as u64;
+        }
+        n
+    }
+
+    /// The server closes. What it has not read, or what comes later, makes the client see a reset.
+    pub(crate) fn close(&mut self, how: Reset) {
+        self.closed = Some(how);
+        self.edge = false;
+        self.watch = None;
+        if how == Reset::Yes || !self.inbound.is_empty() {
+            self.receive_reset();
+        }
+    }
+
+    fn receive_reset(&mut self) {
+        self.reset = true;
+        self.outbound.clear();
+    }
+}

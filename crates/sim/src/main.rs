@@ -1,0 +1,66 @@
+//! `sim --seed N --scenario NAME`: tells what happens to one seed, or tries many.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use lexopt::prelude::{Long, ValueExt as _};
+use sim::{Scenario, Telling, run};
+
+const USAGE: &str = "usage: sim --scenario calm|clients|disk|reload|drain|slow|mix --seed N\n\
+                     \x20      sim --scenario NAME --from N --to N    tells which seeds fail\n";
+
+struct Wanted {
+    scenario: Scenario,
+    from: u64,
+    to: u64,
+    telling: Telling,
+}
+
+fn read() -> Result<Wanted, lexopt::Error> {
+    let mut arguments = lexopt::Parser::from_env();
+    let mut wanted = Wanted { scenario: Scenario::Calm, from: 1, to: 1, telling: Telling::Aloud };
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Long("scenario") => {
+                let name = arguments.value()?.string()?;
+                wanted.scenario = Scenario::named(&name).ok_or("no such scenario")?;
+            }
+            Long("seed") => {
+                wanted.from = arguments.value()?.parse()?;
+                wanted.to = wanted.from;
+            }
+            Long("from") => {
+                (wanted.from, wanted.telling) = (arguments.value()?.parse()?, Telling::Silent);
+            }
+            Long("to") => wanted.to = arguments.value()?.parse()?,
+            _ => return Err(argument.unexpected()),
+        }
+    }
+    Ok(wanted)
+}
+
+fn main() -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    let wanted = match read() {
+        Ok(wanted) => wanted,
+        Err(error) => {
+            // Nobody is left to tell when standard output is closed.
+            let _ = write!(out, "{error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut failed = false;
+    for seed in wanted.from..=wanted.to {
+        let report = run(wanted.scenario, seed, wanted.telling);
+        let _ = out.write_all(report.text.as_bytes());
+        failed |= !report.complaints.is_empty();
+        if wanted.telling == Telling::Aloud {
+            let (right, forgiven) = (report.answered, report.forgiven);
+            let _ = writeln!(out, "{right} right answers, {forgiven} forgiven");
+        }
+        for complaint in report.complaints {
+            let _ = writeln!(out, "{} {seed}: {complaint}", wanted.scenario.name());
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,152 @@
+//! Which world a seed is put into.
+
+use crate::ask::Weights;
+
+/// A family of worlds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scenario {
+    /// Polite clients, a quiet disk.
+    Calm,
+    /// Clients that abort, stall and send garbage; a network that breaks.
+    Clients,
+    /// Files that change, vanish and cannot be read.
+    Disk,
+    /// Configurations that change in the middle.
+    Reload,
+    /// The server is told to quit in the middle.
+    Drain,
+    /// Deep pipelines, slow readers, small buffers, large files.
+    Slow,
+    /// HTTP/2 beside HTTP/1.1, with everything going wrong at once.
+    Mix,
+}
+
+/// How often things go wrong: once in so many times, 0 for never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// A report of readiness comes later.
+    pub late_in: u64,
+    /// Accepting finds no descriptor left.
+    pub accept_in: u64,
+    /// A new connection cannot be watched.
+    pub watch_in: u64,
+    /// Opening fails.
+    pub open_in: u64,
+    /// A file is rewritten while it is opened.
+    pub race_in: u64,
+    /// Reading fails.
+    pub read_in: u64,
+    /// Reading gives less than there is.
+    pub short_read_in: u64,
+    /// The network cuts some connection, per round.
+    pub cut_in: u64,
+    /// Bytes of the largest send buffer.
+    pub outbound_max: usize,
+}
+
+/// How clients behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// How many there are.
+    pub clients: usize,
+    /// Requests of one client, at most.
+    pub asks_max: u64,
+    /// Requests ahead of their answers, at most.
+    pub depth_max: u64,
+    /// Bytes of one read, at most.
+    pub read_max: usize,
+    /// A client rests after an action, once in so many times.
+    pub rest_in: u64,
+    /// Nanoseconds of the longest rest.
+    pub rest_max: u64,
+    /// A connection is sabotaged by its client, once in so many times.
+    pub sabotage_in: u64,
+    /// A client speaks HTTP/2, once in so many times.
+    pub http2_in: u64,
+    /// What is asked.
+    pub weights: Weights,
+    /// Nanoseconds between changes of files; 0 for no changes.
+    pub change_every: u64,
+}
+
+/// A millisecond in nanoseconds.
+pub const MILLI: u64 = 1_000_000;
+
+impl Scenario {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Calm, Self::Clients, Self::Disk, Self::Reload, Self::Drain, Self::Slow, Self::Mix];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Calm => "calm",
+            Self::Clients => "clients",
+            Self::Disk => "disk",
+            Self::Reload => "reload",
+            Self::Drain => "drain",
+            Self::Slow => "slow",
+            Self::Mix => "mix",
+        }
+    }
+
+    /// The scenario of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scenario| scenario.name() == name)
+    }
+
+    /// What goes wrong in it.
+    #[must_use]
+    pub fn faults(self) -> Faults {
+        let calm = Faults { late_in: 4, outbound_max: 256 * 1024, ..Faults::default() };
+        let disk = Faults { open_in: 8, race_in: 10, read_in: 60, short_read_in: 3, ..calm };
+        match self {
+            Self::Calm | Self::Reload | Self::Drain => calm,
+            Self::Clients => Faults { accept_in: 8, watch_in: 40, cut_in: 60, ..calm },
+            Self::Disk => disk,
+            Self::Slow => Faults { late_in: 2, outbound_max: 8 * 1024, ..calm },
+            Self::Mix => Faults { accept_in: 8, watch_in: 60, cut_in: 200, ..disk },
+        }
+    }
+
+    /// How its clients behave.
+    #[must_use]
+    pub const fn habits(self) -> Habits {
+        let calm = Habits {
+            clients: 5,
+            asks_max: 6,
+            depth_max: 2,
+            read_max: 128 * 1024,
+            rest_in: 6,
+            rest_max: 300 * MILLI,
+            sabotage_in: 0,
+            http2_in: 3,
+            weights: Weights::Mixed,
+            change_every: 0,
+        };
+        match self {
+            Self::Calm => calm,
+            Self::Reload | Self::Drain => Habits { depth_max: 4, ..calm },
+            Self::Clients => Habits { sabotage_in: 2, depth_max: 4, ..calm },
+            Self::Disk => Habits { change_every: 150 * MILLI, rest_in: 3, ..calm },
+            Self::Slow => Habits {
+                clients: 4,
+                asks_max: 8,
+                depth_max: 8,
+                read_max: 16 * 1024,
+                weights: Weights::Large,
+                change_every: 900 * MILLI,
+                ..calm
+            },
+            Self::Mix => Habits {
+                sabotage_in: 4,
+                depth_max: 6,
+                http2_in: 2,
+                change_every: 300 * MILLI,
+                ..calm
+            },
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The site that is served: files, and configurations as text, compiled as the binary does it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use base::FileRef;
+use conf::model::Address;
+use engine::Site;
+use io::listen::Listener;
+use worker::{Generation, ListenSettings, OpenLogs};
+
+use crate::chance::Chance;
+use crate::door::Anchor;
+use crate::kernel::Kernel;
+
+/// Where the configuration stands in the invented file system.
+const CONF: &str = "/conf/nginx.conf";
+/// Where both logs go.
+const LOG: &str = "/logs/log";
+
+/// Files by path, and whether they change during a run.
+pub const FILES: &[&str] = &[
+    "/www/index.html",
+    "/www/small.txt",
+    "/www/style.css",
+    "/www/big.bin",
+    "/www/big.txt",
+    "/www/empty.txt",
+    "/www/docs/index.html",
+];
+
+/// Directories.
+pub const DIRECTORIES: &[&str] = &["/www", "/www/docs"];
+
+/// A new content for `path`, unlike every other one but often of the same size.
+#[must_use]
+pub fn content(path: &str, chance: &mut Chance) -> Vec<u8> {
+    let size = match path {
+        "/www/empty.txt" => return Vec::new(),
+        "/www/small.txt" => 40 + chance.below(3),
+        "/www/style.css" => 20_000 + 1000 * chance.below(3),
+        "/www/big.bin" | "/www/big.txt" => 300_000 + 10_000 * chance.below(3),
+        _ => 1000 + chance.below(3),
+    };
+    let line = format!("{path} {:016x}\n", chance.below(u64::MAX));
+    let mut bytes = line.repeat(size as usize / line.len() + 1).into_bytes();
+    bytes.truncate(size as usize);
+    bytes
+}
+
+/// What differs between configurations.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Counts up with each reload; the body of `/version` tells it.
+    pub number: u32,
+    /// Ports, in the order in which they are listened on.
+    pub ports: Vec<u16>,
+    /// How many workers.
+    pub workers: usize,
+    /// Further directives of the `http` block.
+    pub extra: String,
+}
+
+impl Layout {
+    fn text(&self) -> String {
+        let listens: String =
+            self.ports.iter().map(|port| format!("        listen {port};\n")).collect();
+        format!(
+            "worker_processes {workers};
+error_log {LOG} info;
+events {{ worker_connections 512; }}
+http {{
+    types {{ text/html html; text/plain txt; text/css css; application/octet-stream bin; }}
+    default_type text/plain;
+    log_format sim 'A $connection $connection_requests \"$request\" $status $body_bytes_sent';
+    access_log {LOG} sim;
+    gzip on; gzip_comp_level 1; gzip_types text/plain text/css;
+    keepalive_timeout 30s; client_header_timeout 20s; client_body_timeout 20s;
+    send_timeout 20s; lingering_timeout 5s;
+    {extra}
+    server {{
+{listens}        http2 on;
+        server_name site;
+        root /www;
+        index index.html;
+        client_max_body_size 64k;
+        location = /version {{ return 200 \"generation {number}\"; }}
+        location /upload {{ return 200 \"thanks\"; }}
+        location /try/ {{ try_files $uri /small.txt; }}
+    }}
+}}
+",
+            workers = self.workers,
+            extra = self.extra,
+            number = self.number,
+        )
+    }
+}
+
+/// The invented file system, as far as configurations are read from it.
+struct Text<'a>(&'a str);
+
+impl conf::Source for Text<'_> {
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        if path == Path::new(CONF) {
+            return Ok(self.0.as_bytes().to_vec());
+        }
+        Err(std::io::Error::from(std::io::ErrorKind::NotFound))
+    }
+
+    fn list(&self, _dir: &Path) -> std::io::Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
+
+    fn resolve(&self, _host: &str) -> Vec<IpAddr> {
+        Vec::new()
+    }
+}
+
+/// What outlives configurations: sockets and secrets.
+#[derive(Debug)]
+pub struct Sockets {
+    anchor: Anchor,
+    open: BTreeMap<(u16, usize), Arc<Listener>>,
+    log: FileRef,
+    keys: Arc<quic::SharedKeys>,
+}
+
+impl Sockets {
+    /// No socket yet.
+    ///
+    /// # Errors
+    ///
+    /// The real kernel has no descriptor left.
+    pub fn new(anchor: Anchor) -> std::io::Result<Self> {
+        let log = FileRef::new(anchor.copy()?);
+        let keys = Arc::new(quic::SharedKeys::from_secret([7; 32]));
+        Ok(Self { anchor, open: BTreeMap::new(), log, keys })
+    }
+
+    fn socket(
+        &mut self,
+        port: u16,
+        worker: usize,
+        kernel: &mut Kernel,
+    ) -> Result<Arc<Listener>, String> {
+        if let Some(open) = self.open.get(&(port, worker)) {
+            return Ok(open.clone());
+        }
+        let fd = self.anchor.copy().map_err(|error| error.to_string())?;
+        let listener = Arc::new(Listener::adopt(fd));
+        kernel.add_port(port, worker, listener.fd());
+        self.open.insert((port, worker), listener.clone());
+        Ok(listener)
+    }
+
+    /// Compiles a configuration and opens what it listens on.
+    ///
+    /// # Errors
+    ///
+    /// What the parser or the compiler says.
+    pub fn generation(
+        &mut self,
+        layout: &Layout,
+        kernel: &mut Kernel,
+    ) -> Result<Arc<Generation>, String> {
+        let text = layout.text();
+        let options = conf::Options { prefix: "/conf".into(), ..conf::Options::default() };
+        let outcome = conf::parse(&Text(&text), Path::new(CONF), &options);
+        let config = outcome.config.ok_or_else(|| format!("{:?}", outcome.diagnostics))?;
+        let site = Site::compile(Arc::new(config)).map_err(|all| format!("{all:?}"))?;
+        let http = site.config().http.as_ref().ok_or("no http block")?;
+        let listens =
+            http.listens.iter().map(|listen| ListenSettings::new(http, listen, None)).collect();
+        let mut sockets = Vec::new();
+        for worker in 0..layout.workers {
+            let mut own = Vec::new();
+            for listen in &http.listens {
+                let Address::Inet(at) = &listen.address else { return Err("not TCP".to_owned()) };
+                own.push(self.socket(at.port(), worker, kernel)?);
+            }
+            sockets.push(own);
+        }
+        let logs: OpenLogs = Arc::new([(LOG.as_bytes().to_vec(), self.log.clone())].into());
+        let connections_max = site.config().events.worker_connections;
+        Ok(Arc::new(Generation {
+            number: u64::from(layout.number),
+            site: Arc::new(site),
+            listens,
+            sockets,
+            logs,
+            quic_keys: self.keys.clone(),
+            connections_max,
+        }))
+    }
+
+    /// Lets go of a port that no configuration names any more.
+    pub fn forget(&mut self, port: u16) {
+        self.open.retain(|(number, _), _| *number != port);
+    }
+}

@@ -1,0 +1,75 @@
+//! Many lives of every kind; first those that ended badly once.
+
+use sim::{Scenario, Telling, run};
+
+/// Seeds of each scenario that every test run tries.
+const SEEDS: u64 = 300;
+
+/// Lines of `scenario seed: story`; the story is for people.
+const REMEMBERED: &str = include_str!("../seeds.txt");
+
+fn remembered(scenario: Scenario) -> impl Iterator<Item = u64> {
+    REMEMBERED.lines().filter(|line| !line.starts_with('#')).filter_map(move |line| {
+        let (name, rest) = line.split_once(' ')?;
+        let (seed, _) = rest.split_once(':')?;
+        (Scenario::named(name)? == scenario).then(|| seed.parse().expect("a seed is a number"))
+    })
+}
+
+fn try_all(scenario: Scenario) {
+    let mut answered = 0;
+    for seed in remembered(scenario).chain(1..=SEEDS) {
+        let lived = std::panic::catch_unwind(|| run(scenario, seed, Telling::Silent));
+        let name = scenario.name();
+        let report = lived.unwrap_or_else(|_| panic!("{name} {seed} panicked"));
+        let hint = format!("cargo run -p sim -- --scenario {name} --seed {seed}");
+        assert!(report.complaints.is_empty(), "{hint}\n{}", report.complaints.join("\n"));
+        answered += report.answered;
+    }
+    // A world in which nothing is answered would be found to be without fault.
+    assert!(answered as u64 > SEEDS, "{answered} answers in all");
+}
+
+#[test]
+fn polite_clients_get_every_answer_whole_and_leave_nothing_behind() {
+    try_all(Scenario::Calm);
+}
+
+#[test]
+fn clients_that_abort_stall_or_talk_nonsense_harm_nobody_else() {
+    try_all(Scenario::Clients);
+}
+
+#[test]
+fn no_answer_mixes_versions_of_a_file_however_the_disk_behaves() {
+    try_all(Scenario::Disk);
+}
+
+#[test]
+fn a_reload_loses_no_request() {
+    try_all(Scenario::Reload);
+}
+
+#[test]
+fn quitting_answers_every_request_that_was_read() {
+    try_all(Scenario::Drain);
+}
+
+#[test]
+fn slow_readers_and_deep_pipelines_get_their_answers_in_order() {
+    try_all(Scenario::Slow);
+}
+
+#[test]
+fn everything_may_go_wrong_at_once() {
+    try_all(Scenario::Mix);
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story_to_the_byte() {
+    for scenario in Scenario::ALL {
+        let (one, two) = (run(scenario, 7, Telling::Aloud), run(scenario, 7, Telling::Aloud));
+        assert!(!one.text.is_empty());
+        assert_eq!(one.text, two.text, "{}", scenario.name());
+    }
+}
