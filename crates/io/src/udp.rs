@@ -40,17 +40,10 @@ pub struct DatagramOut<'a> {
 }
 
 /// Buffers for one receive call, used again and again.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct UdpBatch {
     buffer: Vec<u8>,
     messages: Vec<DatagramIn>,
-}
-
-impl Default for UdpBatch {
-    fn default() -> Self {
-        // Zeroed pages cost nothing until a datagram lands in them.
-        Self { buffer: vec![0; MESSAGES * MESSAGE_SIZE], messages: Vec::with_capacity(MESSAGES) }
-    }
 }
 
 impl UdpBatch {
@@ -59,6 +52,11 @@ impl UdpBatch {
 
     pub(crate) fn receive(&mut self, fd: i32) -> usize {
         self.messages.clear();
+        if self.buffer.is_empty() {
+            // Made by the first receive call: a batch that is taken out of its place for a
+            // turn leaves an empty one there. Zeroed pages cost nothing until they are used.
+            self.buffer = vec![0; MESSAGES * MESSAGE_SIZE];
+        }
         sys::receive_datagrams(fd, &mut self.buffer, MESSAGE_SIZE, &mut self.messages);
         self.messages.len()
     }
