@@ -64,6 +64,7 @@ impl<I: Io> Worker<I> {
             blocked: false,
             dirty: false,
             eof: false,
+            hung_up: false,
             lingering: false,
             fresh: true,
             plain_on_tls: false,
@@ -100,7 +101,7 @@ impl<I: Io> Worker<I> {
         scratch[..held].copy_from_slice(kept);
         match self.io.receive(conn.fd, &mut scratch[held..held + RECEIVE_SIZE]) {
             Received::Bytes(n) => {
-                conn.readable = n == RECEIVE_SIZE || conn.eof;
+                conn.readable = n == RECEIVE_SIZE || conn.hung_up;
                 // Nothing that was kept is needed twice; the memory goes back at once, so that an
                 // idle connection holds none.
                 *kept = Vec::new();

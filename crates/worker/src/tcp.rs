@@ -59,6 +59,8 @@ pub(crate) struct TcpConn {
     pub(crate) dirty: bool,
     /// The peer will send no more.
     pub(crate) eof: bool,
+    /// The peer has closed its side, which a read that finds other bytes does not show.
+    pub(crate) hung_up: bool,
     /// Nothing is answered any more.
     pub(crate) lingering: bool,
     /// No byte has been received yet.

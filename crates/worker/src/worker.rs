@@ -262,6 +262,7 @@ impl<I: Io> Worker<I> {
         if report.readable || report.hangup {
             if let Some(conn) = self.conns.get_mut(key) {
                 conn.readable = true;
+                conn.hung_up |= report.hangup;
             }
             self.receive(key);
         }
