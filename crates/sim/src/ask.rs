@@ -16,6 +16,8 @@ pub enum What {
     File(&'static str),
     /// A file that is reached through `try_files`.
     Fallback,
+    /// A file that leaves at a pace.
+    Paced,
     /// A directory by its index.
     Index(&'static str),
     /// A directory without its slash.
@@ -86,7 +88,7 @@ impl Ask {
             Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
         };
         let file = What::File(files[chance.index(files.len())]);
-        let what = match chance.below(16) {
+        let what = match chance.below(17) {
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
             1 => What::Directory,
             2 => What::Missing,
@@ -94,6 +96,7 @@ impl Ask {
             5 | 6 => What::Upload,
             7 => What::Refused,
             8 => What::Fallback,
+            9 => What::Paced,
             _ => file,
         };
         let upload = match what {
@@ -139,6 +142,7 @@ impl Ask {
         match self.what {
             What::File(path) => path["/www".len()..].to_owned(),
             What::Fallback => "/try/x".to_owned(),
+            What::Paced => "/paced/style.css".to_owned(),
             What::Index(path) => path["/www".len()..path.len() - "index.html".len()].to_owned(),
             What::Directory => "/docs".to_owned(),
             What::Missing => format!("/missing?{}", self.number),
@@ -168,6 +172,7 @@ impl Ask {
     const fn path(&self) -> Option<&'static str> {
         match self.what {
             What::File(path) | What::Index(path) => Some(path),
+            What::Paced => Some("/www/style.css"),
             What::Fallback | What::Refused => Some("/www/small.txt"),
             What::Directory => Some("/www/docs"),
             What::Missing => Some("/www/missing"),
@@ -304,9 +309,12 @@ impl Truth<'_> {
                 matches!(answer.status, 403 | 404 | 500)
                     && all.any(|seen| matches!(seen, Seen::Absent | Seen::Failed(_)))
             }
-            What::File(_) | What::Fallback | What::Directory | What::Missing | What::Refused => {
-                false
-            }
+            What::File(_)
+            | What::Fallback
+            | What::Paced
+            | What::Directory
+            | What::Missing
+            | What::Refused => false,
         }
     }
 

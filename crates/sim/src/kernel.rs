@@ -59,6 +59,8 @@ pub struct Kernel {
     pub offences: Vec<String>,
     /// The workers were told to quit.
     pub draining: bool,
+    /// There are more clients than the workers take; idle connections have to go.
+    pub is_tight: bool,
     pub(crate) chance: Chance,
     pub(crate) sockets: BTreeMap<i32, Socket>,
     ports: Vec<Port>,
@@ -82,6 +84,7 @@ impl Kernel {
             access_log: Vec::new(),
             offences: Vec::new(),
             draining: false,
+            is_tight: false,
             chance: Chance::new(seed, 1),
             sockets: BTreeMap::new(),
             ports: Vec::new(),

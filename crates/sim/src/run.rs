@@ -78,7 +78,11 @@ impl World {
         let extra =
             ["sendfile on;", "keepalive_requests 3;", "open_file_cache off;", "sendfile off;"];
         let extra = extra[chance.index(extra.len())].to_owned();
-        let layout = Layout { number: 1, ports: vec![8080, 8081], workers: count, extra };
+        let is_tight = scenario == Scenario::Clients && chance.one_in(3);
+        let connections = if is_tight { 3 } else { 512 };
+        kernel.is_tight = is_tight;
+        let layout =
+            Layout { number: 1, ports: vec![8080, 8081], workers: count, connections, extra };
         let generation = sockets.generation(&layout, &mut kernel)?;
         let kernel = Rc::new(RefCell::new(kernel));
         let (mut posts, mut inboxes) = (Vec::new(), Vec::new());

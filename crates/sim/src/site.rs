@@ -60,6 +60,8 @@ pub struct Layout {
     pub ports: Vec<u16>,
     /// How many workers.
     pub workers: usize,
+    /// `worker_connections`
+    pub connections: u32,
     /// Further directives of the `http` block.
     pub extra: String,
 }
@@ -71,7 +73,7 @@ impl Layout {
         format!(
             "worker_processes {workers};
 error_log {LOG} info;
-events {{ worker_connections 512; }}
+events {{ worker_connections {connections}; }}
 http {{
     types {{ text/html html; text/plain txt; text/css css; application/octet-stream bin; }}
     default_type text/plain;
@@ -89,11 +91,13 @@ http {{
         client_max_body_size 64k;
         location = /version {{ return 200 \"generation {number}\"; }}
         location /upload {{ return 200 \"thanks\"; }}
+        location /paced/ {{ alias /www/; limit_rate 40k; limit_rate_after 5k; }}
         location /try/ {{ try_files $uri /small.txt; }}
     }}
 }}
 ",
             workers = self.workers,
+            connections = self.connections,
             extra = self.extra,
             number = self.number,
         )

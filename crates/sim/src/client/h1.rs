@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::ask::{Answer, Ask, Era, Upload};
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
+use crate::scenario::MILLI;
 
 /// Things that are no request; each is answered by an error, and the connection is over.
 const NONSENSE: &[&[u8]] = &[
@@ -39,7 +40,12 @@ struct Conn {
     nonsense: bool,
     /// The last request asked for the end of the connection.
     said_close: bool,
+    /// When the latest answer had arrived.
+    quiet_since: u64,
 }
+
+/// Nanoseconds for which a connection may stand when both sides know that it is over.
+const ANSWERED_MAX: u64 = 2000 * MILLI;
 
 /// A client that speaks HTTP/1.1.
 #[derive(Debug)]
@@ -106,6 +112,7 @@ impl Client {
             ended: false,
             nonsense: false,
             said_close: false,
+            quiet_since: 0,
         });
         Act::Worked
     }
@@ -164,7 +171,10 @@ impl Client {
                 conn.out_at = conn.out.len();
                 conn.ended = true;
             }
-            _ if conn.ended && conn.out_at == conn.out.len() => kernel.client_finish(conn.fd),
+            _ if conn.ended && conn.out_at == conn.out.len() => {
+                kernel.client_finish(conn.fd);
+                conn.quiet_since = kernel.nanos;
+            }
             _ => {}
         }
         if conn.out_at == conn.out.len() {
@@ -195,9 +205,13 @@ impl Client {
                 }
                 Parsed::Complete(answer, used) => {
                     conn.input.drain(..used);
+                    if answer.status < 200 {
+                        continue;
+                    }
                     conn.last |= answer.field("connection") == Some("close");
                     let Some((ask, _)) = conn.flight.pop_front() else { break };
                     self.base.judge(kernel, eras, &ask, &answer);
+                    conn.quiet_since = kernel.nanos;
                 }
             }
         }
@@ -225,6 +239,8 @@ impl Client {
             }
             conn.input.clear();
         }
+        // A server that has to make room closes idle connections, whatever is under way to them.
+        let shed = kernel.is_tight && *how == Got::Reset;
         // A cut is made by a reset, which may take earlier answers with it.
         let cut = conn
             .flight
@@ -234,14 +250,25 @@ impl Client {
         if let Some(last) = cut {
             conn.flight.drain(..=last);
             self.base.forgiven += last + 1;
-        } else if !conn.input.is_empty() {
+        } else if !conn.input.is_empty() && !shed {
             let rest = crate::story::excerpt(&conn.input);
             let wait = conn.flight.len();
             return self.base.complain(kernel, &format!("cut after {rest}, {wait} wait"));
         }
+        let quiet = kernel.nanos.saturating_sub(conn.quiet_since);
+        if cut.is_none()
+            && conn.flight.is_empty()
+            && (conn.ended || conn.last)
+            && quiet > ANSWERED_MAX
+        {
+            self.base.complain(kernel, &format!("kept open for {quiet} ns for nothing"));
+        }
+        if kernel.is_tight {
+            self.base.rests_until = kernel.nanos + 100 * MILLI;
+        }
         let foreseen = cut.is_some() || conn.last;
         for (ask, end) in std::mem::take(&mut conn.flight).into_iter().rev() {
-            if foreseen || end > taken && kernel.draining {
+            if foreseen || shed || end > taken && kernel.draining {
                 self.base.todo.push_front(ask);
                 continue;
             }
@@ -289,8 +316,14 @@ impl Conn {
             out.extend_from_slice(text.as_bytes());
             out.extend_from_slice(b"\r\n");
         };
-        line(&format!("{} {} HTTP/1.1", ask.method(), ask.target()));
+        let is_old = is_last && !matches!(ask.upload, Upload::Pieces(_)) && base.chance.one_in(2);
+        let version = if is_old { "1.0" } else { "1.1" };
+        line(&format!("{} {} HTTP/{version}", ask.method(), ask.target()));
         line("Host: site");
+        if ask.upload != Upload::None && base.chance.one_in(4) {
+            // Nobody has to wait for the server to say so (RFC 9110 §10.1.1).
+            line("Expect: 100-continue");
+        }
         for (name, value) in ask.fields() {
             line(&format!("{name}: {value}"));
         }

@@ -9,6 +9,7 @@ mod frame;
 use crate::ask::{Era, Upload};
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
+use crate::scenario::MILLI;
 use conn::{Conn, News, Stream};
 use frame::{PREFACE, kind};
 
@@ -229,10 +230,13 @@ impl Client {
         if killed || conn.nonsense || spoiled {
             return self.forgive(conn);
         }
+        if kernel.is_tight {
+            self.base.rests_until = kernel.nanos + 100 * MILLI;
+        }
         for stream in std::mem::take(&mut conn.streams).into_values().rev() {
             if truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos) {
                 self.base.forgiven += 1;
-            } else if kernel.draining && stream.end > taken {
+            } else if kernel.is_tight || kernel.draining && stream.end > taken {
                 self.base.todo.push_front(stream.ask);
             } else {
                 let (method, target) = (stream.ask.method(), stream.ask.target());
