@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""Owns: the comparison of Bolide with the real nginx, byte for byte.
+
+Starts both on each configuration of compare/sites.py and sends both the same raw bytes; runs both
+with -t on each mistake of compare/mistakes.py. Prints every difference that compare/allowed.py
+does not excuse, and every excuse that no difference needs; either makes the exit status 1.
+
+    compare_nginx.py --bolide PATH --nginx PATH [--ports A B] [--only WORD] [--verbose]
+"""
+import argparse
+import gzip
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from compare.allowed import ALLOWED  # noqa: E402
+from compare.files import fill  # noqa: E402
+from compare.mistakes import MISTAKES, STARTS  # noqa: E402
+from compare.sites import SITES  # noqa: E402
+
+ROOT = Path(__file__).parent.parent
+TIMEOUT = 8
+# Sent behind every request: whether it is answered shows what became of the connection.
+NEXT = b"GET /next HTTP/1.1\r\nHost: next\r\n\r\n"
+
+
+class Program:
+    """One of the two servers, with its own ports; the directory is shared."""
+
+    def __init__(self, name, path, base, home):
+        self.name, self.path, self.base, self.home = name, path, base, home
+        self.logs = home / f"logs-{name[0]}"
+        self.logs.mkdir()
+        self.child = None
+
+    def expand(self, text):
+        text = text.replace("@DIR@", str(self.home)).replace("@LOGS@", str(self.logs))
+        text = text.replace("@CERT@", f"{self.home}/cert.pem").replace("@KEY@", f"{self.home}/cert.key")
+        return re.sub(r"@P(\d)@", lambda m: str(self.base + int(m[1])), text)
+
+    def normalise(self, text):
+        """Both programs' own names, ports and directories become the same words."""
+        text = text.replace(str(self.logs), "LOGS")
+        text = re.sub(rf"\b{self.base // 10}(\d)\b", r"PORT\1", text)
+        return re.sub(r"\b(nginx|bolide)(/\d+\.\d+\.\d+)?(?=: |[ <\n\r]|$)", self.own_name, text)
+
+    @staticmethod
+    def own_name(match):
+        return "SERVER/V" if match[2] else "SERVER"
+
+    def write(self, name, text):
+        path = self.home / name
+        path.write_text(self.expand(text))
+        return path
+
+    def command(self, conf, *more):
+        log = self.logs / "start.log"
+        return [self.path, "-p", f"{self.home}/", "-e", str(log), "-c", str(conf), *more]
+
+    def start(self, text):
+        for log in self.logs.iterdir():
+            if log.is_file():
+                log.unlink()
+        conf = self.write(f"{self.name}.conf", text)
+        self.stderr = open(self.logs / "stderr", "wb")
+        self.child = subprocess.Popen(self.command(conf), stderr=self.stderr, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.base), 1).close()
+                return
+            except OSError:
+                if self.child.poll() is not None or time.monotonic() > deadline:
+                    self.stop()
+                    said = (self.logs / "stderr").read_text()
+                    sys.exit(f"{self.name} does not start:\n{said}\n{text}")
+                time.sleep(0.01)
+
+    def stop(self):
+        if self.child:
+            self.child.terminate()
+            self.child.wait()
+            self.stderr.close()
+            self.child = None
+
+
+def connect(port, tls):
+    plain = socket.create_connection(("127.0.0.1", port), TIMEOUT)
+    if not tls:
+        return plain
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(plain, server_hostname=tls)
+
+
+def exchange(port, request, tls):
+    """Everything that comes back, and whether the end was clean."""
+    got, end = b"", ""
+    try:
+        with connect(port, tls) as peer:
+            try:
+                peer.sendall(request)
+                if not tls:
+                    peer.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+            while data := peer.recv(65536):
+                got += data
+                if tls and got.count(b"</html>") + got.count(b"\n--end--") and not request.endswith(NEXT):
+                    break
+    except socket.timeout:
+        end = "TIMEOUT"
+    except OSError:
+        pass
+    return got, end
+
+
+def unchunk(data):
+    body = b""
+    while True:
+        line, mark, data = data.partition(b"\r\n")
+        if not mark:
+            return body, b"", "cut"
+        size = int(line.split(b";")[0], 16)
+        body, rest = body + data[:size], data[size + 2:]
+        if size == 0:
+            return body, data[2:], ""
+        if len(data) < size:
+            return body, b"", "cut"
+        data = rest
+
+
+def decoded(coding, body):
+    if coding == "gzip" and body.startswith(b"\x1f\x8b\x08"):
+        return gzip.decompress(body)
+    if coding == "deflate":
+        return zlib.decompress(body)
+    return body
+
+
+def answers(program, got, methods):
+    """The answers in `got` as comparable lines."""
+    lines = []
+    while got:
+        head, mark, rest = got.partition(b"\r\n\r\n")
+        if not got.startswith(b"HTTP/1.1 ") or not mark:
+            lines.append(f"raw {program.normalise(got.decode('latin-1'))!r}")
+            return lines
+        method = methods.pop(0) if methods else "GET"
+        got, text = read_answer(program, head, rest, method)
+        lines += text
+        if head.startswith(b"HTTP/1.1 1") and method != "GET":
+            methods.insert(0, method)
+    return lines
+
+
+def read_answer(program, head, rest, method):
+    status_line, *fields = head.decode("latin-1").split("\r\n")
+    fields = [field.partition(": ")[::2] for field in fields]
+    value = {name.lower(): text for name, text in fields}
+    status, note, length = status_line.split(" ")[1], "", None
+    if method == "HEAD" or status[0] == "1" or status in ("204", "304"):
+        body, length = b"", value.get("content-length")
+    elif value.get("transfer-encoding") == "chunked":
+        body, rest, note = unchunk(rest)
+    elif "content-length" in value:
+        size = int(value["content-length"])
+        body, rest = rest[:size], rest[size:]
+        note = "cut" if len(body) < size else ""
+    else:
+        body, rest = rest, b""
+    coding = value.get("content-encoding")
+    packed = body.startswith(b"\x1f\x8b\x08") and coding
+    text = program.normalise(decoded(coding, body).decode("latin-1"))
+    boundary = re.search(r"boundary=(\w+)", value.get("content-type", ""))
+    out = [status_line]
+    for name, field in fields:
+        field = program.normalise(field)
+        lower = name.lower()
+        if lower == "date":
+            field = "DATE" if re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", field) else field
+        elif boundary and lower == "content-type":
+            field = field.replace(boundary[1], f"{len(boundary[1])} letters")
+        elif lower == "content-length" and length is None:
+            field = f"{len(text)} {note}"
+        elif lower == "content-length" and status >= "300" and "last-modified" not in value:
+            # A page that the server wrote: the two names are not equally long.
+            off = 6 if program.name == "bolide" else 5
+            field = str(int(field) - (12 if "/" in value.get("server", "/") else off))
+        if packed and lower in ("content-length", "transfer-encoding", "etag"):
+            continue
+        out.append(f"{name}: {field}")
+    if boundary:
+        text = text.replace(boundary[1], "BOUNDARY")
+    out.append(f"body {text!r}" if len(text) < 3000 else f"body of {len(text)}, crc {zlib.crc32(text.encode())}")
+    return rest, out
+
+
+def request_of(case):
+    """(key, bytes, methods) of a case: text is a request line and fields, bytes are sent as is."""
+    label = None
+    if isinstance(case, tuple):
+        label, case = case
+    if isinstance(case, bytes):
+        first = case.split(b" ")[0].decode("latin-1")
+        return label or repr(case)[2:-1], case, [first]
+    line, *fields = case.split(" | ")
+    words = line.split(" ")
+    if len(words) == 2:
+        line, words = line + " HTTP/1.1", words + ["HTTP/1.1"]
+    names = [field.partition(":")[0].lower() for field in fields]
+    if words[2] == "HTTP/1.1" and "host" not in names and "-host" not in names:
+        fields.insert(0, "Host: localhost")
+    fields = [field for field in fields if field.lower() != "-host"]
+    text = "\r\n".join([line, *fields]) + "\r\n\r\n"
+    return label or case, text.encode("utf-8"), [words[0]]
+
+
+def blame(wanted, found):
+    """Lines that differ, as a small diff."""
+    import difflib
+    lines = difflib.unified_diff(wanted, found, "nginx", "bolide", lineterm="", n=0)
+    return [line[:600] for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+class Judge:
+    """Counts cases and tells excused differences from others."""
+
+    def __init__(self, verbose):
+        self.cases, self.configs, self.failures, self.used = 0, 0, 0, set()
+        self.reasons = set()
+        self.verbose = verbose
+
+    def compare(self, key, wanted, found):
+        self.cases += 1
+        if self.verbose:
+            print(f"== {key}\n   " + "\n   ".join(wanted))
+        if wanted == found:
+            return
+        if key in ALLOWED:
+            self.used.add(key)
+            return
+        self.failures += 1
+        print(f"DIFFERS {key}")
+        for line in blame(wanted, found):
+            print(f"    {line}")
+
+    def finish(self, only):
+        stale = [] if only else sorted(set(ALLOWED) - self.used)
+        for key in stale:
+            print(f"NO LONGER DIFFERS {key}")
+        doc = (ROOT / "docs/differences-from-nginx.md").read_text()
+        missing = {reason for reason in ALLOWED.values() if f"\n## {reason}\n" not in doc}
+        for reason in sorted(missing):
+            print(f"NOT IN docs/differences-from-nginx.md: ## {reason}")
+        print(f"{self.configs} configurations, {self.cases} cases, {self.failures} unexpected "
+              f"differences, {len(self.used)} excused")
+        return 1 if self.failures or stale or missing else 0
+
+
+PRELUDE = """
+daemon off; worker_processes 1; pid @LOGS@/pid; error_log @LOGS@/error.log info; %s
+events { worker_connections 256; }
+http {
+    default_type application/octet-stream;
+    types { text/html html htm; text/css css; text/plain txt; application/javascript js;
+        image/jpeg jpg; image/svg+xml svg; application/json json; }
+    log_format all '$request|$status|$request_uri|$uri|$args|$host|$http_host|'
+        '$server_name|$server_protocol|$request_method|$document_root|$request_filename|'
+        '$http_user_agent|$connection_requests|$request_completion|$request_length';
+    access_log @LOGS@/access.log all;
+"""
+
+
+def user_line():
+    # Started by root, nginx would serve as nobody; a comparison needs no second user.
+    return "user root;" if os.getuid() == 0 else ""
+
+
+def lines_of(program, name):
+    path = program.logs / name
+    text = path.read_text(errors="replace") if path.exists() else ""
+    return [program.normalise(line) for line in text.splitlines()]
+
+
+def compare_site(site, programs, judge):
+    text = PRELUDE % user_line() + site["conf"] + "\n}\n"
+    for program in programs:
+        program.start(text)
+    judge.configs += 1
+    try:
+        for case in site["cases"]:
+            key, request, methods = request_of(case)
+            seen = []
+            for program in programs:
+                tls = site.get("tls")
+                port = program.base + site.get("port", 0)
+                bytes_ = program.expand(request.decode("latin-1")).encode("latin-1")
+                bytes_ += b"" if site.get("alone") else NEXT
+                got, end = exchange(port, bytes_, tls)
+                seen.append(answers(program, got, [*methods]) + ([end] if end else []))
+            judge.compare(f"{site['name']}: {key}", *seen)
+    finally:
+        for program in programs:
+            program.stop()
+    if site.get("log", True):
+        judge.compare(f"{site['name']}: access log", *(lines_of(p, "access.log") for p in programs))
+
+
+def compare_sites(programs, judge, only):
+    for site in SITES:
+        if not only or only in site["name"]:
+            compare_site(site, programs, judge)
+
+
+STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: ", re.M)
+
+
+def complaint(program, text, *options):
+    conf = program.home / "mistake.conf"
+    conf.write_text(program.expand(text))
+    log = program.logs / "start.log"
+    log.unlink(missing_ok=True)
+    done = subprocess.run(program.command(conf, *options), capture_output=True, text=True,
+                          timeout=20, cwd=program.home)
+    logged = log.read_text() if log.exists() else ""
+    said = STAMP.sub(r"DATE [\1] PID: ", done.stderr)
+    lines = [f"exit {done.returncode}"]
+    lines += ["stdout " + line for line in program.normalise(done.stdout).splitlines()]
+    lines += ["stderr " + line for line in program.normalise(said).splitlines()]
+    lines += ["log " + line for line in program.normalise(STAMP.sub(r"[\1] ", logged)).splitlines()]
+    return lines
+
+
+def compare_mistakes(programs, judge, only):
+    for rows, options in ((MISTAKES, ["-t"]), (STARTS, [])):
+        for name, text in rows:
+            key = f"{'start' if rows is STARTS else '-t'}: {name}"
+            if only and only not in key:
+                continue
+            taken = socket.socket()
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            seen = []
+            for program in programs:
+                with socket.create_server(("127.0.0.1", program.base + 9)):
+                    seen.append(complaint(program, text, *options))
+            taken.close()
+            judge.compare(key, *seen)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bolide", default=str(ROOT / "target/debug/bolide"))
+    parser.add_argument("--nginx", default=shutil.which("nginx-sid"))
+    parser.add_argument("--ports", nargs=2, type=int, default=[17000, 17010], help="multiples of 10")
+    parser.add_argument("--only", default="", help="only sites and mistakes whose name has this")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    if not options.nginx or not Path(options.nginx).exists():
+        sys.exit("missing tool: nginx-sid (run scripts/setup.sh test)")
+    home = Path(tempfile.mkdtemp(prefix="bolide-compare-"))
+    home.chmod(0o755)
+    try:
+        fill(home)
+        programs = [Program("nginx", options.nginx, options.ports[0], home),
+                    Program("bolide", options.bolide, options.ports[1], home)]
+        judge = Judge(options.verbose)
+        compare_sites(programs, judge, options.only)
+        compare_mistakes(programs, judge, options.only)
+        return judge.finish(options.only)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
