@@ -4,8 +4,8 @@
 #   scripts/setup.sh [build|test|peers]...      (no argument: build)
 #     build  what `cargo build` needs: C compiler, make, cmake, pkg-config, Rust
 #     test   what the tests need: curl, wrk, nghttp2-client, openssl, valgrind,
-#            chromium, h2spec, a Python venv with aioquic and pytest, and
-#            h2load and curl that speak HTTP/3
+#            chromium, h2spec, a Python venv with aioquic and pytest, h2load
+#            and curl that speak HTTP/3, and nginx to be compared with
 #     peers  the servers `make bench` compares with: nginx, caddy, h2o
 #
 # Host packages come from apt. Everything else lives in BOLIDE_TOOLS (default
@@ -213,8 +213,9 @@ setup_test() {
     venv
     h2spec
     h2load_h3
-    sid_need curl
+    sid_need curl nginx
     wrap curl-h3 /usr/bin/curl
+    wrap nginx-sid /usr/sbin/nginx
 }
 
 # ---- peers ---------------------------------------------------------------

@@ -23,6 +23,9 @@ use crate::{serve, upgrade};
 /// How often the control thread looks up from waiting for signals.
 const TICK_MS: u64 = 500;
 
+/// What is said of a file without `events`.
+const NO_EVENTS: &str = "no \"events\" section in configuration";
+
 /// Runs a command to its end.
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     match &invocation.command {
@@ -65,8 +68,7 @@ fn finish(result: Result<(), Vec<String>>) -> ExitCode {
 /// As [`finish`]; mistakes also go to the log that is used before the configuration is read.
 fn finish_logged(invocation: &Invocation, result: Result<(), Vec<String>>) -> ExitCode {
     if let Err(texts) = &result {
-        let path = invocation.error_log.clone().unwrap_or_else(|| "logs/error.log".into());
-        crate::control_log::write_early(&invocation.prefix.join(path), texts);
+        crate::control_log::write_early(&early_log(invocation), Level::Emerg, texts);
     }
     finish(result)
 }
@@ -74,6 +76,7 @@ fn finish_logged(invocation: &Invocation, result: Result<(), Vec<String>>) -> Ex
 fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     let name = invocation.conf.display();
     let checked = reading::of_file(invocation).and_then(|reading| {
+        account(&reading.config)?;
         let shared = shared()?;
         let draft = assemble::draft(&reading.config, &shared)?;
         Ok((reading, draft.warnings))
@@ -81,18 +84,24 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     let (reading, warnings) = match checked {
         Ok(checked) => checked,
         Err(texts) => {
+            // As in nginx, whose events module looks for its block after all is read.
+            if texts == [NO_EVENTS] && !invocation.quiet {
+                err(&format!("bolide: the configuration file {name} syntax is ok"));
+            }
             let code = finish_logged(invocation, Err(texts));
             err(&format!("bolide: configuration file {name} test failed"));
             return code;
         }
     };
-    warn(&reading.warnings);
-    warn(&warnings);
+    warn(invocation, &reading.warnings);
+    warn(invocation, &warnings);
     if !invocation.quiet {
         err(&format!("bolide: the configuration file {name} syntax is ok"));
     }
-    if let Err(text) = assemble::open_logs(&reading.config) {
-        let code = finish(Err(vec![text]));
+    let opened = crate::pid::check(&reading.config.main.pid)
+        .and_then(|()| assemble::open_logs(&reading.config).map_err(|text| vec![text]));
+    if let Err(texts) = opened {
+        let code = finish_logged(invocation, Err(texts));
         err(&format!("bolide: configuration file {name} test failed"));
         return code;
     }
@@ -109,10 +118,17 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn warn(texts: &[String]) {
+fn warn(invocation: &Invocation, texts: &[String]) {
     for text in texts {
         err(&format!("bolide: [warn] {text}"));
     }
+    crate::control_log::write_early(&early_log(invocation), Level::Warn, texts);
+}
+
+/// The log that is used before the configuration is read.
+fn early_log(invocation: &Invocation) -> PathBuf {
+    let path = invocation.error_log.clone().unwrap_or_else(|| "logs/error.log".into());
+    invocation.prefix.join(path)
 }
 
 fn send_signal(invocation: &Invocation, signal: Signal) -> ExitCode {
@@ -148,11 +164,12 @@ fn start(
     reading: Reading,
     greeting: Option<&str>,
 ) -> Result<(), Vec<String>> {
-    warn(&reading.warnings);
+    warn(invocation, &reading.warnings);
     let config = reading.config;
+    let account = account(&config)?;
     let shared = shared()?;
     let draft = assemble::draft(&config, &shared)?;
-    warn(&draft.warnings);
+    warn(invocation, &draft.warnings);
     let one = |text: String| vec![text];
     let mut open = Open::default();
     upgrade::adopt(&mut open);
@@ -169,7 +186,6 @@ fn start(
     };
     signal::block();
     let generation = Arc::new(assemble::generation(1, draft, per_worker, logs, &shared));
-    let account = account(&config)?;
     let mut control = Control {
         invocation,
         shared,
@@ -223,7 +239,15 @@ fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
     }
     match io::process::find_user(user, config.main.group.as_deref()) {
         Some((uid, gid)) => Ok(Some((user.clone(), uid, gid))),
-        None => Err(vec![format!("getpwnam(\"{user}\") failed")]),
+        None => {
+            let group = config.main.group.as_deref().unwrap_or_default();
+            let call = match io::process::find_user(user, None) {
+                Some(_) => format!("getgrnam(\"{group}\")"),
+                None => format!("getpwnam(\"{user}\")"),
+            };
+            let conf::Place { file, line } = &config.main.user_place;
+            Err(vec![format!("{call} failed in {file}:{line}")])
+        }
     }
 }
 

@@ -52,12 +52,12 @@ fn line(level: Level, text: &str) -> String {
 
 /// Writes mistakes to a log that no configuration has named yet. A log that cannot be opened is
 /// not worth a second message: the same texts stand on the terminal.
-pub(crate) fn write_early(path: &std::path::Path, texts: &[String]) {
+pub(crate) fn write_early(path: &std::path::Path, level: Level, texts: &[String]) {
     if let Ok(file) = io::file::open_append(path.as_os_str().as_bytes()) {
         for text in texts {
             // What helps a person at the terminal is no part of a log's line.
             let text = text.lines().next().unwrap_or_default();
-            io::file::append(&file, line(Level::Emerg, text).as_bytes());
+            io::file::append(&file, line(level, text).as_bytes());
         }
     }
 }

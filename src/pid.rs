@@ -50,6 +50,27 @@ impl PidFile {
     }
 }
 
+/// Whether the pid file could be written; one that is not there is not left behind.
+///
+/// # Errors
+///
+/// In nginx's words.
+pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
+    let is_new = !path.exists();
+    let opened = std::fs::File::options().append(true).create(true).open(path);
+    match opened {
+        Ok(_) if is_new => {
+            // What cannot be removed now will be written over later.
+            let _ = std::fs::remove_file(path);
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(vec![format!("open() \"{}\" failed ({})", path.display(), describe(&error))])
+        }
+    }
+}
+
 impl Drop for PidFile {
     fn drop(&mut self) {
         // A file that somebody else removed is as gone as it should be.

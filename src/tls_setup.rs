@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::model::{Config, Http, Listen, Server, ServerName, Transport};
-use tls::{Acceptor, AcceptorOptions, Certificate, CipherOrder, EarlyData, ServerCerts, Tickets};
+use tls::{
+    Acceptor, AcceptorOptions, CertError, Certificate, CipherOrder, EarlyData, ServerCerts, Tickets,
+};
 
 /// What every generation of certificates shares.
 #[derive(Debug)]
@@ -145,8 +147,12 @@ fn certificate(read: &mut Read, chain: &Path, key: &Path) -> Result<Certificate,
         std::fs::read(path).map_err(|error| cannot(what, path, &openssl_words(path, &error)))
     };
     let (chain_pem, key_pem) = (file("", chain)?, file(" key", key)?);
-    let made =
-        Certificate::from_pem(&chain_pem, &key_pem).map_err(|error| cannot("", chain, &error))?;
+    let made = Certificate::from_pem(&chain_pem, &key_pem).map_err(|error| match error {
+        CertError::NoCertificate | CertError::BadChain(_) | CertError::BadCertificate(_) => {
+            cannot("", chain, &error)
+        }
+        _ => cannot(" key", key, &error),
+    })?;
     read.insert(pair, made.clone());
     Ok(made)
 }

@@ -11,6 +11,7 @@
 
 mod abuse;
 mod browser;
+mod compare;
 mod compression;
 mod config;
 mod h1;

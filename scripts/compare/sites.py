@@ -62,19 +62,19 @@ server("index", """
       "GET /indexdir/", "GET /indexdir/index.html", "GET /indexdir/index.html/", "GET /exact/", "GET /exact", "GET /var/?i=second",
       "GET /var/?i=none", "GET /var/", "GET /gone/", "GET /gone/more/", "GET /emptydir/", "GET /emptydir", "GET /hello.txt/",
       "HEAD /", "POST /", "PUT /", "OPTIONS /", "DELETE /dir/", "GET /index.html/", "GET /nothere/", "GET /linkdir/", "GET /linkdir",
-      "GET /dir%20with%20space", "GET /dir%20with%20space/", "GET /a", "GET /a/b?", "GET /loop/", "GET /dangling/", "GET /fifo/"])
+      "GET /dir%20with%20space", "GET /dir%20with%20space/", "GET /a", "GET /a/b?", "GET /loop/", "GET /dangling/", "GET /fifo/"], log=True)
 
 LISTS = ["GET /list/", "HEAD /list/", "GET /list/ HTTP/1.0", "GET /list", "GET /list/sub/", "GET /", "GET /emptydir/", "GET /list/?x=1",
          "GET /list/ | If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT", "GET /list/ | Range: bytes=0-9", "POST /list/", "PUT /list/",
          "GET /nothere/", "GET /dir/", "GET /list/ | Accept-Encoding: gzip", "GET /a/../list/", "GET /list/?callback=f", "GET /list/?callback=f(1)"]
-server("autoindex", "autoindex on;", LISTS)
-server("autoindex rounded", "autoindex on; autoindex_exact_size off; autoindex_localtime on; charset utf-8;", LISTS[:7])
-server("autoindex json", "autoindex on; autoindex_format json;", LISTS)
-server("autoindex xml", "autoindex on; autoindex_format xml;", LISTS[:8])
-server("autoindex jsonp", "autoindex on; autoindex_format jsonp;", LISTS + ["GET /list/?callback=", "GET /list/?callback=a.b-c[1]"])
+server("autoindex", "autoindex on;", LISTS, lengths="any")
+server("autoindex rounded", "autoindex on; autoindex_exact_size off; autoindex_localtime on; charset utf-8;", LISTS[:7], lengths="any")
+server("autoindex json", "autoindex on; autoindex_format json;", LISTS, lengths="any")
+server("autoindex xml", "autoindex on; autoindex_format xml;", LISTS[:8], lengths="any")
+server("autoindex jsonp", "autoindex on; autoindex_format jsonp;", LISTS + ["GET /list/?callback=", "GET /list/?callback=a.b-c[1]"], lengths="any")
 server("autoindex and alias", "location /files/ { alias @DIR@/www/list/; autoindex on; } location ~ ^/re/(.*)$ { alias @DIR@/www/$1; autoindex on; }",
-       ["GET /files/", "GET /files", "GET /files/sub/", "GET /files/sub", "GET /files/none/", "GET /re/list/", "GET /re/list", "GET /re/hello.txt"])
-server("autoindex and gzip", "autoindex on; gzip on; gzip_types application/json; chunked_transfer_encoding off;", LISTS[:4] + ["GET /list/ | Accept-Encoding: gzip"])
+       ["GET /files/", "GET /files", "GET /files/sub/", "GET /files/sub", "GET /files/none/", "GET /re/list/", "GET /re/list", "GET /re/hello.txt"], lengths="any")
+server("autoindex and gzip", "autoindex on; gzip on; gzip_types application/json; chunked_transfer_encoding off;", LISTS[:4] + ["GET /list/ | Accept-Encoding: gzip"], lengths="any")
 
 server("error_page", """
     error_page 404 /errors/404.html;
@@ -129,7 +129,7 @@ server("error page is a file that is asked for", "error_page 404 403 /fallback.h
 
 CODES = [200, 201, 202, 203, 204, 205, 206, 207, 226, 300, 301, 302, 303, 304, 305, 306, 307, 308, 309, 400, 401, 402, 403, 404, 405, 406, 407, 408, 409,
          410, 411, 412, 413, 414, 415, 416, 417, 418, 421, 422, 423, 424, 425, 426, 428, 429, 430, 431, 451, 494, 495, 496, 497, 498, 499, 500, 501,
-         502, 503, 504, 505, 506, 507, 508, 510, 511, 599, 600, 999, 0, 100]
+         502, 503, 504, 505, 506, 507, 508, 510, 511, 599, 600, 999]
 server("return", "\n".join(f"location = /{n} {{ return {n}; }} location = /{n}/t {{ return {n} 'text $uri'; }}" for n in CODES) + """
     location /url { return http://a.test/x; } location /url2 { return https://a.test/$args; } location /url3 { return $scheme://a.test$request_uri; }
     location /rel { return 302 /x/y?z; } location /rel2 { return 301 x/y; } location /rel3 { return 307 $arg_to; } location /303 { return 303 //host/x; }
@@ -171,7 +171,7 @@ server("try_files", """
       "GET /fbq/x?q=1", "GET /fbq2/x?q=1", "GET /fbq2/x", "GET /code/x", "GET /code444/x", "GET /code200/x", "GET /al/x.txt", "GET /al/sub/y.txt", "GET /al/sub", "GET /al/", "GET /al/none",
       "GET /al2/whatever", "GET /re/hello.txt", "GET /re/none", "GET /re/dir", "GET /re2/file.txt", "GET /re2/hello.txt", "GET /re2/x", "GET /dir2/", "GET /dir2/x", "GET /dir3/", "GET /loop/x",
       "GET /pct/", "GET /missing/", "GET /fbdir/x", "GET /fbdir2/x", "HEAD /page", "POST /page", "PUT /hello.txt", "PUT /none", "PUT /named/x", "GET /put/x", "PUT /put/x",
-      "GET /hello.txt/", "GET /dir/file.txt/", "GET /dangling", "GET /loop", "GET /fifo", "GET /linkdir", "GET /with%20space.txt", "GET /que%3fstion.txt"], )
+      "GET /hello.txt/", "GET /dir/file.txt/", "GET /dangling", "GET /loop", "GET /fifo", "GET /linkdir", "GET /with%20space.txt", "GET /que%3fstion.txt"], log=True)
 server("try_files of the server", "try_files /none /hello.txt; location /loc { }", ["GET /x", "GET /loc", "GET /page.html"])
 
 server("alias", """
@@ -191,7 +191,7 @@ server("alias", """
 """, ["GET /i/x.txt", "GET /i/", "GET /i", "GET /i/sub", "GET /i/sub/", "GET /i/sub/?q", "GET /i/../hello.txt", "GET /i../hello.txt", "GET /j/x.txt", "GET /j", "GET /j/", "GET /jx", "GET /k/x.txt", "GET /k/",
       "GET /l/x.txt", "GET /lx.txt", "GET /l", "GET /one", "GET /one/", "GET /one?x", "GET /u/other/x.txt", "GET /u/dir/", "GET /u/dir", "GET /u/a/b", "GET /x/y.JPG", "GET /noargs/file.txt", "GET /noargs/",
       "GET /nest/x.txt", "GET /nest/sub/y.txt", "GET /nest/sub", "GET /nest/", "GET /v/x?d=dir", "GET /v/file.txt?d=dir", "GET /v/file.txt", "GET /f/", "GET /f/x", "GET /r/x", "GET /www/hello.txt", "GET /www/dir",
-      "GET /sub/x", "GET /sub/y.txt?r=other", "GET /rel/x", "GET /relalias/file.txt", "GET /relalias/", "GET /other"])
+      "GET /sub/x", "GET /sub/y.txt?r=other", "GET /rel/x", "GET /relalias/file.txt", "GET /relalias/", "GET /other"], log=True)
 
 server("locations", """
     location / { return 200 root; } location = / { return 200 exact-root; } location = /e { return 200 exact; } location /e { return 200 prefix-e; }
@@ -202,7 +202,7 @@ server("locations", """
     location ~ \\x41 { return 200 A; } location /CASE { return 200 CASE; }
 """, ["GET /", "GET /x", "GET /e", "GET /e/", "GET /ee", "GET /pre", "GET /prefix", "GET /pre/long/er", "GET /pre/a.txt", "GET /stop/a.txt", "GET /stop/in", "GET /stop", "GET /a.txt", "GET /a.TXT", "GET /a.jpg", "GET /foo/named",
       "GET /cap/", "GET /cap/b", "GET /cap/ab", "GET /nest/", "GET /nest/a", "GET /nest/a.txt", "GET /nest/z.php", "GET /nest/deep.php", "GET /nest/x", "GET /nest", "GET /internal", "GET /with%20space", "GET /with space", "GET /%c3%bc", "GET /a%20b", "GET /a%2520b",
-      "GET /bb", "GET /%41", "GET /%41.txt", "GET /case", "GET /CASE", "GET /%2e", "GET /x/%2e%2e/e", "GET /e?x", "GET /e%3fx", "GET /.", "GET /..", "GET /e#x", "GET /e%23x", "GET ?x", "GET /e;x=1"])
+      "GET /bb", "GET /%41", "GET /%41.txt", "GET /case", "GET /CASE", "GET /%2e", "GET /x/%2e%2e/e", "GET /e?x", "GET /e%3fx", "GET /.", "GET /..", "GET /e#x", "GET /e%23x", "GET ?x", "GET /e;x=1"], log=True)
 
 http("hosts", """
     server { listen 127.0.0.1:@P0@; server_name first; return 200 "first $host|$http_host|$server_name"; }
@@ -223,10 +223,9 @@ server("headers added", """
     location /sent { add_header X-Sent "$sent_http_content_type|$sent_http_content_length|$sent_http_last_modified|$sent_http_etag|$status"; return 200 abc; }
     location /a/ { add_header X-Sent "$sent_http_content_type|$sent_http_content_length|$sent_http_last_modified|$sent_http_etag|$status|$sent_http_x_a|$upstream_http_x" always; }
     location /exp { expires 1h; add_header X y; return 200 x; }
-    location /trail { add_trailer X-T t; add_trailer X-U "u" always; autoindex on; alias @DIR@/www/list/sub/; }
     location /lm { add_header Last-Modified "Mon, 01 Jan 2024 00:00:00 GMT"; add_header ETag '"x"'; alias @DIR@/www/hello.txt; }
     location /nl { add_header X-NL "$arg_x"; return 200 x; } location /links { add_header Link "<a>"; add_header Link "<b>"; return 200; }
-""", ["GET /hello.txt", "GET /nothere", "GET /inner", "GET /inherit", "GET /404", "GET /204", "GET /301", "GET /500", "GET /201", "GET /dir/file.txt", "GET /dir/", "GET /sent", "GET /a/b/c.txt", "GET /a/none", "GET /exp", "GET /trail", "GET /trail/", "GET /trail/ | TE: trailers", "GET /trail/ HTTP/1.0",
+""", ["GET /hello.txt", "GET /nothere", "GET /inner", "GET /inherit", "GET /404", "GET /204", "GET /301", "GET /500", "GET /201", "GET /dir/file.txt", "GET /dir/", "GET /sent", "GET /a/b/c.txt", "GET /a/none", "GET /exp", 
       "GET /lm", "GET /lm | If-None-Match: \"x\"", "GET /lm | If-Modified-Since: Mon, 01 Jan 2024 00:00:00 GMT", "GET /nl?x=a%0d%0ab", "GET /nl?x=a\tb", "GET /links", "GET /hello.txt | Range: bytes=0-1", "GET /hello.txt | Range: bytes=99-", "HEAD /hello.txt", "GET /hello.txt | If-None-Match: own", "GET /dir"])
 server("expires", """
     location /max { expires max; return 200 x; } location /epoch { expires epoch; return 200 x; } location /off { expires off; return 200 x; } location /neg { expires -1; return 200 x; }
@@ -249,7 +248,7 @@ server("gzip", "gzip on; gzip_types text/css application/javascript; gzip_vary o
              "GET /10/page.html HTTP/1.0 | Accept-Encoding: gzip", "GET /10/page.html HTTP/1.0 | Accept-Encoding: gzip | Connection: keep-alive", "GET /d/page.html | Accept-Encoding: gzip | User-Agent: bad", "GET /d/page.html | Accept-Encoding: gzip | User-Agent: Mozilla/4.0 (compatible; MSIE 6.0)", "GET /d/page.html | Accept-Encoding: gzip | User-Agent: good",
              "HEAD /page.html | Accept-Encoding: gzip", "HEAD /page.html", "GET /page.html | Accept-Encoding: gzip | Range: bytes=0-9", "GET /page.html | Accept-Encoding: gzip | If-None-Match: \"6553f100-2abe\"", "GET /page.html | Accept-Encoding: gzip | If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT", "GET /none | Accept-Encoding: gzip", "GET /403 | Accept-Encoding: gzip",
              "GET /500 | Accept-Encoding: gzip", "GET /ret | Accept-Encoding: gzip", "GET /ret9 | Accept-Encoding: gzip", "GET /auth/page.html | Accept-Encoding: gzip | Via: x", "GET /auth/page.html | Accept-Encoding: gzip | Via: x | Authorization: y", "GET /all/photo.jpg | Accept-Encoding: gzip", "GET /empty.txt | Accept-Encoding: gzip", "GET /all/empty.txt | Accept-Encoding: gzip",
-             "GET /dir | Accept-Encoding: gzip", "GET /novary/page.html | Accept-Encoding: gzip", "POST /page.html | Accept-Encoding: gzip", "GET /page.html | Accept-Encoding: a | Accept-Encoding: gzip", "GET /page.html | Accept-Encoding: gzip | Accept-Encoding: a"])
+             "GET /dir | Accept-Encoding: gzip", "GET /novary/page.html | Accept-Encoding: gzip", "POST /page.html | Accept-Encoding: gzip", "GET /page.html | Accept-Encoding: a | Accept-Encoding: gzip", "GET /page.html | Accept-Encoding: gzip | Accept-Encoding: a"], lengths="coded")
 server("gzip_static", "gzip_static on; gzip_vary on; location /always/ { gzip_static always; alias @DIR@/www/; } location /dyn/ { gzip on; gzip_types text/plain; alias @DIR@/www/; } location /off/ { gzip_static off; alias @DIR@/www/; }",
        ["GET /pre.txt", "GET /pre.txt | Accept-Encoding: gzip", "GET /pre.txt | Accept-Encoding: gzip;q=0", "GET /pre.txt HTTP/1.0 | Accept-Encoding: gzip", "HEAD /pre.txt | Accept-Encoding: gzip", "GET /pre.txt | Accept-Encoding: gzip | Range: bytes=0-3", "GET /pre.txt | Accept-Encoding: gzip | If-None-Match: *", "GET /onlygz.txt", "GET /onlygz.txt | Accept-Encoding: gzip", "GET /always/pre.txt", "GET /always/onlygz.txt",
         "GET /always/hello.txt", "GET /always/none", "GET /dyn/hello.txt | Accept-Encoding: gzip", "GET /dyn/pre.txt | Accept-Encoding: gzip", "GET /off/pre.txt | Accept-Encoding: gzip", "GET /pre.txt.gz", "GET /pre.txt | Accept-Encoding: gzip | Via: x", "GET /dir | Accept-Encoding: gzip", "GET / | Accept-Encoding: gzip", "GET /none | Accept-Encoding: gzip", "POST /pre.txt | Accept-Encoding: gzip", "GET /hello.txt", "GET /hello.txt | Accept-Encoding: gzip"])
@@ -272,13 +271,13 @@ for directive in ("keepalive_timeout 0;", "keepalive_timeout 10 20;", "keepalive
     server(directive[:-1], directive, KEEP + ["GET /hello.txt | User-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X) AppleWebKit Safari/1", "POST /hello.txt | User-Agent: Mozilla/4.0 (compatible; MSIE 6.0)"])
 server("keep-alive per location", "location /off/ { keepalive_timeout 0; alias @DIR@/www/; } location /chunk/ { chunked_transfer_encoding off; autoindex on; alias @DIR@/www/list/sub/; }", ["GET /off/hello.txt", "GET /hello.txt", "GET /chunk/", "GET /chunk/ HTTP/1.0", "GET /chunk/ | Connection: keep-alive"])
 
-VARS = "$uri|$request_uri|$args|$is_args|$query_string|$document_uri|$host|$http_host|$server_name|$server_port|$server_protocol|$scheme|$https|$request_method|$request|$document_root|$request_filename|$realpath_root|$remote_addr|$content_length|$content_type|$arg_a|$arg_A|$arg_b|$cookie_c|$http_x|$http_x_y|$http_cookie|$http_user_agent|$request_body|$limit_rate|$connection_requests|$remote_user|$server_addr|$status|$request_completion|$nginx_version"
-server("variables", f"location / {{ return 200 '{VARS}'; }} location /link {{ root @DIR@/www/linkdir; return 200 '$document_root $realpath_root'; }} location /al/ {{ alias @DIR@/www/dir/; return 200 '$document_root|$request_filename'; }} location /braces {{ return 200 '${{uri}}x${{arg_a}}'; }}".replace("|$nginx_version", ""),
+VARS = "$uri|$request_uri|$args|$is_args|$query_string|$document_uri|$host|$http_host|$server_name|$server_port|$server_protocol|$scheme|$https|$request_method|$request|$document_root|$request_filename|$realpath_root|$remote_addr|$content_length|$content_type|$arg_a|$arg_A|$arg_b|$cookie_c|$http_x|$http_x_y|$http_cookie|$http_user_agent|$request_body|$limit_rate|$connection_requests|$remote_user|$server_addr"
+server("variables", f"location / {{ return 200 '{VARS}'; }} location /link {{ root @DIR@/www/linkdir; return 200 '$document_root $realpath_root'; }} location /al/ {{ alias @DIR@/www/dir/; return 200 '$document_root|$request_filename'; }} location /braces {{ return 200 '${{uri}}x${{arg_a}}'; }}",
        ["GET /", "GET /a%20b?a=1&b=2&a=3", "GET /?", "GET /?a", "GET /?a=&b", "GET /?A=x", "GET /?xa=1&a=2", "GET /?a=%20%41", "GET /?a=1;b=2", "GET /?&&a=1", "GET / | Cookie: c=1; d=2", "GET / | Cookie: d=2;c=1", "GET / | Cookie: xc=3; c=4", "GET / | Cookie: c=1 | Cookie: c=2", "GET / | Cookie: C=1", "GET / | Cookie: c = 1", "GET / | Cookie: c", "GET / | X: a | X: b", "GET / | X-Y: 1 | x-y: 2", "GET / | Authorization: Basic YTpi",
-        "GET / | Authorization: Basic !!", "GET / | Content-Type: text/x", "GET //x/../y//z", "GET /x?y#z", "GET /x#z", "POST / | Content-Length: 0", "GET /%e4?%e4", "GET /link", "GET /al/file.txt", "GET /al", "GET /braces?a=1", "GET / | Host: UPPER:80", "GET / HTTP/1.0", "GET http://u.test/p?q | Host: z", "DELETE / | Referer: x", "GET / | User-Agent: a | Referer: b | X-Forwarded-For: c, d"])
+        "GET / | Authorization: Basic !!", "GET / | Content-Type: text/x", "GET //x/../y//z", "GET /x?y#z", "GET /x#z", "POST / | Content-Length: 0", "GET /%e4?%e4", "GET /link", "GET /al/file.txt", "GET /al", "GET /braces?a=1", "GET / | Host: UPPER:80", "GET / HTTP/1.0", "GET http://u.test/p?q | Host: z", "DELETE / | Referer: x", "GET / | User-Agent: a | Referer: b | X-Forwarded-For: c, d"], log=True)
 server("symlinks", "location /on/ { disable_symlinks on; alias @DIR@/www/; } location /owner/ { disable_symlinks if_not_owner; alias @DIR@/www/; } location /from/ { disable_symlinks on from=@DIR@; alias @DIR@/www/; }",
        [f"GET /{p}/{f}" for p in ("on", "owner", "from") for f in ("hello.txt", "link.txt", "linkdir/file.txt", "linkdir/", "linkdir", "dangling", "list/link.txt", "loop", "none")])
-server("files with care", "open_file_cache max=10; open_file_cache_errors on; sendfile on; tcp_nopush on; output_buffers 1 4k; directio 4m; aio threads; location /notfound { log_not_found off; }", ["GET /hello.txt", "GET /big.bin", "GET /big.bin | Range: bytes=1000-200000", "GET /none", "GET /none", "GET /dir", "GET /dir/", "HEAD /big.bin", "GET /notfound"])
+server("files with care", "open_file_cache max=10; open_file_cache_errors on; sendfile on; tcp_nopush on; output_buffers 1 4k; directio 4m; location /notfound { log_not_found off; }", ["GET /hello.txt", "GET /big.bin", "GET /big.bin | Range: bytes=1000-200000", "GET /none", "GET /none", "GET /dir", "GET /dir/", "HEAD /big.bin", "GET /notfound"])
 server("files without sendfile", "sendfile off; limit_rate_after 1m; limit_rate 100m;", ["GET /hello.txt", "GET /big.bin", "GET /big.bin | Range: bytes=0-0,-1"])
 http("error log off, two listeners", "server { listen 127.0.0.1:@P0@; listen 127.0.0.1:@P2@; root @DIR@/www; log_not_found off; } server { listen 127.0.0.1:@P2@; server_name b; return 200 b; }",
      ["GET /hello.txt", "GET /hello.txt | Host: b", "GET /dir | Host: b"])

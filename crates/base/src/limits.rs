@@ -4,8 +4,8 @@
 pub const STREAMS_PER_CONN_MAX: u32 = 128;
 /// Bytes of one decoded request head (names, values and 32 per field), as nginx's four 8k buffers.
 pub const HEAD_SIZE_MAX: usize = 32 * 1024;
-/// Fields in one request head.
-pub const FIELDS_MAX: usize = 200;
+/// Fields in one request head, as nginx's `max_headers`.
+pub const FIELDS_MAX: usize = 1000;
 /// Bytes of one HTTP/2 frame that we accept (RFC 9113 §4.2: the initial value).
 pub const H2_FRAME_SIZE_MAX: usize = 16 * 1024;
 /// Bytes a request body may run ahead of its reader, per stream.

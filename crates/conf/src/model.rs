@@ -52,6 +52,8 @@ pub struct Main {
     pub master_process: bool,
     /// `user`: the account to become.
     pub user: Option<String>,
+    /// Where that stands.
+    pub user_place: Place,
     /// `user`: the group to become; without it, the group named like the user.
     pub group: Option<String>,
     /// `pid`

@@ -293,7 +293,12 @@ impl Answer {
 
     /// `$status`
     pub(crate) const fn logged_status(&self) -> u16 {
-        if self.bare_status != 0 { self.bare_status } else { self.head.status }
+        match (self.bare_status, self.head.status) {
+            // Before there is a head, what an error page forces is known already.
+            (0, 0) => self.forced_status,
+            (0, status) => status,
+            (bare, _) => bare,
+        }
     }
 
     /// The status of an answer that would be `status` were it not for an error page.

@@ -19,7 +19,7 @@
 
 use base::SendChain;
 use conf::model::Level;
-use http::{Method, RequestBody, RequestHead, ResponseHead, Scheme, Version};
+use http::{Method, Name, RequestBody, RequestHead, ResponseHead, Scheme, Version};
 
 use crate::answer::{Answer, Body, Piece};
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
@@ -90,7 +90,8 @@ pub(crate) enum Next {
     /// The answer is complete.
     Respond,
     /// The connection is closed without an answer.
-    Silence,
+    /// It is logged with this status.
+    Silence(u16),
 }
 
 /// `limit_rate` and `limit_rate_after`.
@@ -255,7 +256,11 @@ impl Exchange {
             }
             Err(_) => site.default_server(ctx.conn.listen),
         };
-        self.request.location = site.server(self.request.server).root;
+        let server = site.server(self.request.server);
+        self.request.location = server.root;
+        if !self.request.head().target.is_empty() {
+            let _unusable_too = self.request.settle_target(server.merge_slashes);
+        }
         record::error(&self.request, &site, ctx, Level::Info, |out| {
             out.extend_from_slice(refusal.reason.as_bytes());
             out.extend_from_slice(reading_what(refusal.reason).as_bytes());
@@ -310,7 +315,7 @@ impl Exchange {
         loop {
             next = match next {
                 Next::Step(step) => self.perform(step, &site, ctx),
-                Next::Fail(444) => Next::Silence,
+                Next::Fail(444) => Next::Silence(444),
                 Next::Fail(status) => self.fail(status, &site, ctx),
                 Next::Redirect(status) => self.redirect(status, &site, ctx),
                 Next::Page(status) => self.own_page(status, &site, ctx),
@@ -323,8 +328,8 @@ impl Exchange {
                 },
                 Next::Compress(step) => return State::Compressing(step),
                 Next::Respond => return self.respond(&site, ctx),
-                Next::Silence => {
-                    self.answer.bare_status = 444;
+                Next::Silence(status) => {
+                    self.answer.bare_status = status;
                     ctx.effects.push(Effect::CloseSilently);
                     return self.finish(&site, ctx);
                 }
@@ -397,10 +402,11 @@ impl Exchange {
             || self.request.number_on_conn >= settings.keepalive_requests
             || age >= settings.keepalive_time;
         if let Some(timeout) = settings.keepalive_header
+            && !timeout.is_zero()
             && !self.answer.head.close
-            && self.request.head().version <= Version::Http11
+            && stays(self.request.head())
         {
-            self.answer.head.fields.push_writing(http::Name::KeepAlive, |out| {
+            self.answer.head.fields.push_writing(Name::KeepAlive, |out| {
                 out.extend_from_slice(b"timeout=");
                 http::digits::push_decimal(out, timeout.as_secs());
             });
@@ -475,15 +481,21 @@ impl Exchange {
         fields.clear();
         let place = Place { location, date: ctx.clock.http() };
         headers::push_draft(&mut fields, status, draft, place);
+        self.answer.head.status = status;
+        if location.reads_answer {
+            // `$sent_http_*` in `add_header` see what the content says.
+            self.answer.head.fields = fields.clone();
+        }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = Scope::new(&self.request, &self.answer, site, ctx);
             let modified = draft.modified_at;
-            headers::push_configured(&mut fields, &scope, status, modified, &mut scratch);
+            // As in nginx, what turns out to be a 416 is furnished like the 206 it might have been.
+            let meant = if self.unsatisfied.is_some() { 206 } else { status };
+            headers::push_configured(&mut fields, &scope, meant, modified, &mut scratch);
             self.scratch = scratch;
         }
         self.answer.head.fields = fields;
-        self.answer.head.status = status;
     }
 
     /// As [`Self::fill`], with the content type of `kind`.
@@ -532,6 +544,21 @@ fn reading_what(reason: &str) -> &'static str {
         " while reading client request line"
     } else {
         " while reading client request headers"
+    }
+}
+
+/// Whether an HTTP/1 client wants its connection kept.
+fn stays(head: &RequestHead) -> bool {
+    let asks = |option: &[u8]| {
+        head.fields.iter().filter(|field| field.name == Name::Connection).any(|field| {
+            let mut options = field.value.split(|&byte| byte == b',');
+            options.any(|item| item.trim_ascii().eq_ignore_ascii_case(option))
+        })
+    };
+    match head.version {
+        Version::Http11 => !asks(b"close"),
+        Version::Http10 => asks(b"keep-alive") && !asks(b"close"),
+        _ => false,
     }
 }
 

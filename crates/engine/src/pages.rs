@@ -55,9 +55,11 @@ const fn page(status: u16) -> Option<Page> {
         401 => plain("401 Authorization Required"),
         402 => plain("402 Payment Required"),
         403 => plain("403 Forbidden"),
-        404 => plain("404 Not Found"),
+        // 498 is a code of nginx without a meaning.
+        404 | 498 => plain("404 Not Found"),
         405 => plain("405 Not Allowed"),
         406 => plain("406 Not Acceptable"),
+        407 => plain("407 Proxy Authentication Required"),
         408 => plain("408 Request Time-out"),
         409 => plain("409 Conflict"),
         410 => plain("410 Gone"),
@@ -68,7 +70,6 @@ const fn page(status: u16) -> Option<Page> {
         415 => plain("415 Unsupported Media Type"),
         416 => plain("416 Requested Range Not Satisfiable"),
         421 => plain("421 Misdirected Request"),
-        425 => plain("425 Too Early"),
         429 => plain("429 Too Many Requests"),
         494 => bad(
             "400 Request Header Or Cookie Too Large",
@@ -104,9 +105,15 @@ pub(crate) const fn shown_status(status: u16) -> u16 {
     }
 }
 
-/// Whether nginx ends the connection after an answer with `status`, internal codes included.
+/// Whether nginx ends the connection after an answer with `status`, internal codes included; a head
+/// that was refused ends it anyway.
 pub(crate) const fn closes(status: u16) -> bool {
-    matches!(status, 400 | 408 | 413 | 414 | 494..=497 | 500 | 501)
+    matches!(status, 400 | 408 | 413 | 414 | 495..=497 | 500 | 501)
+}
+
+/// Whether an answer with `status` names another place, be it an empty one.
+pub(crate) const fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
 const FIRST: u16 = 301;

@@ -118,15 +118,14 @@ impl Request {
                 self.uri.extend_from_slice(target.path(&head.target, &[]));
             }
             let args = target.args(&head.target);
-            // `/a?` has an empty query, `/a` has none.
-            if !args.is_empty() || head.target.last() == Some(&b'?') {
+            // As in nginx, `/a?` has no query.
+            if !args.is_empty() {
                 self.set_args(args);
             }
         }
         self.held = Some(head);
         if settled.is_err() {
             self.uri.clear();
-            self.uri.push(b'/');
         }
         settled.map(|_| ())
     }

@@ -82,6 +82,8 @@ pub(crate) struct Location {
     pub(crate) expires: bool,
     /// Whether `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,
+    /// Whether some `add_header` has a variable of the answer itself.
+    pub(crate) reads_answer: bool,
 }
 
 /// One `add_header`, its name parsed.

@@ -131,10 +131,7 @@ impl<'a> Scope<'a> {
             Var::RequestField(name) => joined(&head.fields, name, out),
             Var::Cookie(name) => maybe(out, cookie(&head.fields, name.as_bytes())),
             Var::ContentType => maybe(out, head.fields.get(Name::ContentType)),
-            Var::ContentLength => match head.body {
-                http::RequestBody::Length(len) => number(out, len),
-                _ => Found::No,
-            },
+            Var::ContentLength => maybe(out, head.fields.get(Name::ContentLength)),
             Var::Request => maybe(out, (!head.line.is_empty()).then_some(&head.line)),
             Var::RequestMethod => match (request.method, head.method) {
                 (http::Method::Get, sent) if sent != http::Method::Get => text(out, b"GET"),

@@ -418,7 +418,7 @@ const ROWS: &[Row] = &[
         &[
             ("Content-Encoding", "gzip"),
             ("ETag", "\"6553f100-8\""),
-            ("Accept-Ranges", ""),
+            ("Accept-Ranges", "bytes"),
             ("Content-Type", "text/css"),
             ("Vary", "Accept-Encoding"),
         ],
@@ -460,9 +460,9 @@ const ROWS: &[Row] = &[
         GET,
         "stored.test/big.css",
         &[("Accept-Encoding", "gzip"), ("Range", "bytes=0-1")],
-        200,
-        &[("Content-Range", "")],
-        Some("gz bytes"),
+        206,
+        &[("Content-Range", "bytes 0-1/8")],
+        Some("gz"),
     ),
     row(
         GET,

@@ -54,6 +54,8 @@ pub struct Settings {
     pub large_buffers: u16,
     /// `large_client_header_buffers`: bytes of each, and so of the longest line.
     pub large_buffer_size: usize,
+    /// `max_headers`: how many fields a head may have.
+    pub fields_max: u32,
     /// Whether names with `_` are taken.
     pub underscores_in_headers: bool,
     /// Whether fields with names outside letters, digits and `-` are passed over in silence.
@@ -69,6 +71,7 @@ impl Default for Settings {
             header_buffer_size: 1024,
             large_buffers: 4,
             large_buffer_size: 8 * 1024,
+            fields_max: base::limits::FIELDS_MAX as u32,
             underscores_in_headers: false,
             ignore_invalid_headers: true,
             keepalive_requests: 1000,

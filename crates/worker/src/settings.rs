@@ -67,6 +67,7 @@ fn h1_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h1::Sett
     h1::Settings {
         scheme,
         header_buffer_size: own.client_header_buffer_size,
+        fields_max: own.max_headers,
         large_buffers: u16::try_from(own.large_client_header_buffers).unwrap_or(u16::MAX),
         large_buffer_size: own.large_client_header_buffer_size,
         underscores_in_headers: own.underscores_in_headers,

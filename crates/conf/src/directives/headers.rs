@@ -1,4 +1,4 @@
-//! Fields added to answers: `add_header`, `add_trailer`, `expires`.
+//! Fields added to answers: `add_header`, `expires`.
 
 use std::sync::Arc;
 
@@ -22,17 +22,6 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("Adds a field to answers; `always` means errors too.", "add_header X-Served-By a always;"),
-    list("add_trailer", HSL, Args::between(2, 3), |r, node| {
-        let added = read(r, node)?;
-        let again = r.again;
-        let trailers = &mut r.settings().add_trailers;
-        if !again {
-            *trailers = Arc::default();
-        }
-        Arc::make_mut(trailers).push(added);
-        Ok(())
-    })
-    .doc("Adds a field after the body.", "add_trailer X-Time $request_time;"),
     value("expires", HSL, Args::between(1, 2), expires)
         .doc("How long clients may keep an answer.", "expires 30d;"),
 ];

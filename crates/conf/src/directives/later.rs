@@ -121,7 +121,7 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("http_gunzip_filter", &["gunzip", "gunzip_buffers"]),
-    ("http_headers_filter", &["add_header_inherit", "add_trailer_inherit"]),
+    ("http_headers_filter", &["add_header_inherit", "add_trailer", "add_trailer_inherit"]),
     (
         "http_image_filter",
         &[

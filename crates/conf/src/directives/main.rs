@@ -80,6 +80,7 @@ fn user(r: &mut Reader, node: &Node) -> Parsed {
         return Ok(());
     }
     r.main.user = Some(show(node.arg(0)).into_owned());
+    r.main.user_place = r.place(node);
     r.main.group = (node.args_count() > 1).then(|| show(node.arg(1)).into_owned());
     Ok(())
 }

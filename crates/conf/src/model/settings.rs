@@ -30,8 +30,6 @@ pub struct Settings {
     pub recursive_error_pages: bool,
     /// `add_header`
     pub add_headers: Arc<Vec<AddHeader>>,
-    /// `add_trailer`
-    pub add_trailers: Arc<Vec<AddHeader>>,
     /// `expires`
     pub expires: Arc<Expires>,
     /// `etag`
@@ -171,7 +169,7 @@ pub enum Overwrite {
     Status(u16),
 }
 
-/// One `add_header` or `add_trailer`.
+/// One `add_header`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddHeader {
     /// The field's name as written.

@@ -7,7 +7,7 @@ use crate::answer::Body;
 use crate::ctx::Ctx;
 use crate::exchange::{Exchange, Next, Step};
 use crate::filter::headers::Draft;
-use crate::pages::{closes, shown_status};
+use crate::pages::{closes, is_redirect, shown_status};
 use crate::site::Site;
 use crate::vars::Scope;
 
@@ -56,8 +56,7 @@ impl Exchange {
                 self.location.clear();
                 self.location.extend_from_slice(&target);
                 let forced = self.answer.forced_status;
-                let is_redirect = matches!(forced, 301 | 302 | 303 | 307 | 308);
-                Next::Page(if is_redirect { forced } else { 302 })
+                Next::Page(if is_redirect(forced) { forced } else { 302 })
             }
         };
         self.scratch = target;
@@ -67,15 +66,20 @@ impl Exchange {
     /// Answers with the server's own page for `status`.
     pub(crate) fn own_page(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
-        let page = site.pages(location.signature).of(status);
+        let mut page = site.pages(location.signature).of(status);
         let shown = shown_status(status);
         let target = std::mem::take(&mut self.location);
-        let draft =
-            Draft { location: (!target.is_empty()).then_some(&target[..]), ..Draft::default() };
+        let has_target = is_redirect(shown) || !target.is_empty();
+        let mut draft = Draft { location: has_target.then_some(&target[..]), ..Draft::default() };
+        let html = location.kinds.html();
         if page.is_empty() {
             self.fill(shown, &draft, site, ctx);
+        } else if is_redirect(shown) {
+            // As in nginx, `charset` does not apply to these pages.
+            self.fill(shown, &Draft { content_type: &html.media, ..draft }, site, ctx);
         } else {
-            self.fill_typed(location.kinds.html(), shown, &draft, site, ctx);
+            page = self.compress_text(html, shown, page, &mut draft, location);
+            self.fill_typed(html, shown, &draft, site, ctx);
         }
         self.location = target;
         self.push_unsatisfied();

@@ -122,6 +122,10 @@ impl Exchange {
                     Some(b'@') => self.enter_named(&target, site, ctx),
                     _ => self.redirect_inside(&target, site, ctx),
                 };
+                if self.request.args.is_none() && matches!(next, Next::Step(Step::Server)) {
+                    // As in nginx, an empty query, not none.
+                    self.request.set_args(b"");
+                }
                 self.scratch = target;
                 next
             }
@@ -266,7 +270,8 @@ impl Exchange {
                 match self.sibling(coding, original.as_ref().ok(), site, ctx) {
                     Look::Asked => return Next::Probe(Step::File),
                     Look::File(file) if good_for == Sibling::Wanted => {
-                        return self.send_stored(&file, coding, site, ctx);
+                        let varies = compress::depends_on_client(location, coding);
+                        return self.send_stored(&file, coding, varies, site, ctx);
                     }
                     Look::File(_) => has_sibling = true,
                     Look::Directory | Look::Other | Look::Failed(_) => {}

@@ -105,7 +105,12 @@ impl Exchange {
         let mut text = Vec::new();
         write(&mut text, &self.request.uri, &entries, &style, callback);
         let media = content_type(format, callback).as_bytes().into();
-        let kind = kind(&location.settings, &media);
+        let mut kind = kind(&location.settings, &media);
+        if format == Format::Xml {
+            // As in nginx, XML says what it is, whatever `charset` says.
+            kind.value = Box::from(&b"text/xml; charset=utf-8"[..]);
+            kind.charset_varies = false;
+        }
         self.send_text(&kind, 200, Bytes::from(text), site, ctx)
     }
 
@@ -121,21 +126,7 @@ impl Exchange {
         let location = site.location(self.request.location);
         let status = self.answer.status_or(status);
         let mut draft = Draft::default();
-        let mut body = text;
-        if location.coded && kind.is_codable() {
-            let client = compress::client_codings(&self.request, location);
-            let len = body.len() as u64;
-            let choice = compress::choose(location, kind, status, Some(len), client);
-            draft.varies = choice.varies;
-            // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
-            if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
-                && let Ok(form) = files::compress(coding, compress::level(location, coding), &body)
-            {
-                draft.encoding = coding.token();
-                self.answer.compression = Some((coding.token(), len, form.len() as u64));
-                body = Bytes::from(form);
-            }
-        }
+        let body = self.compress_text(kind, status, text, &mut draft, location);
         self.fill_typed(kind, status, &draft, site, ctx);
         self.answer.head.body = match status {
             204 | 304 => BodyLen::None,
@@ -146,6 +137,33 @@ impl Exchange {
             _ => Body::memory(body),
         };
         Next::Respond
+    }
+
+    /// `text` as it leaves; what that means for the head is noted in `draft`.
+    pub(crate) fn compress_text(
+        &mut self,
+        kind: &crate::kinds::Kind,
+        status: u16,
+        text: Bytes,
+        draft: &mut Draft<'_>,
+        location: &Location,
+    ) -> Bytes {
+        if !location.coded || !kind.is_codable() {
+            return text;
+        }
+        let client = compress::client_codings(&self.request, location);
+        let len = text.len() as u64;
+        let choice = compress::choose(location, kind, status, Some(len), client);
+        draft.varies = choice.varies;
+        // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
+        if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
+            && let Ok(form) = files::compress(coding, compress::level(location, coding), &text)
+        {
+            draft.encoding = coding.token();
+            self.answer.compression = Some((coding.token(), len, form.len() as u64));
+            return Bytes::from(form);
+        }
+        text
     }
 }
 

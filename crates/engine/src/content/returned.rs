@@ -6,6 +6,7 @@ use conf::model::{Return, ReturnBody};
 use crate::ctx::Ctx;
 use crate::exchange::{Exchange, Next};
 use crate::filter::headers::push_absolute;
+use crate::pages::is_redirect;
 use crate::site::Site;
 use crate::vars::Scope;
 
@@ -13,8 +14,18 @@ impl Exchange {
     /// Answers as a `return` says.
     pub(crate) fn returned(&mut self, returned: &Return, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         match &returned.body {
-            _ if returned.status == 444 => Next::Silence,
+            _ if returned.status == 444 => Next::Silence(444),
+            ReturnBody::None if matches!(returned.status, 408 | 499) => {
+                Next::Silence(returned.status)
+            }
             ReturnBody::None if returned.status >= 400 => Next::Fail(returned.status),
+            ReturnBody::None if is_redirect(returned.status) => {
+                self.location.clear();
+                Next::Redirect(returned.status)
+            }
+            ReturnBody::Text(text) if returned.status >= 400 && text.as_text() == Some(b"") => {
+                Next::Fail(returned.status)
+            }
             ReturnBody::None => self.text(returned.status, Bytes::new(), site, ctx),
             ReturnBody::Text(template) => {
                 let text = match template.as_text() {

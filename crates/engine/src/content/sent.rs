@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use files::answer::Rules;
 use files::{Answer as Verdict, Encoder, OpenFile, Variant, VariantKey};
 use http::conditional::{Conditions, Verdict as Precondition};
 use http::negotiate::{Coding, Codings};
@@ -61,12 +60,13 @@ impl Exchange {
         &mut self,
         file: &Rc<OpenFile>,
         coding: Coding,
+        varies: bool,
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Next {
         let kinds = &site.location(self.request.location).kinds;
         let kind = kinds.of_path(&self.request.uri);
-        self.send_plain(file, kind, Coded::Stored(coding), true, site, ctx)
+        self.send_plain(file, kind, Coded::Stored(coding), varies, site, ctx)
     }
 
     #[inline]
@@ -87,11 +87,7 @@ impl Exchange {
             let mut validator = file.validator();
             validator.etag = validator.etag.filter(|_| with_etag);
             let size = file.meta.size;
-            let rules = match coded {
-                Coded::No => location.rules,
-                // As in nginx, ranges are not offered of files compressed beforehand.
-                Coded::Stored(_) => Rules { max_ranges: 0, ..location.rules },
-            };
+            let rules = location.rules;
             files::answer(Method::Get, &conditions, validator, size, rules, &mut self.ranges)
         } else {
             Verdict::Whole
@@ -103,7 +99,7 @@ impl Exchange {
                 Coded::Stored(coding) => coding.token(),
             },
             varies,
-            ranges: coded == Coded::No,
+            ranges: true,
             ..dated(file)
         };
         match verdict {
@@ -126,7 +122,7 @@ impl Exchange {
 
     /// RFC 9110 §15.4.5: a 304 carries the validators and what configuration adds.
     fn not_modified(&mut self, draft: &Draft<'_>, site: &Site, ctx: &Ctx<'_>) -> Next {
-        let draft = Draft { ranges: false, ..*draft };
+        let draft = Draft { ranges: false, encoding: "", ..*draft };
         self.fill(304, &draft, site, ctx);
         self.answer.head.body = BodyLen::None;
         self.answer.body = Body::Empty;

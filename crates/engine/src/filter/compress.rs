@@ -68,15 +68,24 @@ pub(crate) enum Sibling {
     Wanted,
 }
 
-/// What the sibling of `coding` would be good for.
-pub(crate) fn sibling(location: &Location, client: Codings, coding: Coding) -> Sibling {
+/// Whether the sibling of `coding` is for those only who ask for it.
+pub(crate) fn depends_on_client(location: &Location, coding: Coding) -> bool {
+    precompressed(location, coding) != Precompressed::Always
+}
+
+fn precompressed(location: &Location, coding: Coding) -> Precompressed {
     let settings = &location.settings;
-    let mode = match coding {
+    match coding {
         Coding::Gzip => settings.gzip.precompressed,
         Coding::Brotli => settings.brotli.precompressed,
         Coding::Zstd => settings.zstd.precompressed,
-    };
-    match mode {
+    }
+}
+
+/// What the sibling of `coding` would be good for.
+pub(crate) fn sibling(location: &Location, client: Codings, coding: Coding) -> Sibling {
+    let settings = &location.settings;
+    match precompressed(location, coding) {
         Precompressed::Off => Sibling::Useless,
         Precompressed::Always => Sibling::Wanted,
         Precompressed::On if client.contains(coding) => Sibling::Wanted,

@@ -77,8 +77,7 @@ pub(crate) struct Place<'a> {
 
 /// Writes what configuration adds: `expires`, `add_header`, `Alt-Svc`.
 ///
-/// Fields are written to `fields`, which is not yet part of the scope's answer; `$sent_http_*` in
-/// `add_header` therefore see what stood there before.
+/// Fields are written to `fields`, which is not yet part of the scope's answer.
 pub(crate) fn push_configured(
     fields: &mut Fields,
     scope: &Scope<'_>,

@@ -130,6 +130,9 @@ fn location(conf: &model::Location, cache: &mut KindsCache) -> Location {
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     Location {
         is_decorated: expires || !headers.is_empty(),
+        reads_answer: headers.iter().any(|header| {
+            header.conf.value.vars().any(|var| matches!(var, conf::Var::SentField(_)))
+        }),
         expires,
         settings: settings.clone(),
         internal: conf.internal,

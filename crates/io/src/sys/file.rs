@@ -118,7 +118,9 @@ fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd
         let (own, is_link) = stat_at(dir.as_raw_fd(), &name, libc::AT_SYMLINK_NOFOLLOW)?;
         let follow = is_link && rule == LinkRule::SameOwner;
         if is_link && !follow {
-            return Err(FileFailure { errno: libc::ELOOP, call: "open" });
+            // As the kernel says it of O_NOFOLLOW, with O_DIRECTORY and without.
+            let errno = if last { libc::ELOOP } else { libc::ENOTDIR };
+            return Err(FileFailure { errno, call: "open" });
         }
         let extra = if follow { 0 } else { libc::O_NOFOLLOW };
         let next = open_at(dir.as_raw_fd(), &name, flags | extra)?;
@@ -182,8 +184,15 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
         if name.first() == Some(&b'.') {
             continue;
         }
-        // An entry that vanished, or a dangling link, is left out as if it were gone already.
-        if let Ok(stat) = stat_path(entry.path().as_os_str().as_bytes()) {
+        let path = entry.path();
+        let path = path.as_os_str().as_bytes();
+        let stat = stat_path(path).or_else(|_| {
+            // Of a link that leads nowhere the link itself is shown, as in nginx.
+            let name = c_path(path)?;
+            stat_at(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW).map(|(own, _)| own)
+        });
+        // An entry that vanished is left out as if it were gone already.
+        if let Ok(stat) = stat {
             found.push((name, stat));
         }
     }

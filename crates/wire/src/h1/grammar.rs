@@ -52,15 +52,6 @@ pub(super) const fn is_token(byte: u8) -> bool {
     NAME_CLASSES[byte as usize] < FOREIGN
 }
 
-/// Whether a horizontal tab counts as a control byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tab {
-    /// Tabs are white space.
-    Allowed,
-    /// Tabs are refused.
-    Refused,
-}
-
 const ONES: u64 = u64::MAX / 255;
 
 /// Non-zero if one of eight bytes is a control byte; exact enough to say "none".
@@ -75,16 +66,22 @@ const fn suspects(bytes: [u8; 8]) -> u64 {
 
 /// Whether `text` holds a control byte.
 #[inline]
-pub(super) fn has_control(text: &[u8], tab: Tab) -> bool {
-    let Some(last) = text.last_chunk::<8>() else { return has_control_slow(text, tab) };
+pub(super) fn has_control(text: &[u8]) -> bool {
+    let Some(last) = text.last_chunk::<8>() else { return has_control_slow(text) };
     // PERF: eight bytes at a time; the last word overlaps instead of leaving a tail.
     let (words, _) = text.as_chunks::<8>();
     let found = words.iter().fold(suspects(*last), |found, word| found | suspects(*word));
-    found != 0 && has_control_slow(text, tab)
+    found != 0 && has_control_slow(text)
 }
 
-fn has_control_slow(text: &[u8], tab: Tab) -> bool {
-    text.iter().any(|&byte| byte == 0x7f || byte < b' ' && (byte != b'\t' || tab == Tab::Refused))
+fn has_control_slow(text: &[u8]) -> bool {
+    text.iter().any(|&byte| byte == 0x7f || byte < b' ')
+}
+
+/// Whether a field value holds NUL or CR; other control bytes pass, as in nginx (RFC 9110 §5.5).
+#[inline]
+pub(super) fn has_line_control(value: &[u8]) -> bool {
+    memchr::memchr2(0, b'\r', value).is_some()
 }
 
 /// Strips blanks and tabs from both ends (RFC 9110 §5.6.3: OWS).
@@ -158,11 +155,11 @@ pub(super) fn is_host(text: &[u8]) -> bool {
 }
 
 fn is_registered_name(host: &[u8]) -> bool {
-    let mut before = b'.';
+    let mut before = 0;
     for &byte in host {
         let fits = matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' | b'~')
             || matches!(byte, b'!' | b'$'..=b'.' | b';' | b'=');
-        // Two dots in a row, or one at the start, would name a parent directory somewhere.
+        // Two dots in a row would name a parent directory somewhere.
         if !fits || (byte == b'.' && before == b'.') {
             return false;
         }
@@ -178,7 +175,7 @@ pub(super) fn list_has(list: &[u8], token: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tab, has_control, has_control_slow, is_host, parse_decimal, push_decimal};
+    use super::{has_control, has_control_slow, is_host, parse_decimal, push_decimal};
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     #[test]
@@ -186,7 +183,7 @@ mod tests {
         for good in ["a", "a.b:80", "a.b.", "x_y", "127.0.0.1:", "[::1]", "[2001:db8::1]:443"] {
             assert!(is_host(good.as_bytes()), "{good}");
         }
-        let bad = ["", ":80", ".", "a..b", ".a", "a:b", "a:123456", "a/b", "a b", "a@b", "[", "[]"];
+        let bad = ["", ":80", "..", "a..b", "a:b", "a:123456", "a/b", "a b", "a@b", "[", "[]"];
         for bad in
             bad.into_iter().chain(["[::1", "[::1]x", "a:80:80", "\u{e4}", "a\\", "a?", "[g:]"])
         {
@@ -207,9 +204,7 @@ mod tests {
                 *slot = byte;
             }
             for text in [text, spiked] {
-                for tab in [Tab::Allowed, Tab::Refused] {
-                    prop_assert_eq!(has_control(&text, tab), has_control_slow(&text, tab));
-                }
+                prop_assert_eq!(has_control(&text), has_control_slow(&text));
             }
         }
 

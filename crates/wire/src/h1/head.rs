@@ -12,13 +12,12 @@
 //! INVARIANT: whether and why a head is refused depends on its bytes only, never on how they were
 //! cut; so every check of an unfinished line is one that the finished line fails first, too.
 
-use base::limits::FIELDS_MAX;
 use http::{Method, Name, RequestBody, RequestHead, Version};
 use memchr::memchr;
 
 use super::Settings;
 use super::grammar::{
-    FOREIGN, PLAIN, Tab, UNDERSCORE, has_control, is_host, list_has, parse_decimal, scan_name, trim,
+    PLAIN, UNDERSCORE, has_line_control, is_host, list_has, parse_decimal, scan_name, trim,
 };
 use super::line::{self, Authority, METHOD_SIZE_MAX};
 use crate::{HeadPool, Refusal};
@@ -252,18 +251,18 @@ impl Parser {
         line: &[u8],
         head: &mut RequestHead,
     ) -> Result<(), Refusal> {
-        self.lines += 1;
-        if usize::from(self.lines) > FIELDS_MAX {
-            return Err(TOO_MANY_LINES);
-        }
         // RFC 9112 §5.1, §5.2: no white space before the colon, no folded line.
         let Some((end, classes)) = scan_name(line) else { return Err(INVALID_LINE) };
         let (text, value) = (&line[..end], &line[end + 1..]);
-        if has_control(value, Tab::Allowed) || end > usize::from(u16::MAX) {
+        if has_line_control(value) || end > usize::from(u16::MAX) {
             return Err(INVALID_LINE);
         }
-        if classes != PLAIN && !accepts_name(settings, classes)? {
+        if classes != PLAIN && !accepts_name(settings, classes) {
             return Ok(());
+        }
+        self.lines = self.lines.saturating_add(1);
+        if u32::from(self.lines) > settings.fields_max {
+            return Err(TOO_MANY_LINES);
         }
         let (name, value) = (Name::parse(text), trim(value));
         self.note_unique(name)?;
@@ -315,8 +314,7 @@ impl Parser {
     }
 
     fn take_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), Refusal> {
-        let may_be_empty = head.version == Version::Http10;
-        if !(is_host(value) || value.is_empty() && may_be_empty) {
+        if !is_host(value) {
             return Err(INVALID_HOST);
         }
         if self.marks & marks::ABSOLUTE == 0 {
@@ -346,11 +344,11 @@ impl Parser {
             if !modern {
                 return Err(CODING_IN_10);
             }
-            if has(marks::LENGTH) {
-                return Err(LENGTH_AND_CODING);
-            }
             if has(marks::UNKNOWN_CODING) {
                 return Err(UNKNOWN_CODING);
+            }
+            if has(marks::LENGTH) {
+                return Err(LENGTH_AND_CODING);
             }
             head.body = RequestBody::Unknown;
         }
@@ -367,15 +365,8 @@ impl Parser {
 }
 
 /// Whether a name with unusual bytes is taken; one that is not is passed over in silence.
-const fn accepts_name(settings: &Settings, classes: u8) -> Result<bool, Refusal> {
-    if classes == UNDERSCORE && settings.underscores_in_headers {
-        return Ok(true);
-    }
-    match (settings.ignore_invalid_headers, classes & FOREIGN) {
-        (true, _) => Ok(false),
-        (false, 0) => Ok(true),
-        (false, _) => Err(INVALID_LINE),
-    }
+const fn accepts_name(settings: &Settings, classes: u8) -> bool {
+    classes == UNDERSCORE && settings.underscores_in_headers || !settings.ignore_invalid_headers
 }
 
 /// The line without its end; a bare LF ends a line, too (RFC 9112 §2.2).

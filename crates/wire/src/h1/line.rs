@@ -5,7 +5,7 @@
 use http::{Method, RequestHead, Version};
 use memchr::{memchr, memchr2};
 
-use super::grammar::{Tab, has_control, is_host};
+use super::grammar::{has_control, is_host};
 use crate::Refusal;
 
 const INVALID_METHOD: Refusal = Refusal { status: 400, reason: "client sent invalid method" };
@@ -57,21 +57,28 @@ pub(super) fn parse(
     let (method, rest) = (&line[..method_end], &line[method_end + 1..]);
     head.method = Method::parse(method);
     head.method_text.extend_from_slice(method);
-    if has_control(rest, Tab::Refused) {
+    if has_control(rest) {
         return Err(INVALID_REQUEST);
     }
     let (target, version) = match memchr(b' ', rest) {
-        Some(at) => (&rest[..at], parse_version(&rest[at + 1..])?),
-        None if head.method == Method::Get => (rest, Version::Http09),
-        None => return Err(INVALID_METHOD_09),
+        Some(at) => (&rest[..at], Some(&rest[at + 1..])),
+        None => (rest, None),
     };
     let authority = parse_target(target, head)?;
-    head.version = version;
+    head.version = match version {
+        Some(text) => parse_version(text)?,
+        None => Version::Http09,
+    };
+    if version.is_none() && head.method != Method::Get {
+        return Err(INVALID_METHOD_09);
+    }
     Ok(authority)
 }
 
 fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refusal> {
     let absolute = match target {
+        // RFC 9112 §3.2.3: its target has authority form, and no other.
+        [b'/', ..] if head.method == Method::Connect => return Err(INVALID_REQUEST),
         [b'/', ..] => None,
         b"*" if head.method == Method::Options => None,
         // The authority form is refused with its method, once the head is complete.
