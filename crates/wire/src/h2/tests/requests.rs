@@ -180,7 +180,7 @@ fn refusals_carry_nginx_statuses_and_what_could_be_read() {
             "GET / HTTP/2.0 494 client sent too long",
         ),
         ([&GET[..], &[("a", &much[..]); 5]].concat(), "GET / HTTP/2.0 494 client sent too large"),
-        ([&GET[..], &[("a", "b"); 200]].concat(), "GET / HTTP/2.0 494 client sent too many"),
+        ([&GET[..], &[("a", "b"); 1000]].concat(), "GET / HTTP/2.0 494 client sent too large"),
     ] {
         let mut bench = Bench::new();
         let block = block(&fields);
