@@ -14,7 +14,8 @@ const NONSENSE: &[&[u8]] = &[
     b"GET / HTTP/1.1\r\n\r\n",
     b"GET / HTTP/9.1\r\nhost: site\r\n\r\n",
     b" / / /\r\n\r\n",
-    b"POST /upload HTTP/1.1\r\nhost: site\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
+    b"POST /upload HTTP/1.1\r\nhost: site\r\ncontent-length: 5\r\n\
+      transfer-encoding: chunked\r\n\r\n",
     b"POST /upload HTTP/1.1\r\nhost: site\r\ncontent-length: -1\r\n\r\n",
     b"GET / HTTP/1.1\r\nhost: site\r\nno colon\r\n\r\n",
 ];
