@@ -28,6 +28,8 @@ impl Exchange {
             }
             ReturnBody::None => self.text(returned.status, Bytes::new(), site, ctx),
             ReturnBody::Text(template) => {
+                // As in nginx, the text may already speak of the status.
+                self.answer.head.status = self.answer.status_or(returned.status);
                 let text = match template.as_text() {
                     // A vector of its own: texts are rare and small.
                     Some(text) => Bytes::copy_from_slice(text),
