@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use conf::model::{AccessTarget, Config, LogTarget, Workers};
 use engine::Site;
-use worker::{Generation, ListenSettings, OpenLogs, Sockets};
+use worker::{Generation, Handout, ListenSettings, OpenLogs, Sockets};
 
 use crate::tls_setup::{self, TlsState};
 
@@ -70,7 +70,7 @@ pub(crate) fn generation(
         number,
         site: draft.site,
         listens: draft.listens,
-        sockets,
+        sockets: Handout::new(sockets),
         logs,
         quic_keys: shared.quic_keys.clone(),
         connections_max,

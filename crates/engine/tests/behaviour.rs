@@ -365,7 +365,8 @@ fn refused_requests_get_their_page_and_are_logged_once() {
         assert_eq!(
             log,
             "2026/11/21 05:40:36 [info] 12#13: *1 client sent something while reading client \
-             request headers, client: 192.0.2.1, server: a.test, request: \"GET /a.html HTTP/1.1\", host: \"a.test\"\n"
+             request headers, client: 192.0.2.1, server: a.test, \
+             request: \"GET /a.html HTTP/1.1\", host: \"a.test\"\n"
         );
     }
     let mut world = server("error_page 497 https://$host$request_uri;");

@@ -194,7 +194,7 @@ impl Sockets {
             number: u64::from(layout.number),
             site: Arc::new(site),
             listens,
-            sockets,
+            sockets: worker::Handout::new(sockets),
             logs,
             quic_keys: self.keys.clone(),
             connections_max,

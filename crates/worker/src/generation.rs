@@ -1,6 +1,6 @@
 //! One configuration as the workers run it: the compiled site and what each socket needs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::Site;
 use io::listen::Listener;
@@ -10,6 +10,25 @@ use crate::settings::ListenSettings;
 
 /// The listening sockets of one worker, in the order of the configuration's `listens`.
 pub type Sockets = Vec<Arc<Listener>>;
+
+/// The sockets of every worker, each list to be taken once: a connection that outlives its
+/// configuration must not hold the ports open that the next one has given up.
+#[derive(Debug)]
+pub struct Handout(Mutex<Vec<Sockets>>);
+
+impl Handout {
+    /// One list per worker.
+    #[must_use]
+    pub const fn new(by_worker: Vec<Sockets>) -> Self {
+        Self(Mutex::new(by_worker))
+    }
+
+    /// The list of one worker; empty when it was taken before.
+    pub(crate) fn take(&self, worker: u16) -> Sockets {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default()
+    }
+}
 
 /// A configuration in force. Connections hold the one that they last asked.
 #[derive(Debug)]
@@ -21,7 +40,7 @@ pub struct Generation {
     /// One entry per listen of the configuration.
     pub listens: Vec<ListenSettings>,
     /// Sockets by worker.
-    pub sockets: Vec<Sockets>,
+    pub sockets: Handout,
     /// Log files, open.
     pub logs: OpenLogs,
     /// Secrets that QUIC endpoints share.

@@ -21,7 +21,7 @@ mod token;
 mod udp;
 mod worker;
 
-pub use generation::{Generation, Sockets};
+pub use generation::{Generation, Handout, Sockets};
 pub use jobs::Jobs;
 pub use log::OpenLogs;
 pub use mail::{Inbox, Mail, Post};

@@ -307,8 +307,7 @@ impl<I: Io> Worker<I> {
     /// Watches the sockets of the configuration in force and forgets the others.
     fn listen(&mut self) {
         let generation = self.generation.clone();
-        let empty = Vec::new();
-        let sockets = generation.sockets.get(usize::from(self.number)).unwrap_or(&empty);
+        let sockets = generation.sockets.take(self.number);
         let mut old: HashMap<Fd, Arc<Listener>> =
             self.listeners.drain(..).map(|slot| (slot.socket.fd(), slot.socket)).collect();
         for (listen, socket) in sockets.iter().enumerate() {
@@ -324,10 +323,10 @@ impl<I: Io> Worker<I> {
                 self.listeners.push(ListenSlot { socket: socket.clone(), listen });
             }
         }
-        for fd in old.into_keys() {
-            self.io.unwatch(fd);
+        for fd in old.keys() {
+            self.io.unwatch(*fd);
         }
-        self.forget_udp(sockets);
+        self.forget_udp(&sockets);
     }
 
     /// Takes no new connections and ends idle ones; the others end with their requests.
