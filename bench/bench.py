@@ -450,7 +450,7 @@ def goals(scenario, results):
             ratio = median(ours, "us_per_request") / median(theirs, "us_per_request")
             label = f"{name} {other}".strip()
             mark = "ok" if ratio <= factor else "MISSED"
-            out.append(f"{ratio:.2f} × {label} (≤ {factor}) {mark}")
+            out.append(f"{ratio:.3f} × {label} (≤ {factor}) {mark}")
     return "; ".join(out)
 
 
