@@ -79,6 +79,12 @@ impl SendChain {
         self.keeps_files
     }
 
+    /// Whether an owned piece of `len` bytes would stay as it is instead of being copied.
+    #[must_use]
+    pub const fn shares(&self, len: usize) -> bool {
+        matches!(self.weave, Weave::Shared(min) if len >= min)
+    }
+
     /// Empties the chain and keeps its buffer.
     pub fn clear(&mut self) {
         self.buffer.clear();

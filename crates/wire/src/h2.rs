@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   receive ─ preface ─► SETTINGS ─► open ──────── ConnError ───────► dead: GOAWAY, then close
-//!                                     │  shutdown, keepalive_requests, peer's GOAWAY
+//!                                     │  shutdown, keepalive_requests
 //!                                     ▼
 //!                                  going away: open streams are served, then close
 //!
@@ -155,7 +155,6 @@ struct Flow {
 pub struct Conn {
     phase: Phase,
     is_going_away: bool,
-    is_peer_going: bool,
     settings_are_acked: bool,
     /// The highest stream the peer opened, and the highest we looked at.
     last_seen: u32,
@@ -197,7 +196,6 @@ impl Conn {
         Self {
             phase: Phase::New,
             is_going_away: false,
-            is_peer_going: false,
             settings_are_acked: false,
             last_seen: 0,
             last_taken: 0,
@@ -306,8 +304,7 @@ impl Conn {
     /// Whether the connection is over once the output has left.
     #[must_use]
     pub const fn is_closing(&self) -> bool {
-        matches!(self.phase, Phase::Dead)
-            || ((self.is_going_away || self.is_peer_going) && self.is_idle())
+        matches!(self.phase, Phase::Dead) || (self.is_going_away && self.is_idle())
     }
 
     /// Streams whose response is not complete.

@@ -68,9 +68,7 @@ impl<I: Io> Bodies<'_, I> {
                     len
                 } else {
                     let want = (len as usize).min(READ_MAX);
-                    let io = &mut *self.io;
-                    out.push_with(want, |buffer| read_same(io, &file, offset, &expect, buffer))
-                        as u64
+                    read_into(self.io, &file, offset, &expect, want, out)
                 };
                 if taken == 0 {
                     return Pull::Broken;
@@ -80,6 +78,27 @@ impl<I: Io> Bodies<'_, I> {
             }
         }
     }
+}
+
+/// Reads up to `want` bytes to the end of `out`; says how many.
+fn read_into(
+    io: &mut impl Io,
+    file: &FileRef,
+    offset: u64,
+    expect: &Meta,
+    want: usize,
+    out: &mut SendChain,
+) -> u64 {
+    if !out.shares(want) {
+        return out.push_with(want, |buffer| read_same(io, file, offset, expect, buffer)) as u64;
+    }
+    // PERF: QUIC keeps what it sends until it is acknowledged; a piece of its own is handed over,
+    // where bytes of the chain would have to be copied out of it.
+    let mut piece = vec![0; want];
+    let n = read_same(io, file, offset, expect, &mut piece);
+    piece.truncate(n);
+    out.push_owned(bytes::Bytes::from(piece));
+    n as u64
 }
 
 /// Reads, unless the file was rewritten in place since its head was sent: the looks come after the

@@ -251,6 +251,12 @@ impl<I: Io> Worker<I> {
 
     /// Tells every exchange of a connection that is gone.
     pub(crate) fn orphan(&mut self, owner: Owner) {
+        // PERF: a connection without streams owns no exchange, and the search below visits all.
+        if let Owner::Quic(key) = owner
+            && self.quics.get(key).is_none_or(|conn| conn.h3.streams_open() == 0)
+        {
+            return;
+        }
         let mut gone = std::mem::take(&mut self.scratch.gone);
         gone.extend(
             self.core.exchanges.keys().filter(|&key| {

@@ -134,12 +134,9 @@ impl Conn {
         Ok(())
     }
 
-    /// RFC 9113 §6.8: the client takes no more of our streams, of which there are none.
-    pub(super) fn receive_goaway(
-        &mut self,
-        header: &Header,
-        payload: &[u8],
-    ) -> Result<(), ConnError> {
+    /// RFC 9113 §6.8: the client takes no more of our streams, of which there are none. It closes
+    /// the connection itself; until then its pings and windows are still answered.
+    pub(super) fn receive_goaway(header: &Header, payload: &[u8]) -> Result<(), ConnError> {
         if header.stream != 0 {
             return Err(protocol("client sent GOAWAY frame on a stream"));
         }
@@ -149,7 +146,6 @@ impl Conn {
                 "client sent GOAWAY frame with incorrect length",
             ));
         }
-        self.is_peer_going = true;
         Ok(())
     }
 

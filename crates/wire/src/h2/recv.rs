@@ -162,7 +162,7 @@ impl Conn {
             Kind::RstStream => self.receive_reset(turn, header, payload),
             Kind::Settings => self.receive_settings(turn, header, payload),
             Kind::Ping => self.receive_ping(turn, header, payload),
-            Kind::GoAway => self.receive_goaway(header, payload),
+            Kind::GoAway => Self::receive_goaway(header, payload),
             Kind::WindowUpdate => self.receive_window_update(turn, header, payload),
             Kind::PriorityUpdate => self.receive_priority_update(turn, header, payload),
             // RFC 9113 §8.4: a client cannot push.

@@ -187,7 +187,7 @@ fn self_dependency_and_short_priority_frames_cost_the_stream() {
 }
 
 #[test]
-fn pings_are_answered_and_goaway_lets_open_streams_finish() {
+fn pings_are_answered_also_after_the_clients_goaway() {
     let mut bench = Bench::new();
     bench.send(&[get(1), frame(6, 0, 0, b"12345678"), frame(6, 1, 0, b"12345678")].concat());
     assert_eq!(bench.out(), ["PING 1 31323334"]);
@@ -195,7 +195,10 @@ fn pings_are_answered_and_goaway_lets_open_streams_finish() {
     assert!(!bench.conn.is_closing());
     bench.answer(1, 3);
     assert_eq!(bench.out().len(), 2);
-    assert!(bench.conn.is_closing());
+    bench.send(&frame(6, 0, 0, b"87654321"));
+    assert_eq!(bench.out(), ["PING 1 38373635"]);
+    // It is the client that says when it is done.
+    assert!(!bench.conn.is_closing());
 }
 
 #[test]
