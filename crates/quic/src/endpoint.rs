@@ -29,6 +29,9 @@ pub type ConnId = Key<Conn>;
 /// Trains that one connection may fill in one `transmit`.
 const TRAINS_PER_TURN: usize = 4;
 
+/// Bytes of a train: what one UDP send takes with all its datagrams.
+const TRAIN_SIZE_MAX: usize = 65_000;
+
 /// Bytes of the buffer that received datagrams are copied into.
 const ARENA_SIZE: usize = 16 * 1024;
 
@@ -281,9 +284,11 @@ impl Endpoint {
         let window = conn.inner.congestion_state().window().saturating_mul(2);
         let (min, max) = (self.server.send_window_min, self.server.send_window_max);
         conn.inner.set_send_window(window.clamp(min, max));
+        let fit = TRAIN_SIZE_MAX / usize::from(conn.inner.current_mtu().max(1200));
+        let max_segments = max_segments.clamp(1, fit.max(1));
         let mut rest = Rest::More;
         for _ in 0..TRAINS_PER_TURN {
-            match conn.inner.poll_transmit(at, max_segments.max(1), out.vacant()) {
+            match conn.inner.poll_transmit(at, max_segments, out.vacant()) {
                 Some(transmit) => out.commit(&transmit),
                 None => {
                     rest = Rest::Nothing;
