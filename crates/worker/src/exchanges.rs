@@ -39,14 +39,14 @@ const PLAIN_ON_TLS: engine::Refusal =
     engine::Refusal { status: 497, reason: "client sent plain HTTP request to HTTPS port" };
 
 impl<I: Io> Worker<I> {
-    /// Handles what the framing of a stream-socket connection has told.
-    pub(crate) fn handle_events(&mut self, key: Key<TcpConn>) {
+    /// Handles what the framing of a connection has told.
+    pub(crate) fn handle_events(&mut self, owner: Owner) {
         while !self.scratch.events.is_empty() {
             let mut events = std::mem::take(&mut self.scratch.events);
             for event in events.drain(..) {
-                self.handle_event(Owner::Tcp(key), event);
+                self.handle_event(owner, event);
             }
-            // Steps may have made further events; they stand in the other list, which is appended.
+            // Steps may have told more; that stands in a new list, which is handled next.
             if self.scratch.events.is_empty() {
                 self.scratch.events = events;
             }

@@ -10,6 +10,7 @@ use engine::ConnInfo;
 use http::Scheme;
 use io::{Client, Io, Received, Reset, Watch};
 
+use crate::exchanges::Owner;
 use crate::framing::{FirstBytes, Framing, first_bytes};
 use crate::tcp::{ROOM_MIN, TcpConn, Waiting};
 use crate::token::Token;
@@ -27,6 +28,11 @@ impl<I: Io> Worker<I> {
     }
 
     fn admit(&mut self, listen: usize, client: &Client) {
+        let full = self.conns.live() >= self.generation.connections_max as usize;
+        if full && !self.shed_idle() {
+            self.log_server(Level::Alert, "worker_connections are not enough");
+            return self.io.close(client.fd, Reset::Yes);
+        }
         let settings = &self.generation.listens[listen];
         let session = match &settings.tls {
             Some(acceptor) => match tls::Session::new(acceptor) {
@@ -35,11 +41,6 @@ impl<I: Io> Worker<I> {
             },
             None => None,
         };
-        let full = self.conns.live() >= self.generation.connections_max as usize;
-        if full && !self.shed_idle() {
-            self.log_server(Level::Alert, "worker_connections are not enough");
-            return self.io.close(client.fd, Reset::Yes);
-        }
         self.serial += 1;
         let info = Box::new(ConnInfo {
             serial: self.serial,
@@ -243,7 +244,7 @@ impl<I: Io> Worker<I> {
                 }
             }
             self.mark_dirty(key);
-            self.handle_events(key);
+            self.handle_events(Owner::Tcp(key));
         }
     }
 
@@ -257,7 +258,7 @@ impl<I: Io> Worker<I> {
             return self.close(key, Reset::No);
         }
         framing.handle_eof(&mut self.scratch.events);
-        self.handle_events(key);
+        self.handle_events(Owner::Tcp(key));
         self.mark_dirty(key);
     }
 
@@ -273,7 +274,7 @@ impl<I: Io> Worker<I> {
         self.rearm(key);
     }
 
-    /// Closes the connection that has been idle longest, to make room for a new one.
+    /// Closes an idle connection to make room for a new one; false when all are at work.
     fn shed_idle(&mut self) -> bool {
         let idle = self.conns.keys().find(|&key| {
             self.conns.get(key).is_some_and(|conn| conn.now_waiting() == Waiting::Request)

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use io::{Io, Reset, Sent};
 
 use crate::bodies::{Bodies, is_same};
+use crate::exchanges::Owner;
 use crate::framing::Framing;
 use crate::tcp::{ROOM_MIN, TcpConn};
 use crate::worker::Worker;
@@ -74,7 +75,7 @@ impl<I: Io> Worker<I> {
             let pipelined =
                 !conn.input.is_empty() && framing.wants_input() && !framing.is_closing();
             self.arm_paced();
-            self.handle_events(key);
+            self.handle_events(Owner::Tcp(key));
             if !pipelined || self.scratch.chain.len() >= room as u64 {
                 break;
             }

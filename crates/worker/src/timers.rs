@@ -6,6 +6,7 @@ use base::Key;
 use conf::model::Level;
 use io::{Io, Reset};
 
+use crate::exchanges::Owner;
 use crate::tcp::{TcpConn, Waiting};
 use crate::token::Token;
 use crate::worker::Worker;
@@ -87,7 +88,7 @@ impl<I: Io> Worker<I> {
         if self.scratch.events.is_empty() {
             return false;
         }
-        self.handle_events(key);
+        self.handle_events(Owner::Tcp(key));
         self.mark_dirty(key);
         self.rearm(key);
         true

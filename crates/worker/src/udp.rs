@@ -299,15 +299,7 @@ impl<I: Io> Worker<I> {
 
     /// Handles what the framing told, or closes the connection for its offence.
     fn settle_quic(&mut self, key: Key<QuicConn>, result: Result<(), wire::ConnError>) {
-        while !self.scratch.events.is_empty() {
-            let mut events = std::mem::take(&mut self.scratch.events);
-            for event in events.drain(..) {
-                self.handle_event(Owner::Quic(key), event);
-            }
-            if self.scratch.events.is_empty() {
-                self.scratch.events = events;
-            }
-        }
+        self.handle_events(Owner::Quic(key));
         if let Err(error) = result
             && let Some(conn) = self.quics.get_mut(key)
         {
