@@ -7,10 +7,12 @@ pub mod file;
 pub mod limits;
 pub mod prng;
 pub mod slab;
+pub mod spool;
 pub mod time;
 pub mod wheel;
 
 pub use chain::{FileRange, Segment, SendChain, Stamp, Weave};
 pub use file::FileRef;
 pub use slab::{Key, Slab};
+pub use spool::Spool;
 pub use time::{Instant, Now};

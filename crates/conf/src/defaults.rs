@@ -7,9 +7,9 @@ use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
     AccessLog, AccessTarget, Autoindex, AutoindexFormat, Brotli, Charset, CharsetOf, CpuAffinity,
     ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3, IfModifiedSince,
-    KeepaliveDisable, Level, LingeringClose, LogTarget, Main, Mapping, OpenFileCache,
-    Precompressed, Root, Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TlsConf,
-    TypeSet, TypesMap, Workers, Zstd,
+    IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, LogTarget, Main, Mapping, NextUpstream,
+    OpenFileCache, OriginSettings, Precompressed, Root, Satisfy, ServerSettings, ServerTokens,
+    Settings, Symlinks, TlsConf, TypeSet, TypesMap, Workers, Zstd,
 };
 use crate::source::Options;
 use crate::vars::Template;
@@ -102,6 +102,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         msie_padding: true,
         resolver: Arc::default(),
         resolver_timeout: Duration::from_secs(30),
+        origin: Arc::new(origin(options)),
     }
 }
 
@@ -252,5 +253,40 @@ pub(crate) fn tls() -> TlsConf {
         crl: None,
         verify_client: VerifyClient::Off,
         verify_depth: 1,
+    }
+}
+
+/// What holds for origins.
+fn origin(options: &Options) -> OriginSettings {
+    OriginSettings {
+        connect_timeout: MINUTE,
+        send_timeout: MINUTE,
+        read_timeout: MINUTE,
+        next_upstream: NextUpstream { error: true, timeout: true, ..NextUpstream::default() },
+        next_upstream_tries: 0,
+        next_upstream_timeout: Duration::ZERO,
+        buffering: true,
+        buffer_size: 4096,
+        buffers: (8, 4096),
+        busy_buffers_size: 8192,
+        max_temp_file_size: 1 << 30,
+        temp_file_write_size: 8192,
+        temp_path: Arc::new(options.prefix.join("fastcgi_temp")),
+        request_buffering: true,
+        ignore_client_abort: false,
+        intercept_errors: false,
+        keep_conn: false,
+        pass_request_headers: true,
+        pass_request_body: true,
+        socket_keepalive: false,
+        force_ranges: false,
+        limit_rate: None,
+        hide_headers: Arc::default(),
+        pass_headers: Arc::default(),
+        ignore_headers: IgnoreHeaders::default(),
+        params: Arc::default(),
+        index: None,
+        split_path_info: None,
+        catch_stderr: Arc::default(),
     }
 }

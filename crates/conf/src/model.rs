@@ -11,9 +11,11 @@ pub mod compress;
 pub mod listen;
 pub mod location;
 pub mod log;
+pub mod origin;
 pub mod server;
 pub mod settings;
 pub mod tls;
+pub mod upstream;
 
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
@@ -24,6 +26,9 @@ pub use log::{
     AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget, Syslog,
     SyslogServer,
 };
+pub use origin::{
+    IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, Protocol,
+};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};
 pub use settings::{
     AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, ErrorPage, Expires, ExpiresRule,
@@ -31,6 +36,9 @@ pub use settings::{
     Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
 pub use tls::{Certificate, Protocols, SessionCache, TlsConf, VerifyClient};
+pub use upstream::{
+    Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
+};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -124,6 +132,11 @@ pub struct Http {
     pub log_formats: Vec<LogFormat>,
     /// Variables that named captures define; [`crate::vars::Var::Named`] is an index.
     pub named: Vec<String>,
+    /// Groups of origins, those of single addresses and of pools included; an [`UpstreamId`] is an
+    /// index.
+    pub upstreams: Vec<Upstream>,
+    /// Pools of PHP processes that the server runs.
+    pub php_pools: Vec<PhpPool>,
 }
 
 impl Http {

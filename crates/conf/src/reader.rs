@@ -481,6 +481,8 @@ impl Reader {
             listens: draft.listens,
             log_formats: draft.log_formats,
             named: draft.named,
+            upstreams: Vec::new(),
+            php_pools: Vec::new(),
         });
         Some(Config { main: self.main, events: self.events, http })
     }

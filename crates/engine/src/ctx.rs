@@ -125,7 +125,7 @@ pub struct Refusal {
 }
 
 /// Why an exchange is stepped.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Wake {
     /// The request given to `start` is complete.
     Start,
@@ -143,6 +143,10 @@ pub enum Wake {
     Compressed,
     /// The moment of the last `Effect::Deadline` has come.
     Deadline,
+    /// What the origin did that was asked by `Effect::Fetch`.
+    Origin(upstream::OriginNews),
+    /// Bytes that a spool gave away were written to its file, or could not be.
+    Spooled,
     /// Nothing can be sent any more.
     ClientGone,
     /// The last byte of the answer was handed over.
@@ -192,6 +196,21 @@ pub enum Effect {
     DiscardBody,
     /// So many bytes of request body were taken; give their room back.
     BodyConsumed(usize),
+    /// Write what `Exchange::spool` holds too much of to a file below this directory; wake with
+    /// `Spooled` when nothing is left to write.
+    Spool(Arc<std::path::PathBuf>),
+    /// Ask an origin; what it does comes as `Wake::Origin`.
+    Fetch(Box<upstream::OriginRequest>),
+    /// More of the request body that goes to the origin. Its room is given back when it left.
+    FetchBody(Bytes),
+    /// The request body that goes to the origin is complete.
+    FetchBodyEnd,
+    /// Whether more of the origin's answer may be read; it is allowed at first.
+    FetchMore(bool),
+    /// Nothing more of the origin's answer is wanted.
+    FetchDrop,
+    /// Send a head that another one follows (103), if the protocol has such.
+    Interim(Box<http::ResponseHead>),
     /// Wake with `Deadline` then.
     Deadline(base::Instant),
     /// Close the connection without an answer.

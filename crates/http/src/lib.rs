@@ -11,12 +11,14 @@ pub mod message;
 pub mod method;
 pub mod names;
 pub mod negotiate;
+pub mod params;
 pub mod range;
 pub mod status;
 pub mod types;
 pub mod uri;
 
 pub use fields::Fields;
-pub use message::{BodyLen, RequestBody, RequestHead, ResponseHead, Scheme, Version};
+pub use message::{BodyLen, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme, Version};
 pub use method::Method;
 pub use names::Name;
+pub use params::Params;

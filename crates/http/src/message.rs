@@ -164,3 +164,16 @@ impl ResponseHead {
         self.close = other.close;
     }
 }
+
+/// The head of an origin's answer, free of its framing, not yet interpreted.
+#[derive(Clone, Debug, Default)]
+pub struct OriginHead {
+    /// Status code; 0 when the origin gave none (CGI: a `Location` makes it 302, else it is 200).
+    pub status: u16,
+    /// The words behind the code, if the origin sent any.
+    pub reason: Vec<u8>,
+    /// All fields in their order, `Status` excluded.
+    pub fields: Fields,
+    /// Bytes of the head on the wire.
+    pub wire_size: u32,
+}

@@ -9,6 +9,7 @@ pub mod h2;
 pub mod h3;
 pub mod hpack;
 mod integer;
+pub mod origin;
 pub mod pseudo;
 pub mod qpack;
 pub mod sched;
@@ -17,4 +18,5 @@ pub mod traits;
 pub use conn::{
     BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,
 };
+pub use origin::{OriginError, OriginEvent};
 pub use traits::Traits;

@@ -36,6 +36,13 @@ impl<I: Io> Worker<I> {
                 self.with_stream(key, StreamAct::Consumed(bytes));
                 None
             }
+            Effect::Spool(_)
+            | Effect::Fetch(_)
+            | Effect::FetchBody(_)
+            | Effect::FetchBodyEnd
+            | Effect::FetchMore(_)
+            | Effect::FetchDrop
+            | Effect::Interim(_) => None,
             Effect::Deadline(at) => {
                 self.wheel.arm_once(at, crate::token::Token::Exchange(key).pack());
                 None

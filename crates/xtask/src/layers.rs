@@ -13,9 +13,19 @@ const TABLE: &[(&str, &[&str])] = &[
     ("quic", &["base"]),
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
-    ("engine", &["base", "http", "conf", "files"]),
-    ("worker", &["base", "http", "wire", "conf", "files", "engine", "io", "tls", "quic"]),
-    ("sim", &["base", "http", "wire", "conf", "files", "engine", "io", "tls", "quic", "worker"]),
+    ("upstream", &["base", "http", "wire", "conf"]),
+    ("engine", &["base", "http", "conf", "files", "upstream"]),
+    (
+        "worker",
+        &["base", "http", "wire", "conf", "files", "upstream", "engine", "io", "tls", "quic"],
+    ),
+    (
+        "sim",
+        &[
+            "base", "http", "wire", "conf", "files", "upstream", "engine", "io", "tls", "quic",
+            "worker",
+        ],
+    ),
     ("testkit", &[]),
     ("xtask", &[]),
 ];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Place, Settings};
+use super::{Pass, Place, Settings};
 use crate::regex::Regex;
 use crate::vars::Template;
 
@@ -60,13 +60,15 @@ pub enum Matcher {
 }
 
 /// What answers a request that arrived at a location.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Handler {
     /// Files: index, autoindex, static.
     Static,
     /// `return`: runs in the rewrite phase, before access checks and `try_files`. That of a server
     /// block runs before a location is looked for.
     Return(Return),
+    /// An origin. What a nested location without a handler of its own has is not inherited.
+    Pass(Pass),
 }
 
 /// A `return`.

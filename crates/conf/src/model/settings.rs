@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AccessLogs, Brotli, ErrorLog, Gzip, TypeSet, Zstd};
+use super::{AccessLogs, Brotli, ErrorLog, Gzip, OriginSettings, TypeSet, Zstd};
 use crate::vars::Template;
 
 /// File extension in lower case, to content type.
@@ -124,6 +124,8 @@ pub struct Settings {
     pub resolver: Arc<Vec<String>>,
     /// `resolver_timeout`
     pub resolver_timeout: Duration,
+    /// `fastcgi_*`
+    pub origin: Arc<OriginSettings>,
 }
 
 /// `root` or `alias`.

@@ -356,6 +356,13 @@ impl World {
                 }
                 Effect::DiscardBody => discards = true,
                 Effect::BodyConsumed(_) | Effect::Deadline(_) | Effect::Ready => {}
+                Effect::Spool(_)
+                | Effect::Fetch(_)
+                | Effect::FetchBody(_)
+                | Effect::FetchBodyEnd
+                | Effect::FetchMore(_)
+                | Effect::FetchDrop
+                | Effect::Interim(_) => unreachable!("this world has no origins"),
                 Effect::CloseSilently => {
                     assert!(reply.is_none(), "answered twice");
                     reply = Some(silence());

@@ -138,7 +138,7 @@ fn location(conf: &model::Location, cache: &mut KindsCache) -> Location {
         internal: conf.internal,
         returned: match &conf.handler {
             model::Handler::Return(returned) => Some(returned.clone()),
-            model::Handler::Static => None,
+            model::Handler::Static | model::Handler::Pass(_) => None,
         },
         try_files: conf.try_files.clone(),
         signature: match settings.server_tokens {

@@ -1,0 +1,372 @@
+//! A body on its way through: in memory first, then in a file; read in order, again if it was kept.
+//!
+//! Owns what is held and where; writing to the file and reading from it is done by whoever has the
+//! door. Easiest to break: bytes that were given to the file are readable only after `written`.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::{FileRef, SendChain};
+
+/// Whether what was read can be read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retain {
+    /// Memory is given back as it is read.
+    No,
+    /// Everything is held until the end, for a second attempt.
+    Yes,
+}
+
+/// How much is held, and where. Sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpoolLimits {
+    /// Held in memory; more goes to the file.
+    pub memory: usize,
+    /// Held in the file; 0 is no file at all.
+    pub file: u64,
+}
+
+/// What one pull gave.
+#[derive(Clone, Debug)]
+pub enum SpoolPiece {
+    /// Something was appended; ask again.
+    More,
+    /// Nothing now.
+    Pending,
+    /// That was the last byte; something may have been appended.
+    End,
+    /// The body cannot be completed.
+    Broken,
+    /// Read this part of the file, hand the bytes on, then call [`Spool::advance`].
+    File {
+        /// The file.
+        file: FileRef,
+        /// First byte to read.
+        offset: u64,
+        /// Bytes to read, at most what was asked for.
+        len: u64,
+    },
+}
+
+/// Bytes that are to be written to the file at an offset.
+#[derive(Clone, Debug)]
+pub struct SpoolWrite {
+    /// The file; absent before the first write, which makes it.
+    pub file: Option<FileRef>,
+    /// Where the bytes go.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// How a body stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Open,
+    Complete,
+    Broken,
+}
+
+/// A body on its way. In order: kept pieces in memory, then the file, then pieces not yet written.
+#[derive(Debug)]
+pub struct Spool {
+    limits: SpoolLimits,
+    retain: Retain,
+    ending: Ending,
+    /// Pieces before the file; `read` of the front ones were read.
+    memory: VecDeque<Bytes>,
+    memory_len: usize,
+    /// Pieces that wait to be written behind the file's end.
+    excess: VecDeque<Bytes>,
+    excess_len: usize,
+    file: Option<FileRef>,
+    file_len: u64,
+    /// Position of the reader: pieces of `memory` read, bytes of the next one, bytes of the file.
+    piece: usize,
+    piece_at: usize,
+    file_at: u64,
+    received: u64,
+}
+
+impl Spool {
+    /// An empty body.
+    #[must_use]
+    pub const fn new(limits: SpoolLimits, retain: Retain) -> Self {
+        Self {
+            limits,
+            retain,
+            ending: Ending::Open,
+            memory: VecDeque::new(),
+            memory_len: 0,
+            excess: VecDeque::new(),
+            excess_len: 0,
+            file: None,
+            file_len: 0,
+            piece: 0,
+            piece_at: 0,
+            file_at: 0,
+            received: 0,
+        }
+    }
+
+    /// A complete body that is empty.
+    #[must_use]
+    pub const fn empty() -> Self {
+        let mut spool = Self::new(SpoolLimits { memory: 0, file: 0 }, Retain::No);
+        spool.ending = Ending::Complete;
+        spool
+    }
+
+    /// Takes bytes in, whatever the limits say; see [`Self::is_full`].
+    pub fn push(&mut self, bytes: Bytes) {
+        debug_assert!(self.ending == Ending::Open, "nothing follows the end");
+        self.received += bytes.len() as u64;
+        if bytes.is_empty() {
+            return;
+        }
+        let in_file = self.file_len > 0 || !self.excess.is_empty();
+        let fits = self.memory_len + bytes.len() <= self.limits.memory || self.limits.file == 0;
+        if !in_file && fits {
+            self.memory_len += bytes.len();
+            self.memory.push_back(bytes);
+        } else {
+            self.excess_len += bytes.len();
+            self.excess.push_back(bytes);
+        }
+    }
+
+    /// That was all.
+    pub fn finish(&mut self) {
+        if self.ending == Ending::Open {
+            self.ending = Ending::Complete;
+        }
+    }
+
+    /// No more comes, and that is not all.
+    pub fn fail(&mut self) {
+        if self.ending == Ending::Open {
+            self.ending = Ending::Broken;
+        }
+    }
+
+    /// Whether all bytes arrived.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.ending == Ending::Complete
+    }
+
+    /// Bytes that arrived so far.
+    #[must_use]
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Bytes held in memory, those on their way to the file included.
+    #[must_use]
+    pub const fn in_memory(&self) -> usize {
+        self.memory_len + self.excess_len
+    }
+
+    /// Whether whoever fills it should wait until something was read.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        if self.limits.file == 0 {
+            self.memory_len >= self.limits.memory
+        } else {
+            self.excess_len > 0 || self.file_len >= self.limits.file
+        }
+    }
+
+    /// Whether something was read and everything has been read that is here, or it all ended.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.piece == self.memory.len() && self.file_at == self.file_len && self.excess.is_empty()
+    }
+
+    /// The whole body, if it is complete, in memory and nothing of it was given back.
+    pub fn pieces(&self) -> Option<impl Iterator<Item = &Bytes>> {
+        let whole = self.file_len == 0 && self.excess.is_empty();
+        let kept = self.retain == Retain::Yes || self.received == self.memory_len as u64;
+        (whole && kept && self.is_complete()).then(|| self.memory.iter())
+    }
+
+    /// The file, if there is one.
+    #[must_use]
+    pub const fn file(&self) -> Option<&FileRef> {
+        self.file.as_ref()
+    }
+
+    /// What is to be written to the file now; then call [`Self::written`] or [`Self::fail`].
+    #[must_use]
+    pub fn next_write(&self) -> Option<SpoolWrite> {
+        let bytes = self.excess.front()?.clone();
+        Some(SpoolWrite { file: self.file.clone(), offset: self.file_len, bytes })
+    }
+
+    /// Notes that the first `len` bytes of what [`Self::next_write`] gave stand in `file`.
+    pub fn written(&mut self, file: FileRef, len: usize) {
+        self.file = Some(file);
+        let Some(front) = self.excess.front_mut() else { return };
+        let len = len.min(front.len());
+        let _written = front.split_to(len);
+        if front.is_empty() {
+            self.excess.pop_front();
+        }
+        self.excess_len -= len;
+        self.file_len += len as u64;
+    }
+
+    /// Appends at most `max` bytes to `out`, or describes a part of the file.
+    pub fn pull(&mut self, max: usize, out: &mut SendChain) -> SpoolPiece {
+        if self.piece < self.memory.len() {
+            self.pull_memory(max, out);
+            return if self.is_over() { SpoolPiece::End } else { SpoolPiece::More };
+        }
+        if self.file_at < self.file_len
+            && let Some(file) = &self.file
+        {
+            let len = (self.file_len - self.file_at).min(max as u64);
+            return SpoolPiece::File { file: file.clone(), offset: self.file_at, len };
+        }
+        match self.ending {
+            Ending::Complete if self.excess.is_empty() => SpoolPiece::End,
+            Ending::Broken => SpoolPiece::Broken,
+            Ending::Open | Ending::Complete => SpoolPiece::Pending,
+        }
+    }
+
+    /// Notes that `len` bytes of the described part of the file were read.
+    pub fn advance(&mut self, len: u64) {
+        self.file_at = self.file_len.min(self.file_at + len);
+        // Everything was read: what comes next may stay in memory again.
+        if self.retain == Retain::No && self.file_at == self.file_len && self.excess.is_empty() {
+            self.file_at = 0;
+            self.file_len = 0;
+        }
+    }
+
+    /// Starts to read from the first byte again; false when something was given back.
+    pub fn rewind(&mut self) -> bool {
+        let kept = self.retain == Retain::Yes || self.received == self.memory_len as u64;
+        if kept {
+            self.piece = 0;
+            self.piece_at = 0;
+            self.file_at = 0;
+        }
+        kept
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_complete() && self.is_drained()
+    }
+
+    fn pull_memory(&mut self, max: usize, out: &mut SendChain) {
+        let Some(bytes) = self.memory.get(self.piece) else { return };
+        let end = bytes.len().min(self.piece_at + max);
+        if self.piece_at == 0 && end == bytes.len() {
+            out.push_bytes(bytes);
+        } else {
+            out.push_owned(bytes.slice(self.piece_at..end));
+        }
+        if end < bytes.len() {
+            self.piece_at = end;
+            return;
+        }
+        self.piece_at = 0;
+        if self.retain == Retain::Yes {
+            self.piece += 1;
+        } else if let Some(read) = self.memory.pop_front() {
+            self.memory_len -= read.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use bytes::Bytes;
+
+    use super::{Retain, Spool, SpoolLimits, SpoolPiece};
+    use crate::{FileRef, SendChain, Weave};
+
+    const LIMITS: SpoolLimits = SpoolLimits { memory: 8, file: 100 };
+
+    /// Reads everything there is; `disk` is what was written.
+    fn drain(spool: &mut Spool, disk: &[u8]) -> (Vec<u8>, SpoolPiece) {
+        let mut all = Vec::new();
+        loop {
+            let mut out = SendChain::new(Weave::Contiguous);
+            let piece = spool.pull(3, &mut out);
+            all.extend_from_slice(out.contiguous().unwrap());
+            match piece {
+                SpoolPiece::More => {}
+                SpoolPiece::File { offset, len, .. } => {
+                    all.extend_from_slice(&disk[offset as usize..(offset + len) as usize]);
+                    spool.advance(len);
+                }
+                end => return (all, end),
+            }
+        }
+    }
+
+    fn write(spool: &mut Spool, disk: &mut Vec<u8>) {
+        while let Some(write) = spool.next_write() {
+            let file = write.file.unwrap_or_else(|| {
+                FileRef::new(std::os::fd::OwnedFd::from(File::open("/dev/null").unwrap()))
+            });
+            disk.truncate(write.offset as usize);
+            let len = write.bytes.len().min(5);
+            disk.extend_from_slice(&write.bytes[..len]);
+            spool.written(file, len);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_comes_back_from_the_file_in_order_and_twice_if_kept() {
+        for retain in [Retain::Yes, Retain::No] {
+            let mut spool = Spool::new(LIMITS, retain);
+            let mut disk = Vec::new();
+            for piece in [&b"0123"[..], b"4567", b"89abcdef", b"gh"] {
+                spool.push(Bytes::copy_from_slice(piece));
+            }
+            assert!(spool.is_full() && spool.pieces().is_none());
+            write(&mut spool, &mut disk);
+            assert_eq!((spool.in_memory(), spool.is_full()), (8, false));
+            spool.finish();
+            let (all, end) = drain(&mut spool, &disk);
+            assert_eq!((&all[..], spool.received()), (&b"0123456789abcdefgh"[..], 18));
+            assert!(matches!(end, SpoolPiece::End) && spool.is_complete());
+            assert_eq!(spool.rewind(), retain == Retain::Yes);
+            if retain == Retain::Yes {
+                assert_eq!(drain(&mut spool, &disk).0, b"0123456789abcdefgh");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reader_that_keeps_up_needs_no_file_again() {
+        let mut spool = Spool::new(LIMITS, Retain::No);
+        let mut disk = Vec::new();
+        spool.push(Bytes::from_static(b"0123456789"));
+        write(&mut spool, &mut disk);
+        assert_eq!(drain(&mut spool, &disk).0, b"0123456789");
+        spool.push(Bytes::from_static(b"abc"));
+        assert!(spool.next_write().is_none());
+        assert_eq!(drain(&mut spool, &disk).0, b"abc");
+        spool.fail();
+        assert!(matches!(drain(&mut spool, &disk).1, SpoolPiece::Broken));
+    }
+
+    #[test]
+    fn without_a_file_memory_says_when_to_wait() {
+        let mut spool = Spool::new(SpoolLimits { memory: 4, file: 0 }, Retain::No);
+        spool.push(Bytes::from_static(b"01234"));
+        assert!(spool.is_full() && spool.next_write().is_none());
+        assert_eq!(drain(&mut spool, &[]).0, b"01234");
+        assert!(!spool.is_full());
+        spool.finish();
+        assert!(matches!(drain(&mut spool, &[]).1, SpoolPiece::End));
+    }
+}

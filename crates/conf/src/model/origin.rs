@@ -1,0 +1,188 @@
+//! How a location talks to an origin: `fastcgi_*`, and the `…_pass` directives.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::upstream::UpstreamId;
+use crate::regex::Regex;
+use crate::vars::Template;
+
+/// A `fastcgi_pass`, `lsapi_pass` or `php_pass`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// To whom.
+    pub to: PassTo,
+}
+
+/// What is spoken with an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// FastCGI 1.0
+    FastCgi,
+    /// LiteSpeed's interface for applications.
+    Lsapi,
+}
+
+/// Whom a `…_pass` directive names.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PassTo {
+    /// A group, or an address that was made one.
+    Group(UpstreamId),
+    /// A text with variables: the name of a group, or an address.
+    Text(Template),
+}
+
+/// Settings of a location for the origins that it passes requests to (`fastcgi_*`; for
+/// `lsapi_pass` and `php_pass` as well).
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginSettings {
+    /// `fastcgi_connect_timeout`
+    pub connect_timeout: Duration,
+    /// `fastcgi_send_timeout`: between two writes that the origin accepts.
+    pub send_timeout: Duration,
+    /// `fastcgi_read_timeout`: between two reads.
+    pub read_timeout: Duration,
+    /// `fastcgi_next_upstream`
+    pub next_upstream: NextUpstream,
+    /// `fastcgi_next_upstream_tries`; 0 is no limit.
+    pub next_upstream_tries: u32,
+    /// `fastcgi_next_upstream_timeout`; zero is no limit.
+    pub next_upstream_timeout: Duration,
+    /// `fastcgi_buffering`
+    pub buffering: bool,
+    /// `fastcgi_buffer_size`: the largest head, in bytes.
+    pub buffer_size: usize,
+    /// `fastcgi_buffers`: number and size.
+    pub buffers: (u32, usize),
+    /// `fastcgi_busy_buffers_size`
+    pub busy_buffers_size: usize,
+    /// `fastcgi_max_temp_file_size` in bytes; 0 is no file.
+    pub max_temp_file_size: u64,
+    /// `fastcgi_temp_file_write_size`
+    pub temp_file_write_size: usize,
+    /// `fastcgi_temp_path`
+    pub temp_path: Arc<PathBuf>,
+    /// `fastcgi_request_buffering`
+    pub request_buffering: bool,
+    /// `fastcgi_ignore_client_abort`
+    pub ignore_client_abort: bool,
+    /// `fastcgi_intercept_errors`
+    pub intercept_errors: bool,
+    /// `fastcgi_keep_conn`
+    pub keep_conn: bool,
+    /// `fastcgi_pass_request_headers`
+    pub pass_request_headers: bool,
+    /// `fastcgi_pass_request_body`
+    pub pass_request_body: bool,
+    /// `fastcgi_socket_keepalive`
+    pub socket_keepalive: bool,
+    /// `fastcgi_force_ranges`
+    pub force_ranges: bool,
+    /// `fastcgi_limit_rate`: bytes per second read from the origin; none or 0 is no limit.
+    pub limit_rate: Option<Template>,
+    /// `fastcgi_hide_header`, in lower case.
+    pub hide_headers: Arc<Vec<Box<[u8]>>>,
+    /// `fastcgi_pass_header`, in lower case.
+    pub pass_headers: Arc<Vec<Box<[u8]>>>,
+    /// `fastcgi_ignore_headers`
+    pub ignore_headers: IgnoreHeaders,
+    /// `fastcgi_param`
+    pub params: Arc<Vec<Param>>,
+    /// `fastcgi_index`
+    pub index: Option<Arc<[u8]>>,
+    /// `fastcgi_split_path_info`
+    pub split_path_info: Option<Regex>,
+    /// `fastcgi_catch_stderr`: texts in the error stream that make an answer invalid.
+    pub catch_stderr: Arc<Vec<Box<[u8]>>>,
+}
+
+/// When another server of the group is tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NextUpstream {
+    /// `error`
+    pub error: bool,
+    /// `timeout`
+    pub timeout: bool,
+    /// `invalid_header`
+    pub invalid_header: bool,
+    /// `http_500`
+    pub http_500: bool,
+    /// `http_503`
+    pub http_503: bool,
+    /// `http_403`
+    pub http_403: bool,
+    /// `http_404`
+    pub http_404: bool,
+    /// `http_429`
+    pub http_429: bool,
+    /// `non_idempotent`
+    pub non_idempotent: bool,
+}
+
+/// Which fields of an origin's answer have no effect here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IgnoreHeaders {
+    /// `X-Accel-Redirect`
+    pub redirect: bool,
+    /// `X-Accel-Expires`
+    pub accel_expires: bool,
+    /// `X-Accel-Limit-Rate`
+    pub limit_rate: bool,
+    /// `X-Accel-Buffering`
+    pub buffering: bool,
+    /// `X-Accel-Charset`
+    pub charset: bool,
+    /// `Expires`
+    pub expires: bool,
+    /// `Cache-Control`
+    pub cache_control: bool,
+    /// `Set-Cookie`
+    pub set_cookie: bool,
+    /// `Vary`
+    pub vary: bool,
+}
+
+/// A `fastcgi_param`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// The name.
+    pub name: Arc<[u8]>,
+    /// The value.
+    pub value: Template,
+    /// `if_not_empty`
+    pub if_not_empty: bool,
+}
+
+/// A `php_pool`: processes that the server itself runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhpPool {
+    /// Its name.
+    pub name: Arc<str>,
+    /// `binary`: php-fpm, or lsphp; found in the usual places if absent.
+    pub binary: Option<PathBuf>,
+    /// What the binary speaks.
+    pub protocol: Protocol,
+    /// `user`: the account that scripts run as; the workers' own if absent.
+    pub user: Option<String>,
+    /// `group`
+    pub group: Option<String>,
+    /// `children`: requests served at once; none is by memory and cores.
+    pub children: Option<u32>,
+    /// `memory`: bytes that one child may need, for `children auto` and `memory_limit`.
+    pub memory: u64,
+    /// `max_requests`: requests after which a child is replaced; 0 is never.
+    pub max_requests: u32,
+    /// `request_timeout`: after which a child that hangs is ended; zero is never.
+    pub request_timeout: Duration,
+    /// `queue`: requests that wait for a child, and how long.
+    pub queue: super::upstream::Queue,
+    /// `ini`: `php_admin_value` settings.
+    pub ini: Vec<(String, String)>,
+    /// `env`: variables that scripts see.
+    pub env: Vec<(String, String)>,
+    /// Where it was written.
+    pub place: super::Place,
+}

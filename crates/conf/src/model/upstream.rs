@@ -1,0 +1,136 @@
+//! Groups of origins: who is in them, how one is chosen, when one is left alone.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Place;
+use crate::vars::Template;
+
+/// An index into [`super::Http::upstreams`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UpstreamId(pub u32);
+
+impl UpstreamId {
+    /// The position in the list.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An `upstream` block, or the single address that a `…_pass` directive names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstream {
+    /// Its name as written; for a single address, that address.
+    pub name: Arc<str>,
+    /// How it came to be.
+    pub kind: UpstreamKind,
+    /// How one server is chosen.
+    pub balance: Balance,
+    /// Its servers in file order.
+    pub servers: Vec<UpstreamServer>,
+    /// `keepalive` and its kin.
+    pub keepalive: Keepalive,
+    /// Requests that may wait when all servers are busy (`max_conns`), and how long.
+    pub queue: Option<Queue>,
+    /// Where it was written.
+    pub place: Place,
+}
+
+/// How a group came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamKind {
+    /// An `upstream` block.
+    Block,
+    /// An address in a `…_pass` directive.
+    Address,
+    /// A `php_pool`: index into [`super::Http::php_pools`].
+    Pool(u32),
+}
+
+/// How one server of a group is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Balance {
+    /// In turn, by weight.
+    RoundRobin,
+    /// `least_conn`
+    LeastConn,
+    /// `ip_hash`
+    IpHash,
+    /// `hash`
+    Hash {
+        /// What is hashed.
+        key: Template,
+        /// `consistent`: ketama points instead of a remainder.
+        consistent: bool,
+    },
+    /// `random`; with `two`, the one of two with fewer connections.
+    Random {
+        /// Whether two are drawn.
+        two: bool,
+    },
+}
+
+/// One `server` line of a group; it may stand for several addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamServer {
+    /// The address as written.
+    pub name: Arc<str>,
+    /// What it resolves to.
+    pub addresses: Vec<PeerAddress>,
+    /// `weight`
+    pub weight: u32,
+    /// `max_conns`; 0 is no limit.
+    pub max_conns: u32,
+    /// `max_fails`; 0 never counts.
+    pub max_fails: u32,
+    /// `fail_timeout`
+    pub fail_timeout: Duration,
+    /// `backup`
+    pub backup: bool,
+    /// `down`
+    pub down: bool,
+}
+
+/// Where an origin listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PeerAddress {
+    /// An Internet address.
+    Inet(SocketAddr),
+    /// A unix socket.
+    Unix(Arc<Path>),
+}
+
+impl std::fmt::Display for PeerAddress {
+    /// As in logs and `$upstream_addr`: `127.0.0.1:9000`, `unix:/run/php.sock`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Inet(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// `keepalive` and its kin of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// `keepalive`: idle connections kept per worker; 0 is none.
+    pub idle_max: u32,
+    /// `keepalive_requests`
+    pub requests: u64,
+    /// `keepalive_time`
+    pub time: Duration,
+    /// `keepalive_timeout`
+    pub timeout: Duration,
+}
+
+/// Who may wait for a busy group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Requests, over all workers.
+    pub len: u32,
+    /// How long each waits before it gets 503.
+    pub timeout: Duration,
+}

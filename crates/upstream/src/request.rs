@@ -1,0 +1,99 @@
+//! What is asked of an origin, and what is told of it: the words between exchange and fetch.
+
+use std::sync::Arc;
+
+use base::Spool;
+use bytes::Bytes;
+use conf::model::{Level, OriginSettings, PeerAddress, Protocol};
+use http::{OriginHead, Params};
+
+/// A request to an origin.
+#[derive(Debug)]
+pub struct OriginRequest {
+    /// Who is asked.
+    pub target: Target,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Timeouts, sizes, retries.
+    pub settings: Arc<OriginSettings>,
+    /// What the application is told.
+    pub params: Params,
+    /// The request body: complete, or growing while it is sent.
+    pub body: Spool,
+    /// How long the body is, if that is known.
+    pub body_len: Option<u64>,
+    /// Whether the same request may be made twice (RFC 9110 §9.2.2).
+    pub is_idempotent: bool,
+    /// What `hash` and `ip_hash` go by; empty otherwise.
+    pub affinity: Vec<u8>,
+    /// `fastcgi_limit_rate` in bytes per second; 0 is no limit.
+    pub rate: u64,
+}
+
+/// Who is asked.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A group of the configuration: an index into its upstreams.
+    Group(conf::model::UpstreamId),
+    /// An address that variables made.
+    Address(PeerAddress),
+}
+
+/// What an exchange is told about its request to an origin.
+#[derive(Debug)]
+pub enum OriginNews {
+    /// A head that more heads follow: 103.
+    Early(Box<OriginHead>),
+    /// The head of the answer.
+    Head(Box<OriginHead>),
+    /// Part of its body.
+    Body(Bytes),
+    /// The answer is complete. Nothing more is told.
+    End,
+    /// There is no answer, or none that is complete. Nothing more is told.
+    Failed(Refused),
+    /// An attempt is over; told before what became of the request as a whole.
+    Attempt(Attempt),
+    /// A line for the error log; the exchange says who asked for what.
+    Log {
+        /// How bad it is.
+        level: Level,
+        /// The text, in nginx's words, up to what was being done:
+        /// `connect() to unix:/run/php.sock failed (2: No such file or directory)`.
+        text: Vec<u8>,
+        /// What was being done: `while connecting to upstream`; empty for none.
+        doing: &'static str,
+        /// Who was asked; none before one was chosen. The exchange writes `fastcgi://` before it.
+        peer: Option<Arc<str>>,
+    },
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// 502, 503, 504; of no interest once a head was told.
+    pub status: u16,
+    /// Seconds after which the client may try again, for `Retry-After`.
+    pub retry_after: Option<u32>,
+}
+
+/// One attempt, for `$upstream_*`. Times are milliseconds since the attempt began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Who was asked: an address, or the name of a group without a server that lives.
+    pub peer: Arc<str>,
+    /// The status that came; 502 or 504 when none did.
+    pub status: u16,
+    /// Until the connection stood; none if it never did.
+    pub connect_ms: Option<u64>,
+    /// Until the head was complete.
+    pub header_ms: Option<u64>,
+    /// Until it was over.
+    pub response_ms: u64,
+    /// Bytes of the body.
+    pub response_len: u64,
+    /// Bytes received, framing included.
+    pub bytes_received: u64,
+    /// Bytes sent, framing included.
+    pub bytes_sent: u64,
+}
