@@ -5,7 +5,8 @@
 #     build  what `cargo build` needs: C compiler, make, cmake, pkg-config, Rust
 #     test   what the tests need: curl, wrk, nghttp2-client, openssl, valgrind,
 #            chromium, h2spec, a Python venv with aioquic and pytest, h2load
-#            and curl that speak HTTP/3, and nginx to be compared with
+#            and curl that speak HTTP/3, nginx to be compared with, php-fpm,
+#            lsphp, MariaDB and WordPress
 #     peers  the servers `make bench` compares with: nginx, caddy, h2o
 #
 # Host packages come from apt. Everything else lives in BOLIDE_TOOLS (default
@@ -142,12 +143,13 @@ sid_need() {
         die "missing in the sid root: ${missing[*]}" "apt failed there (offline?); run $SELF $WHAT again"
 }
 
-# wrap NAME PROGRAM: bin/NAME starts the sid root's PROGRAM with sid's libraries
+# wrap NAME PROGRAM [ENVIRONMENT]: bin/NAME starts the sid root's PROGRAM with sid's libraries
 wrap() {
     local ld; ld=$(echo "$SID"/usr/lib/*/ld-linux-*.so.[0-9])
     mkdir -p "$BIN"
     cat >"$BIN/$1.new" <<EOF
 #!/bin/sh
+${3:+export $3}
 exec '$ld' --library-path '${ld%/*}' --argv0 '$1' '$SID$2' "\$@"
 EOF
     chmod 755 "$BIN/$1.new" && mv "$BIN/$1.new" "$BIN/$1"
@@ -208,14 +210,29 @@ venv() {
         die "missing: ${PY_DEPS[*]} in $VENV" "pip failed (offline?); run: $VENV/bin/pip install ${PY_DEPS[*]}"
 }
 
+# lsphp looks for its settings and extensions where the sid root is not.
+lsphp() {
+    local program=("$SID"/usr/bin/lsphp[0-9]*) extensions=("$SID"/usr/lib/php/20*) version
+    version=${program[-1]##*/lsphp}
+    local etc=$SID/etc/php/$version/litespeed
+    local ini=$etc/conf.d/00-bolide.ini
+    grep -qs "${extensions[-1]}" "$ini" ||
+        sid_as_root sh -c 'echo "extension_dir = $1" >$2' sh "${extensions[-1]}" "$ini"
+    wrap lsphp "/usr/bin/lsphp$version" "PHPRC='$etc' PHP_INI_SCAN_DIR='$etc/conf.d'"
+}
+
 setup_test() {
     apt_need curl wrk nghttp2-client openssl valgrind chromium python3 python3-venv
+    # WordPress's package wants php and a web server of Debian's; none is started.
+    apt_need php php8.2-fpm php8.2-cli php8.2-mysql php8.2-gd php8.2-xml php8.2-mbstring php8.2-curl \
+        php8.2-zip php8.2-intl nginx-light mariadb-server wordpress wordpress-theme-twentytwentythree
     venv
     h2spec
     h2load_h3
-    sid_need curl nginx
+    sid_need curl nginx php-litespeed php-mysql
     wrap curl-h3 /usr/bin/curl
     wrap nginx-sid /usr/sbin/nginx
+    lsphp
 }
 
 # ---- peers ---------------------------------------------------------------
