@@ -4,8 +4,8 @@ use base::{FileRef, Instant, Now, Segment, SendChain};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
-    Client, Fd, FileFailure, Io, OpenRequest, Opened, Ready, Received, Reset, Sent, Stat, Watch,
-    sys,
+    Call, Callee, Client, Fd, FileFailure, Io, OpenRequest, Opened, Ready, Received, Reset, Sent,
+    Stat, Watch, sys,
 };
 
 /// Pieces of one gathered write; Linux takes 1024, ours are few and large.
@@ -55,6 +55,19 @@ impl Io for Epoll {
 
     fn accept(&mut self, listener: Fd) -> Option<Client> {
         sys::accept(listener.0)
+    }
+
+    fn connect(&mut self, to: Callee<'_>) -> Result<Call, i32> {
+        sys::connect(to).map_err(|error| errno(&error))
+    }
+
+    fn connect_result(&mut self, fd: Fd) -> Result<(), i32> {
+        sys::socket_error(fd.0).map_err(|error| errno(&error))
+    }
+
+    fn keep_alive(&mut self, fd: Fd) {
+        // Without it a dead peer is found out later, by a timeout.
+        let _ = sys::set_option(fd.0, sys::SockOpt::KeepAlive, 1);
     }
 
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received {
@@ -147,6 +160,19 @@ impl Io for Epoll {
         sys::read_at(file.raw(), offset, into)
     }
 
+    fn create_temp(&mut self, dir: &[u8]) -> Result<FileRef, FileFailure> {
+        sys::create_temp(dir)
+    }
+
+    fn write_at(
+        &mut self,
+        file: &FileRef,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<usize, FileFailure> {
+        sys::write_at(file.raw(), offset, bytes)
+    }
+
     fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure> {
         sys::stat_fd(file.raw())
     }
@@ -167,6 +193,10 @@ impl Io for Epoll {
     }
 }
 
+fn errno(error: &std::io::Error) -> i32 {
+    error.raw_os_error().unwrap_or_default()
+}
+
 fn sent(result: std::io::Result<usize>) -> Sent {
     match result {
         Ok(n) => Sent::Bytes(n as u64),
@@ -181,3 +211,6 @@ fn send_file(fd: Fd, range: &base::FileRange) -> Sent {
         other => sent(other),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,24 @@ pub enum Peer {
     Unix,
 }
 
+/// Whom to connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee<'a> {
+    /// An Internet address.
+    Inet(SocketAddr),
+    /// A unix socket, by its path.
+    Unix(&'a [u8]),
+}
+
+/// A connection of ours in the making.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its socket, non-blocking, with Nagle's algorithm off.
+    pub fd: Fd,
+    /// Whether it stands already; else a readiness report follows, and [`Io::connect_result`].
+    pub stands: bool,
+}
+
 /// A new client.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -100,6 +118,20 @@ pub trait Io {
     fn unwatch(&mut self, fd: Fd);
     /// Takes one waiting client; `None` when there is none (or no descriptor left for it).
     fn accept(&mut self, listener: Fd) -> Option<Client>;
+    /// Calls somebody, without waiting for the answer.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the system.
+    fn connect(&mut self, to: Callee<'_>) -> Result<Call, i32>;
+    /// What became of a call that was reported ready.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the system: nobody answers there.
+    fn connect_result(&mut self, fd: Fd) -> Result<(), i32>;
+    /// Lets the kernel probe whether the peer of an idle connection still lives.
+    fn keep_alive(&mut self, fd: Fd);
     /// Takes bytes of a connection.
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received;
     /// Sends the chain from its first byte on.
@@ -132,6 +164,20 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure>;
+    /// A new file without a name below `dir`, readable by nobody else; it goes with its last copy.
+    /// The directory is made if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn create_temp(&mut self, dir: &[u8]) -> Result<FileRef, FileFailure>;
+    /// Writes at `offset`; how many bytes, at least one.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn write_at(&mut self, file: &FileRef, offset: u64, bytes: &[u8])
+    -> Result<usize, FileFailure>;
     /// Attributes of an open file as they are now.
     ///
     /// # Errors

@@ -8,16 +8,18 @@ mod udp;
 
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
-    list, open, open_append, read, read_at, send_file, standard_error, stat_fd, write,
+    create_temp, list, open, open_append, read, read_at, send_file, standard_error, stat_fd, write,
+    write_at,
 };
 pub(crate) use process::{
     become_user, block_signals, daemonize, dup_to, effective_uid, find_user, kill, monotonic_nanos,
     now, pin_to_core, raise_nofile, set_nofile, utc_offset_seconds, wait_signal,
 };
 pub(crate) use socket::{
-    More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, datagram_socket,
-    listen, local_address, receive, send, send_pieces, set_buffer, set_inheritable,
-    set_linger_zero, set_option, set_reuse, shut_write, stream_socket, take_inherited, unix_socket,
+    More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,
+    datagram_socket, listen, local_address, receive, send, send_pieces, set_buffer,
+    set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
+    stream_socket, take_inherited, unix_socket,
 };
 pub(crate) use udp::{prepare_quic, receive_datagrams, send_datagrams};
 

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use base::{FileRef, Instant, Now, Segment, SendChain};
 use io::{
-    Client, DatagramOut, Fd, FileFailure, Io, OpenRequest, Opened, Peer, Ready, Received, Reset,
-    Sent, Stat, UdpBatch, Watch,
+    Call, Callee, Client, DatagramOut, Fd, FileFailure, Io, OpenRequest, Opened, Peer, Ready,
+    Received, Reset, Sent, Stat, UdpBatch, Watch,
 };
 
 use crate::kernel::Kernel;
@@ -19,6 +19,7 @@ const ENOENT: i32 = 2;
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
 const EMFILE: i32 = 24;
+const ENOSPC: i32 = 28;
 
 /// The kernel as everybody holds it.
 pub type Shared = Rc<RefCell<Kernel>>;
@@ -205,6 +206,21 @@ impl Io for SimIo {
         Some(Client { fd: Fd(fd), remote: Peer::Inet(remote), local: Peer::Inet(local) })
     }
 
+    fn connect(&mut self, to: Callee<'_>) -> Result<Call, i32> {
+        let to = match to {
+            Callee::Inet(at) => at.to_string(),
+            Callee::Unix(path) => String::from_utf8_lossy(path).into_owned(),
+        };
+        self.call().call(&to)
+    }
+
+    fn connect_result(&mut self, fd: Fd) -> Result<(), i32> {
+        let kernel = self.call();
+        kernel.sockets.get(&fd.0).map_or(Err(EIO), |socket| socket.refused.map_or(Ok(()), Err))
+    }
+
+    fn keep_alive(&mut self, _fd: Fd) {}
+
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received {
         let mut kernel = self.call();
         let Some(socket) = kernel.sockets.get_mut(&fd.0).filter(|s| s.closed.is_none()) else {
@@ -314,6 +330,40 @@ impl Io for SimIo {
             n = 1 + kernel.chance.index(n - 1);
         }
         into[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+
+    fn create_temp(&mut self, dir: &[u8]) -> Result<FileRef, FileFailure> {
+        let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
+        let mut kernel = self.call();
+        let kernel = &mut *kernel;
+        if kernel.chance.one_in(kernel.faults.spool_in) {
+            kernel.spool_failures += 1;
+            kernel.tell(|| "temporary file: ENOSPC".to_owned());
+            return Err(failure(ENOSPC, "open"));
+        }
+        kernel.tell(|| format!("temporary file below {}", String::from_utf8_lossy(dir)));
+        Ok(kernel.disk.create_temp(FileRef::new(copy)))
+    }
+
+    fn write_at(
+        &mut self,
+        file: &FileRef,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<usize, FileFailure> {
+        let mut kernel = self.call();
+        let kernel = &mut *kernel;
+        if kernel.chance.one_in(kernel.faults.spool_in) {
+            kernel.spool_failures += 1;
+            kernel.tell(|| "pwrite: ENOSPC".to_owned());
+            return Err(failure(ENOSPC, "pwrite"));
+        }
+        let n = kernel.chance.size(bytes.len());
+        let n = if kernel.chance.one_in(kernel.faults.short_read_in) { n } else { bytes.len() };
+        if !kernel.disk.write_temp(file, offset, &bytes[..n]) {
+            kernel.offences.push("a write into a file that is no temporary one".to_owned());
+        }
         Ok(n)
     }
 

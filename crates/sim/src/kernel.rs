@@ -9,7 +9,7 @@ pub mod socket;
 use std::collections::{BTreeMap, VecDeque};
 
 use base::Instant;
-use io::{Fd, Ready};
+use io::{Call, Fd, Ready};
 
 use crate::chance::Chance;
 use crate::scenario::Faults;
@@ -67,7 +67,16 @@ pub struct Kernel {
     desks: Vec<Desk>,
     next_socket: i32,
     pub(crate) calls: u64,
+    /// Calls of the workers that nobody has answered yet, with whom they called.
+    pub(crate) callers: VecDeque<(i32, String)>,
+    /// Writes to temporary files that failed.
+    pub spool_failures: u64,
 }
+
+/// Error numbers of Linux.
+const ENOENT: i32 = 2;
+const EAGAIN: i32 = 11;
+const ECONNREFUSED: i32 = 111;
 
 /// Waits without any effect after which a worker is called spinning.
 const IDLE_WAITS_MAX: u32 = 64;
@@ -91,6 +100,8 @@ impl Kernel {
             desks: (0..workers).map(|_| Desk::default()).collect(),
             next_socket: FIRST_SOCKET,
             calls: 0,
+            callers: VecDeque::new(),
+            spool_failures: 0,
         }
     }
 
@@ -139,6 +150,31 @@ impl Kernel {
         self.sockets.insert(fd, Socket::new(label, number, inbound, outbound));
         self.tell(|| format!("#{label} calls {number}, worker {worker} ({inbound}/{outbound})"));
         Some(fd)
+    }
+
+    /// A worker calls an origin.
+    pub(crate) fn call(&mut self, to: &str) -> Result<Call, i32> {
+        let errno = [ECONNREFUSED, ENOENT, EAGAIN][self.chance.index(3)];
+        let refused = self.chance.one_in(self.faults.refuse_in).then_some(errno);
+        if let Some(errno) = refused.filter(|_| self.chance.one_in(2)) {
+            self.tell(|| format!("call to {to}: error {errno}"));
+            return Err(errno);
+        }
+        self.next_socket += 1;
+        let fd = self.next_socket;
+        let label = (fd - FIRST_SOCKET) as u32;
+        let inbound = 64 + self.chance.size(128 * 1024);
+        let outbound = 1024 + self.chance.size(self.faults.outbound_max);
+        let mut socket = Socket::new(label, 0, inbound, outbound);
+        socket.refused = refused;
+        socket.dead = refused.is_some();
+        self.sockets.insert(fd, socket);
+        let stands = refused.is_none() && self.chance.one_in(2);
+        self.tell(|| format!("#{label} call to {to}, stands: {stands} ({inbound}/{outbound})"));
+        if refused.is_none() {
+            self.callers.push_back((fd, to.to_owned()));
+        }
+        Ok(Call { fd: Fd(fd), stands })
     }
 
     pub(crate) fn accept(&mut self, listener: Fd) -> Option<i32> {

@@ -40,6 +40,10 @@ pub struct Faults {
     pub short_read_in: u64,
     /// The network cuts some connection, per round.
     pub cut_in: u64,
+    /// A call to an origin is refused.
+    pub refuse_in: u64,
+    /// A temporary file cannot be made or written.
+    pub spool_in: u64,
     /// Bytes of the largest send buffer.
     pub outbound_max: usize,
 }

@@ -160,6 +160,72 @@ pub(crate) fn read_at(
     usize::try_from(n).map_err(|_| failure("read"))
 }
 
+pub(crate) fn write_at(
+    fd: i32,
+    offset: u64,
+    bytes: &[u8],
+) -> std::result::Result<usize, FileFailure> {
+    let at = i64::try_from(offset).unwrap_or(i64::MAX);
+    loop {
+        // SAFETY: the buffer is valid for its length.
+        let n = unsafe { libc::pwrite(fd, bytes.as_ptr().cast(), bytes.len(), at) };
+        match usize::try_from(n) {
+            Ok(0) if !bytes.is_empty() => {
+                return Err(FileFailure { errno: libc::ENOSPC, call: "pwrite" });
+            }
+            Ok(n) => return Ok(n),
+            Err(_) if Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return Err(failure("pwrite")),
+        }
+    }
+}
+
+/// A file without a name. Where the file system has none of those, one whose name goes at once.
+pub(crate) fn create_temp(dir: &[u8]) -> std::result::Result<FileRef, FileFailure> {
+    match open_unnamed(dir) {
+        Err(FileFailure { errno: libc::ENOENT, .. }) => {
+            let path = std::path::Path::new(std::ffi::OsStr::from_bytes(dir));
+            let mut builder = std::fs::DirBuilder::new();
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.recursive(true).create(path).map_err(|error| FileFailure {
+                errno: error.raw_os_error().unwrap_or(libc::EIO),
+                call: "mkdir",
+            })?;
+            open_unnamed(dir).or_else(|_| open_unlinked(dir))
+        }
+        Err(FileFailure { errno: libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL, .. }) => {
+            open_unlinked(dir)
+        }
+        other => other,
+    }
+}
+
+fn open_unnamed(dir: &[u8]) -> std::result::Result<FileRef, FileFailure> {
+    let name = c_path(dir)?;
+    let flags = libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC | libc::O_EXCL;
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    let fd = unsafe { libc::open(name.as_ptr(), flags, 0o600) };
+    if fd < 0 {
+        return Err(failure("open"));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+fn open_unlinked(dir: &[u8]) -> std::result::Result<FileRef, FileFailure> {
+    let mut path = dir.to_vec();
+    path.extend_from_slice(b"/bolide-XXXXXX\0");
+    // SAFETY: the template is NUL-terminated, writable, and outlives the call.
+    let fd = unsafe { libc::mkostemp(path.as_mut_ptr().cast(), libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(failure("mkostemp"));
+    }
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    let _ = unsafe { libc::unlink(path.as_ptr().cast()) };
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
 /// Bytes one call moves at most, so that one fast reader does not own the worker.
 const SEND_FILE_MAX: u64 = 2 << 20;
 

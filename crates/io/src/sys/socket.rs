@@ -3,10 +3,10 @@
 use std::io::{Error, Result};
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use super::{check, check_size};
-use crate::{Client, Fd, Peer};
+use crate::{Call, Callee, Client, Fd, Peer};
 
 /// Whether more pieces follow at once, so that the kernel waits to fill a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(crate) fn bind(fd: i32, at: &SocketAddr) -> Result<()> {
     check(unsafe { libc::bind(fd, (&raw const storage).cast(), len) }).map(drop)
 }
 
-pub(crate) fn bind_unix(fd: i32, path: &[u8]) -> Result<()> {
+fn unix_address(path: &[u8]) -> Result<libc::sockaddr_un> {
     // SAFETY: all zeroes is a valid address.
     let mut at: libc::sockaddr_un = unsafe { mem::zeroed() };
     at.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -122,6 +122,51 @@ pub(crate) fn bind_unix(fd: i32, path: &[u8]) -> Result<()> {
     for (to, from) in at.sun_path.iter_mut().zip(path) {
         *to = *from as libc::c_char;
     }
+    Ok(at)
+}
+
+/// Calls somebody; whoever gets the descriptor closes it.
+pub(crate) fn connect(to: Callee<'_>) -> Result<Call> {
+    let (socket, done) = match to {
+        Callee::Inet(at) => {
+            let socket = stream_socket(at.is_ipv6())?;
+            // Answers are worth more than full segments; without it they are only late.
+            let _ = set_option(socket.as_raw_fd(), SockOpt::NoDelay, 1);
+            let (storage, len) = to_storage(&at);
+            let fd = socket.as_raw_fd();
+            // SAFETY: the storage is initialised for `len` bytes and outlives the call.
+            (socket, check(unsafe { libc::connect(fd, (&raw const storage).cast(), len) }))
+        }
+        Callee::Unix(path) => {
+            let socket = unix_socket()?;
+            let at = unix_address(path)?;
+            let (fd, len) = (socket.as_raw_fd(), size_of_val(&at) as libc::socklen_t);
+            // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
+            (socket, check(unsafe { libc::connect(fd, (&raw const at).cast(), len) }))
+        }
+    };
+    let stands = match done {
+        Ok(_) => true,
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Call { fd: Fd(socket.into_raw_fd()), stands })
+}
+
+/// The error that a socket holds; takes it away.
+pub(crate) fn socket_error(fd: i32) -> Result<()> {
+    let mut error: i32 = 0;
+    let mut size = size_of::<i32>() as libc::socklen_t;
+    let value = (&raw mut error).cast();
+    // SAFETY: value and size outlive the call and belong together.
+    let done =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, value, &raw mut size) };
+    check(done)?;
+    if error == 0 { Ok(()) } else { Err(Error::from_raw_os_error(error)) }
+}
+
+pub(crate) fn bind_unix(fd: i32, path: &[u8]) -> Result<()> {
+    let at = unix_address(path)?;
     let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
     check(unsafe { libc::bind(fd, (&raw const at).cast(), len) })?;

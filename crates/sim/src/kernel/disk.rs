@@ -60,6 +60,9 @@ struct Inode {
     path: String,
 }
 
+/// What files without a name are called.
+pub const TEMP: &str = "(temporary)";
+
 /// All files, what they were, and which are open.
 #[derive(Debug, Default)]
 pub struct Disk {
@@ -116,7 +119,7 @@ impl Disk {
     /// Remembers that reading the open file `file` failed for once.
     pub fn note_read_failure(&mut self, file: &FileRef, now: u64) {
         let path = self.inode(file).map(|inode| inode.path.clone());
-        if let Some(path) = path {
+        if let Some(path) = path.filter(|path| path != TEMP) {
             self.note_failure(&path, 5, now);
         }
     }
@@ -171,6 +174,30 @@ impl Disk {
         self.open.retain(|_, (held, _)| held.holders() > 1);
         self.open.insert(file.raw(), (file.clone(), number));
         Some(file)
+    }
+
+    /// Opens a new file without a name as `file`.
+    pub fn create_temp(&mut self, file: FileRef) -> FileRef {
+        self.next_inode += 1;
+        let content = Content { bytes: Rc::new([]), modified: 0 };
+        self.inodes.insert(self.next_inode, Inode { content, path: TEMP.to_owned() });
+        self.open.retain(|_, (held, _)| held.holders() > 1);
+        self.open.insert(file.raw(), (file.clone(), self.next_inode));
+        file
+    }
+
+    /// Writes into a file without a name; false if it has one.
+    pub fn write_temp(&mut self, file: &FileRef, offset: u64, bytes: &[u8]) -> bool {
+        let Some((_, number)) = self.open.get(&file.raw()) else { return false };
+        let Some(inode) = self.inodes.get_mut(number).filter(|inode| inode.path == TEMP) else {
+            return false;
+        };
+        let mut all = inode.content.bytes.to_vec();
+        let end = offset as usize + bytes.len();
+        all.resize(all.len().max(end), 0);
+        all[offset as usize..end].copy_from_slice(bytes);
+        inode.content.bytes = all.into();
+        true
     }
 
     /// The content of an open file as it is now.

@@ -55,6 +55,8 @@ pub struct Socket {
     pub(crate) edge: bool,
     /// The kernel itself killed it: nobody is owed anything.
     pub killed: bool,
+    /// A call of a worker that nobody answers, and the error number.
+    pub(crate) refused: Option<i32>,
 }
 
 impl Socket {
@@ -77,6 +79,7 @@ impl Socket {
             watch: None,
             edge: false,
             killed: false,
+            refused: None,
         }
     }
 

@@ -1,0 +1,87 @@
+//! Calls and temporary files against the real kernel.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixListener;
+
+use super::Epoll;
+use crate::{Callee, Fd, Io as _, Received, Reset, Watch};
+
+/// A directory of its own, gone with the value.
+struct Directory(std::path::PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bolide-io-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits until `fd` is reported under `token`.
+fn await_report(io: &mut Epoll, fd: Fd, token: u64) {
+    assert!(io.watch(fd, token, Watch::Edge));
+    let mut ready = Vec::new();
+    while !ready.iter().any(|report: &crate::Ready| report.token == token) {
+        io.wait(None, &mut ready);
+    }
+}
+
+#[test]
+fn a_call_to_a_unix_socket_stands_at_once_and_carries_bytes() {
+    let dir = Directory::new("call");
+    let path = dir.0.join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut io = Epoll::new().unwrap();
+    let call = io.connect(Callee::Unix(path.as_os_str().as_bytes())).unwrap();
+    assert!(call.stands);
+    assert_eq!(io.connect_result(call.fd), Ok(()));
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(b"hello").unwrap();
+    await_report(&mut io, call.fd, 7);
+    let mut bytes = [0; 16];
+    assert_eq!(io.receive(call.fd, &mut bytes), Received::Bytes(5));
+    io.close(call.fd, Reset::No);
+    assert_eq!(peer.read(&mut bytes).unwrap(), 0);
+}
+
+#[test]
+fn a_call_to_nobody_tells_the_error_number() {
+    let mut io = Epoll::new().unwrap();
+    let missing = io.connect(Callee::Unix(b"/nonexistent/bolide.sock"));
+    assert_eq!(missing.map(|call| call.stands), Err(libc::ENOENT));
+    // A port that was just given back has no listener.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refused = match io.connect(Callee::Inet(port)) {
+        Err(errno) => Err(errno),
+        Ok(call) => {
+            await_report(&mut io, call.fd, 1);
+            let result = io.connect_result(call.fd);
+            io.close(call.fd, Reset::Yes);
+            result
+        }
+    };
+    assert_eq!(refused, Err(libc::ECONNREFUSED));
+}
+
+#[test]
+fn a_temporary_file_has_no_name_and_keeps_what_was_written() {
+    let dir = Directory::new("temp");
+    let below = dir.0.join("made/when/missing");
+    let mut io = Epoll::new().unwrap();
+    let file = io.create_temp(below.as_os_str().as_bytes()).unwrap();
+    assert_eq!(io.write_at(&file, 0, b"0123456789"), Ok(10));
+    assert_eq!(io.write_at(&file, 10, b"abc"), Ok(3));
+    let mut bytes = [0; 32];
+    assert_eq!(io.read(&file, 8, &mut bytes), Ok(5));
+    assert_eq!(&bytes[..5], b"89abc");
+    assert_eq!(std::fs::read_dir(&below).unwrap().count(), 0);
+    assert_eq!(io.stat(&file).unwrap().mode & 0o777, 0o600);
+    assert!(io.create_temp(b"/proc/bolide").is_err());
+}
