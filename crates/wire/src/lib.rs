@@ -1,14 +1,17 @@
-//! HTTP/1, HTTP/2 and HTTP/3 framing as machines without sockets and clocks.
+//! HTTP/1, HTTP/2, HTTP/3, FastCGI and LSAPI framing as machines without sockets and clocks.
 //!
 //! A machine is fed bytes, tells events, takes response heads, and pulls bodies when it may write.
 //! It never sees a location, a file or a configuration beyond its own `Settings`.
 
+mod cgi;
 pub mod conn;
+pub mod fcgi;
 pub mod h1;
 pub mod h2;
 pub mod h3;
 pub mod hpack;
 mod integer;
+pub mod lsapi;
 pub mod origin;
 pub mod pseudo;
 pub mod qpack;
@@ -18,5 +21,5 @@ pub mod traits;
 pub use conn::{
     BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,
 };
-pub use origin::{OriginError, OriginEvent};
+pub use origin::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
 pub use traits::Traits;

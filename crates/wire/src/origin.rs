@@ -3,18 +3,24 @@
 //! Mirrors `conn`: a machine is given a request, pulls its body when it may write, is fed bytes and
 //! tells what the origin said. It never sees a socket and reads no clock.
 
+use base::SendChain;
 use bytes::Bytes;
-use http::OriginHead;
+use http::{OriginHead, Params};
+
+use crate::{BodySource, User, fcgi, lsapi};
 
 /// What an origin did.
 #[derive(Debug)]
 pub enum OriginEvent {
-    /// A complete head of the answer.
+    /// A complete head of the answer. After one with a 1xx status (101 excepted) another comes.
     Head(Box<OriginHead>),
     /// Part of the answer's body.
     Body(Bytes),
-    /// Text for the error log: what the application wrote to its standard error.
+    /// Text for the error log: what the application wrote to its standard error, as it wrote it.
     Stderr(Bytes),
+    /// The body went on behind its `Content-Length`, where it was cut; `End` follows. A warning:
+    /// `upstream sent more data than specified in "Content-Length" header`.
+    Excess,
     /// The answer is complete.
     End {
         /// What the application ended with; 0 is in order.
@@ -23,17 +29,171 @@ pub enum OriginEvent {
 }
 
 /// The origin broke its protocol, or ended before its answer did. The connection is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginError {
-    /// The connection ended before the head was complete:
-    /// `upstream prematurely closed connection while reading response header from upstream`.
+    /// The connection ended before the head was complete.
     ClosedBeforeHead,
-    /// The connection ended within the body: `upstream prematurely closed connection`.
+    /// The connection ended within the body.
     ClosedWithinBody,
-    /// `upstream sent too big header`
+    /// FastCGI's stream of the answer ended before the head was complete, or within the body.
+    StdoutClosed,
+    /// The application ended the request within the body.
+    RequestClosed,
+    /// The head is larger than it may be.
     HeadTooBig,
-    /// The head breaks its grammar; what it is, for the error log.
-    InvalidHead(&'static str),
-    /// Framing that is none; what it is, for the error log.
-    Invalid(&'static str),
+    /// The head breaks its grammar; the text for the error log.
+    InvalidHead(Box<[u8]>),
+    /// Framing that is none; the text for the error log.
+    Invalid(Box<[u8]>),
+}
+
+impl OriginError {
+    /// What the error log says, in nginx's words, up to `while reading …`.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        match self {
+            Self::ClosedBeforeHead | Self::ClosedWithinBody => {
+                b"upstream prematurely closed connection"
+            }
+            Self::StdoutClosed => b"upstream prematurely closed FastCGI stdout",
+            Self::RequestClosed => b"upstream prematurely closed FastCGI request",
+            Self::HeadTooBig => b"upstream sent too big header",
+            Self::InvalidHead(text) | Self::Invalid(text) => text,
+        }
+    }
+
+    /// Whether nginx takes it for an answer that makes no sense (`invalid_header` of
+    /// `fastcgi_next_upstream`) and not for a connection that failed (`error`).
+    #[must_use]
+    pub const fn is_invalid(&self) -> bool {
+        !matches!(self, Self::ClosedBeforeHead | Self::ClosedWithinBody)
+    }
+}
+
+/// What a connection is told with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OriginConnSettings {
+    /// The most bytes of one head, framing included.
+    pub head_max: usize,
+    /// Whether the connection may carry another request afterwards.
+    pub keep: bool,
+    /// Whether the request was `HEAD`, whose answer has no body.
+    pub answers_head: bool,
+}
+
+impl Default for OriginConnSettings {
+    fn default() -> Self {
+        Self { head_max: 8192, keep: false, answers_head: false }
+    }
+}
+
+/// A connection to an origin, whatever it speaks. It carries one request at a time.
+#[derive(Debug)]
+pub enum OriginConn {
+    /// FastCGI 1.0
+    Fcgi(fcgi::Client),
+    /// LiteSpeed's interface for applications.
+    Lsapi(lsapi::Client),
+}
+
+/// Calls the method of the machine inside.
+macro_rules! of_machine {
+    ($conn:expr, $machine:ident => $call:expr) => {
+        match $conn {
+            OriginConn::Fcgi($machine) => $call,
+            OriginConn::Lsapi($machine) => $call,
+        }
+    };
+}
+
+impl OriginConn {
+    /// A fresh connection that speaks FastCGI.
+    #[must_use]
+    pub fn fcgi() -> Self {
+        Self::Fcgi(fcgi::Client::new())
+    }
+
+    /// A fresh connection that speaks LSAPI.
+    #[must_use]
+    pub fn lsapi() -> Self {
+        Self::Lsapi(lsapi::Client::new())
+    }
+
+    /// Begins a request. The connection must be idle. `body_len` is the length of the body if it
+    /// is known; `Some(0)` means that none will be pulled. LSAPI must know it: see
+    /// [`Self::is_broken`].
+    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
+        of_machine!(self, machine => machine.start(params, body_len, settings));
+    }
+
+    /// Appends what may leave now, about `room` bytes of it: what is queued, even where `room` is
+    /// less, then as much of `user`'s body as fits.
+    pub fn transmit(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        user: User,
+        body: &mut impl BodySource,
+    ) {
+        of_machine!(self, machine => machine.transmit(room, out, user, body));
+    }
+
+    /// A body that was `Pending` has bytes again, or its end.
+    pub const fn body_ready(&mut self) {
+        of_machine!(self, machine => machine.body_ready());
+    }
+
+    /// Whether something can be sent now.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        of_machine!(self, machine => machine.has_output())
+    }
+
+    /// Whether all of the request was handed over (not: written to the socket).
+    #[must_use]
+    pub const fn is_request_sent(&self) -> bool {
+        of_machine!(self, machine => machine.is_request_sent())
+    }
+
+    /// Whether the request cannot be completed: its body broke, or the protocol cannot carry it
+    /// (LSAPI: a body of unknown length, more than 64 KiB of params). Nothing more will leave.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        of_machine!(self, machine => machine.is_broken())
+    }
+
+    /// Takes what the origin sent; says how much of it was used, which is all unless it failed.
+    /// Nothing has to be kept and given again.
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`], after which the connection is over. Events told before it stand.
+    pub fn receive(
+        &mut self,
+        input: &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<usize, OriginError> {
+        of_machine!(self, machine => machine.receive(input, events))
+    }
+
+    /// The origin closed its side. Tells the end of the answer where nginx lets it end so.
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`] if the answer was not complete.
+    pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
+        of_machine!(self, machine => machine.handle_eof(events))
+    }
+
+    /// Queues the word that nobody waits for the answer any more; no more of the body is pulled.
+    pub fn abort(&mut self) {
+        of_machine!(self, machine => machine.abort());
+    }
+
+    /// Whether the connection may carry a request: it is fresh, or the last one was sent and
+    /// answered completely and both sides wanted to go on.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        of_machine!(self, machine => machine.is_idle())
+    }
 }

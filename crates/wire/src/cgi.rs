@@ -1,0 +1,309 @@
+//! What applications answer (RFC 3875 §6): a head of lines, a body, the length that binds them.
+//!
+//! Shared by all protocols for applications. Takes lines as nginx takes those of its upstreams, and
+//! looks at no byte of an unfinished line twice. It does not interpret fields beyond `Status` and
+//! `Content-Length`.
+//!
+//! ```text
+//!  None ──begin──▶ Head ──final head──▶ Body ──end──▶ Over
+//!                  ▲  │ 1xx               │            ▲
+//!                  └──┘                   └── excess ──┘
+//! ```
+//!
+//! INVARIANT: what is told depends on the bytes of the answer only, never on how they were cut.
+
+use bytes::Bytes;
+use http::{Name, OriginHead};
+use memchr::{memchr, memchr2};
+
+use crate::{OriginError, OriginEvent};
+
+/// LIMIT: heads with a 1xx status before the answer's own.
+const EARLY_HEADS_MAX: u8 = 32;
+/// Bytes of a bad line that the error log shows.
+const SHOWN_MAX: usize = 200;
+
+/// The head that is arriving.
+#[derive(Debug, Default)]
+pub(crate) struct HeadParser {
+    head: Box<OriginHead>,
+    /// The unfinished line.
+    partial: Vec<u8>,
+    /// Bytes of finished lines.
+    size: usize,
+    has_status: bool,
+}
+
+/// What a line of a head is.
+#[derive(Debug, PartialEq, Eq)]
+enum Line<'a> {
+    End,
+    Ignored,
+    Field(&'a [u8], &'a [u8]),
+}
+
+impl HeadParser {
+    /// Takes complete lines off `input`; says how many bytes it used, and gives a complete head.
+    pub(crate) fn receive(
+        &mut self,
+        input: &[u8],
+        max: usize,
+    ) -> Result<(usize, Option<Box<OriginHead>>), OriginError> {
+        let mut used = 0;
+        loop {
+            let rest = &input[used..];
+            let Some(end) = memchr(b'\n', rest) else {
+                self.partial.extend_from_slice(rest);
+                // It needs at least one byte more.
+                let is_too_big = self.size + self.partial.len() >= max;
+                return if is_too_big {
+                    Err(OriginError::HeadTooBig)
+                } else {
+                    Ok((input.len(), None))
+                };
+            };
+            used += end + 1;
+            self.size += self.partial.len() + end + 1;
+            if self.size > max {
+                return Err(OriginError::HeadTooBig);
+            }
+            let is_complete = if self.partial.is_empty() {
+                self.take_line(&rest[..end])?
+            } else {
+                let mut line = std::mem::take(&mut self.partial);
+                line.extend_from_slice(&rest[..end]);
+                self.take_line(&line)?
+            };
+            if is_complete {
+                let Self { mut head, size, .. } = std::mem::take(self);
+                head.wire_size = u32::try_from(size).unwrap_or(u32::MAX);
+                return Ok((used, Some(head)));
+            }
+        }
+    }
+
+    /// Takes a line without its LF; says whether it ends the head.
+    fn take_line(&mut self, line: &[u8]) -> Result<bool, OriginError> {
+        match parse_line(line)? {
+            Line::End => return Ok(true),
+            Line::Ignored => {}
+            Line::Field(name, value) => self.push(name, value)?,
+        }
+        Ok(false)
+    }
+
+    fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), OriginError> {
+        if !name.eq_ignore_ascii_case(b"status") {
+            self.head.fields.push_text(name, value);
+            return Ok(());
+        }
+        // nginx goes by the first of several.
+        if std::mem::replace(&mut self.has_status, true) {
+            return Ok(());
+        }
+        let digits =
+            value.first_chunk::<3>().filter(|digits| digits.iter().all(u8::is_ascii_digit));
+        let Some(digits) = digits.filter(|digits| digits[0] != b'0') else {
+            return Err(invalid_head(b"upstream sent invalid status \"", value, b"\""));
+        };
+        self.head.status =
+            digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
+        let reason = value[3..].strip_prefix(b" ").unwrap_or_default();
+        self.head.reason.extend_from_slice(reason.trim_ascii());
+        Ok(())
+    }
+}
+
+/// A field of a head whose lines arrive separately (LSAPI).
+pub(crate) fn push_line(head: &mut OriginHead, line: &[u8]) -> Result<(), OriginError> {
+    if let Line::Field(name, value) = parse_line(line)?
+        && !name.eq_ignore_ascii_case(b"status")
+    {
+        head.fields.push_text(name, value);
+    }
+    Ok(())
+}
+
+fn invalid_head(before: &[u8], shown: &[u8], after: &[u8]) -> OriginError {
+    let shown = &shown[..shown.len().min(SHOWN_MAX)];
+    OriginError::InvalidHead([before, shown, after].concat().into())
+}
+
+/// What nginx says of a line that is wrong at `at`.
+fn invalid_line(line: &[u8], at: usize) -> OriginError {
+    let hex = |digit: u8| b"0123456789abcdef"[usize::from(digit)];
+    let byte = line.get(at).copied().unwrap_or(b'\n');
+    let after = [b'\\', b'x', hex(byte >> 4), hex(byte & 15), b'.', b'.', b'.', b'"'];
+    invalid_head(b"upstream sent invalid header: \"", &line[..at], &after)
+}
+
+/// A line without its LF, as nginx reads it.
+fn parse_line(line: &[u8]) -> Result<Line<'_>, OriginError> {
+    if matches!(line, [] | [b'\r']) {
+        return Ok(Line::End);
+    }
+    let mut name_end = None;
+    for (at, &byte) in line.iter().enumerate() {
+        match byte {
+            b':' if at > 0 => name_end = Some(at),
+            b'/' if at == 4 && line.starts_with(b"HTTP") => return Ok(Line::Ignored),
+            b'\r' if at > 0 => name_end = Some(at),
+            0..=b' ' | 0x7f | b':' => return Err(invalid_line(line, at)),
+            _ => continue,
+        }
+        break;
+    }
+    let (name, rest) = line.split_at(name_end.unwrap_or(line.len()));
+    if name.len() > usize::from(u16::MAX) {
+        return Err(invalid_head(b"upstream sent too long header name \"", name, b"...\""));
+    }
+    let rest = rest.strip_prefix(b":").unwrap_or(rest);
+    let rest_at = line.len() - rest.len();
+    let Some(end) = memchr2(0, b'\r', rest) else {
+        return Ok(Line::Field(name, rest.trim_ascii()));
+    };
+    // Only more of the same may stand between a CR and the LF.
+    let more = rest[end..].iter().position(|&byte| byte != b'\r');
+    match more {
+        Some(more) => Err(invalid_line(line, rest_at + end + more)),
+        None => Ok(Line::Field(name, rest[..end].trim_ascii())),
+    }
+}
+
+/// Where an answer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No request was begun.
+    #[default]
+    None,
+    /// The head is to come.
+    Head,
+    /// The body is to come.
+    Body,
+    /// It ended.
+    Over,
+}
+
+/// What is done with the bytes of the body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Rule {
+    /// They are handed on.
+    #[default]
+    Any,
+    /// So many are still to come.
+    Left(u64),
+    /// There should be none.
+    Drop,
+}
+
+/// An answer on its way in.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    phase: Phase,
+    rule: Rule,
+    answers_head: bool,
+    early_heads: u8,
+    gathered: Vec<u8>,
+}
+
+impl Answer {
+    /// An answer to a request that is being sent.
+    pub(crate) const fn begun(answers_head: bool) -> Self {
+        let (phase, rule) = (Phase::Head, Rule::Any);
+        Self { phase, rule, answers_head, early_heads: 0, gathered: Vec::new() }
+    }
+
+    /// Where it is.
+    pub(crate) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether the body is shorter than announced.
+    pub(crate) const fn is_short(&self) -> bool {
+        matches!(self.rule, Rule::Left(1..))
+    }
+
+    /// Takes a complete head.
+    pub(crate) fn head(
+        &mut self,
+        head: Box<OriginHead>,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        let is_early = matches!(head.status, 100 | 102..=199);
+        if is_early {
+            self.early_heads += 1;
+            if self.early_heads > EARLY_HEADS_MAX {
+                return Err(invalid_head(b"upstream sent too many early headers", b"", b""));
+            }
+        } else {
+            self.rule = body_rule(&head, self.answers_head)?;
+            self.phase = Phase::Body;
+        }
+        events.push(OriginEvent::Head(head));
+        Ok(())
+    }
+
+    /// Takes bytes of the body; `expected` is how many more may follow before [`Self::flush`].
+    pub(crate) fn body(&mut self, piece: &[u8], expected: usize, events: &mut Vec<OriginEvent>) {
+        let mut taken = piece;
+        match &mut self.rule {
+            Rule::Any => {}
+            Rule::Drop => return,
+            Rule::Left(left) => {
+                let max = usize::try_from(*left).unwrap_or(usize::MAX);
+                taken = &piece[..piece.len().min(max)];
+                *left -= taken.len() as u64;
+            }
+        }
+        if self.gathered.capacity() == 0 {
+            self.gathered.reserve_exact(taken.len() + expected);
+        }
+        self.gathered.extend_from_slice(taken);
+        if taken.len() < piece.len() {
+            self.flush(events);
+            events.push(OriginEvent::Excess);
+            self.end(0, events);
+        }
+    }
+
+    /// Tells of the bytes that were taken.
+    pub(crate) fn flush(&mut self, events: &mut Vec<OriginEvent>) {
+        if !self.gathered.is_empty() {
+            events.push(OriginEvent::Body(Bytes::from(std::mem::take(&mut self.gathered))));
+        }
+    }
+
+    /// Ends the answer.
+    pub(crate) fn end(&mut self, app_status: u32, events: &mut Vec<OriginEvent>) {
+        self.flush(events);
+        self.phase = Phase::Over;
+        events.push(OriginEvent::End { app_status });
+    }
+}
+
+fn body_rule(head: &OriginHead, answers_head: bool) -> Result<Rule, OriginError> {
+    let mut rule = Rule::Any;
+    if let Some(text) = head.fields.get(Name::ContentLength) {
+        let Some(length) = parse_length(text) else {
+            let before = b"upstream sent invalid \"Content-Length\" header: \"Content-Length: ";
+            return Err(invalid_head(before, text, b"\""));
+        };
+        rule = Rule::Left(length);
+    }
+    Ok(match head.status {
+        _ if answers_head => Rule::Drop,
+        204 | 304 => Rule::Left(0),
+        _ => rule,
+    })
+}
+
+fn parse_length(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    let value = text.iter().try_fold(0_u64, |value, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    })?;
+    (value <= i64::MAX as u64).then_some(value)
+}

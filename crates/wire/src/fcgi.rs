@@ -1,0 +1,470 @@
+//! The FastCGI 1.0 client: one request at a time over one connection.
+//!
+//! Records out of params and a pulled body, an answer out of records, cut anywhere. It refuses what
+//! nginx refuses, and multiplexes nothing: every record carries the request id 1.
+//!
+//! ```text
+//!  sending   Idle ──start──▶ Body ──end of body──▶ Sent     answer over ──▶ Stopped
+//!  answer    None ─────────▶ Head ──▶ Body ──▶ Over ──(Sent, kept, nothing behind it)──▶ idle
+//! ```
+//!
+//! INVARIANT: a connection is idle again only when its last request left completely; an answer that
+//! came earlier leaves the origin reading stdin records that would be taken for the next request.
+
+pub mod record;
+
+use base::SendChain;
+use bytes::Bytes;
+use http::Params;
+
+use self::record::{CONTENT_MAX, HEADER_LEN, Header, Kind};
+use crate::cgi::{Answer, HeadParser, Phase};
+use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
+
+/// Bytes of one stdin record: what an origin reads in one go, and no more.
+const STDIN_MAX: usize = 32 * 1024;
+/// A record shorter than this is not started only because the room ends.
+const CHUNK_MIN: usize = 256;
+/// Bytes of the output buffer that are kept between requests.
+const OUTPUT_KEPT: usize = 4096;
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// There is none.
+    Idle,
+    /// The body is being pulled.
+    Body,
+    /// All of it was handed over or queued.
+    Sent,
+    /// The rest is not wanted any more.
+    Stopped,
+    /// The body broke.
+    Broken,
+}
+
+/// Where in a record the input is.
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    /// This many bytes of the header are here.
+    Header([u8; HEADER_LEN], usize),
+    /// This much content is to come, then so much padding.
+    Content(Kind, usize, usize),
+    /// This much padding is to come.
+    Padding(Kind, usize),
+}
+
+const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
+
+/// A connection to a FastCGI application.
+#[derive(Debug)]
+pub struct Client {
+    settings: OriginConnSettings,
+    output: Vec<u8>,
+    sending: Sending,
+    is_pending: bool,
+    reading: Reading,
+    parser: HeadParser,
+    answer: Answer,
+    /// Framing that arrived with the head; it counts against the limit, as in nginx.
+    overhead: usize,
+    stderr: Vec<u8>,
+    /// The content of END_REQUEST.
+    end: [u8; 8],
+    end_len: usize,
+    /// Whether the answer ended without END_REQUEST, or something came behind it.
+    is_spoiled: bool,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Client {
+    /// A fresh connection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            settings: OriginConnSettings::default(),
+            output: Vec::new(),
+            sending: Sending::Idle,
+            is_pending: false,
+            reading: FRESH,
+            parser: HeadParser::default(),
+            answer: Answer::default(),
+            overhead: 0,
+            stderr: Vec::new(),
+            end: [0; 8],
+            end_len: 0,
+            is_spoiled: false,
+        }
+    }
+
+    /// Begins a request: see [`crate::OriginConn::start`].
+    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
+        debug_assert!(self.is_idle(), "one request at a time");
+        let mut output = std::mem::take(&mut self.output);
+        output.clear();
+        record::push_begin(&mut output, settings.keep);
+        record::push_params(&mut output, params);
+        let sending = if body_len == Some(0) {
+            Header::empty(Kind::Stdin).push(&mut output);
+            Sending::Sent
+        } else {
+            Sending::Body
+        };
+        let answer = Answer::begun(settings.answers_head);
+        *self = Self { settings: *settings, output, sending, answer, ..Self::new() };
+    }
+
+    /// Appends what may leave: see [`crate::OriginConn::transmit`].
+    pub fn transmit(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        user: User,
+        body: &mut impl BodySource,
+    ) {
+        let start = out.len();
+        self.flush_output(out);
+        while self.sending == Sending::Body && !self.is_pending {
+            let space = room.saturating_sub((out.len() - start) as usize + HEADER_LEN);
+            if space < CHUNK_MIN.min(room.saturating_sub(HEADER_LEN)) || space == 0 {
+                return;
+            }
+            if !self.write_stdin(space.min(STDIN_MAX), out, user, body) {
+                return;
+            }
+        }
+    }
+
+    fn flush_output(&mut self, out: &mut SendChain) {
+        if !self.output.is_empty() {
+            out.push_slice(&self.output);
+            self.output.clear();
+            self.output.shrink_to(OUTPUT_KEPT);
+        }
+    }
+
+    /// Writes one record of at most `max` bytes; says whether anything was written.
+    fn write_stdin(
+        &mut self,
+        max: usize,
+        out: &mut SendChain,
+        user: User,
+        body: &mut impl BodySource,
+    ) -> bool {
+        let mark = out.mark();
+        out.push_slice(&[0; HEADER_LEN]);
+        let (filled, pull) = fill(user, max, out, body);
+        if filled == 0 {
+            out.rewind(mark);
+        } else {
+            out.patch(mark, &Header::new(Kind::Stdin, filled).bytes());
+        }
+        debug_assert!(filled <= max, "a body gives no more than it is asked for");
+        match pull {
+            Pull::More => {}
+            Pull::Pending => self.is_pending = true,
+            Pull::End => {
+                out.push_slice(&Header::empty(Kind::Stdin).bytes());
+                self.sending = Sending::Sent;
+            }
+            Pull::Broken => self.sending = Sending::Broken,
+        }
+        filled > 0
+    }
+
+    /// A body that was `Pending` has bytes again, or its end.
+    pub const fn body_ready(&mut self) {
+        self.is_pending = false;
+    }
+
+    /// Whether something can be sent now.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        !self.output.is_empty() || (matches!(self.sending, Sending::Body) && !self.is_pending)
+    }
+
+    /// Whether all of the request was handed over.
+    #[must_use]
+    pub const fn is_request_sent(&self) -> bool {
+        matches!(self.sending, Sending::Sent) && self.output.is_empty()
+    }
+
+    /// Whether the body of the request broke.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        matches!(self.sending, Sending::Broken)
+    }
+
+    /// Queues FCGI_ABORT_REQUEST if an answer is still to come.
+    pub fn abort(&mut self) {
+        if !matches!(self.answer.phase(), Phase::Head | Phase::Body) {
+            return;
+        }
+        self.sending = Sending::Stopped;
+        self.is_spoiled = true;
+        Header::empty(Kind::AbortRequest).push(&mut self.output);
+    }
+
+    /// Whether the connection may carry a request.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        match self.answer.phase() {
+            Phase::None => !self.is_spoiled,
+            Phase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
+            Phase::Head | Phase::Body => false,
+        }
+    }
+
+    /// Takes what the origin sent: see [`crate::OriginConn::receive`].
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`], after which the connection is over.
+    pub fn receive(
+        &mut self,
+        input: &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<usize, OriginError> {
+        let received = self.receive_records(input, events);
+        // Bytes that were good stay so when the ones behind them are not.
+        self.answer.flush(events);
+        if received.is_err() {
+            self.is_spoiled = true;
+            self.stop_sending();
+        }
+        received.map(|()| input.len())
+    }
+
+    fn receive_records(
+        &mut self,
+        mut input: &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        while !input.is_empty() {
+            match self.answer.phase() {
+                Phase::Head | Phase::Body => {}
+                Phase::None => return Err(invalid("upstream sent data before a request", None)),
+                Phase::Over => {
+                    self.is_spoiled = true;
+                    return Ok(());
+                }
+            }
+            match &mut self.reading {
+                Reading::Header(bytes, have) => {
+                    let size = input.len().min(HEADER_LEN - *have);
+                    bytes[*have..*have + size].copy_from_slice(&input[..size]);
+                    input = &input[size..];
+                    *have += size;
+                    if *have == HEADER_LEN {
+                        let header = parse_header(*bytes)?;
+                        self.begin_record(header, events)?;
+                    }
+                }
+                Reading::Content(kind, left, _) => {
+                    let (kind, size) = (*kind, input.len().min(*left));
+                    *left -= size;
+                    let (piece, rest) = input.split_at(size);
+                    input = rest;
+                    self.content(kind, piece, rest.len(), events)?;
+                }
+                Reading::Padding(_, left) => {
+                    let size = input.len().min(*left);
+                    *left -= size;
+                    input = &input[size..];
+                }
+            }
+            self.advance(events)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on to padding and to the next record where nothing is left of the parts before.
+    fn advance(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
+        if let Reading::Content(kind, 0, padding) = self.reading {
+            self.reading = Reading::Padding(kind, padding);
+            if kind == Kind::Stderr {
+                self.tell_stderr(events);
+            }
+        }
+        if let Reading::Padding(kind, 0) = self.reading {
+            self.reading = FRESH;
+            if kind == Kind::EndRequest && self.answer.phase() != Phase::Over {
+                self.end_request(events)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a record's header alone decides.
+    fn begin_record(
+        &mut self,
+        header: Header,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        let (len, padding) = (usize::from(header.len), usize::from(header.padding));
+        self.reading = Reading::Content(header.kind, len, padding);
+        let is_head = self.answer.phase() == Phase::Head;
+        match header.kind {
+            Kind::Stdout if is_head && len == 0 => return Err(OriginError::StdoutClosed),
+            Kind::Stdout if is_head => self.overhead += HEADER_LEN,
+            // Without keep-alive nginx takes the end of this stream for the end of the answer.
+            Kind::Stdout if len == 0 && self.answer.is_short() => {
+                return Err(OriginError::StdoutClosed);
+            }
+            Kind::Stdout if len == 0 && !self.settings.keep => {
+                self.end(0, events);
+            }
+            Kind::EndRequest if is_head => {
+                return Err(invalid("upstream sent unexpected FastCGI record: ", Some(3)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn content(
+        &mut self,
+        kind: Kind,
+        piece: &[u8],
+        behind: usize,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        match kind {
+            Kind::Stdout => self.stdout(piece, behind, events),
+            Kind::Stderr => {
+                self.stderr.extend_from_slice(piece);
+                Ok(())
+            }
+            _ => {
+                let size = piece.len().min(self.end.len() - self.end_len);
+                self.end[self.end_len..self.end_len + size].copy_from_slice(&piece[..size]);
+                self.end_len += size;
+                Ok(())
+            }
+        }
+    }
+
+    fn stdout(
+        &mut self,
+        mut piece: &[u8],
+        behind: usize,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        while self.answer.phase() == Phase::Head && !piece.is_empty() {
+            let max = self.settings.head_max.saturating_sub(self.overhead);
+            let (used, head) = self.parser.receive(piece, max)?;
+            piece = &piece[used..];
+            if let Some(head) = head {
+                self.answer.head(head, events)?;
+            }
+        }
+        if !piece.is_empty() {
+            self.answer.body(piece, behind, events);
+            if self.answer.phase() == Phase::Over {
+                self.is_spoiled = true;
+                self.stop_sending();
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_stderr(&mut self, events: &mut Vec<OriginEvent>) {
+        if !self.stderr.is_empty() {
+            self.answer.flush(events);
+            events.push(OriginEvent::Stderr(Bytes::from(std::mem::take(&mut self.stderr))));
+        }
+    }
+
+    fn end_request(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
+        if self.answer.is_short() {
+            return Err(OriginError::RequestClosed);
+        }
+        let [a, b, c, d, ..] = self.end;
+        self.end(u32::from_be_bytes([a, b, c, d]), events);
+        Ok(())
+    }
+
+    fn end(&mut self, app_status: u32, events: &mut Vec<OriginEvent>) {
+        self.answer.end(app_status, events);
+        self.stop_sending();
+    }
+
+    /// Lets go of what had not left.
+    fn stop_sending(&mut self) {
+        if !self.is_request_sent() {
+            self.sending = Sending::Stopped;
+            self.output.clear();
+        }
+    }
+
+    /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`] if the answer was not complete.
+    pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
+        self.is_spoiled = true;
+        match (self.answer.phase(), self.reading) {
+            (Phase::None | Phase::Over, _) => Ok(()),
+            (
+                Phase::Body,
+                Reading::Content(Kind::EndRequest, ..) | Reading::Padding(Kind::EndRequest, _),
+            ) => self.end_request(events),
+            (phase, _) => {
+                self.stop_sending();
+                let is_head = phase == Phase::Head;
+                Err(if is_head {
+                    OriginError::ClosedBeforeHead
+                } else {
+                    OriginError::ClosedWithinBody
+                })
+            }
+        }
+    }
+}
+
+/// Pulls until `max` bytes are there or the body has no more for now.
+fn fill(user: User, max: usize, out: &mut SendChain, body: &mut impl BodySource) -> (usize, Pull) {
+    let start = out.len();
+    loop {
+        let before = out.len();
+        let pull = body.pull(user, max - (before - start) as usize, out);
+        let filled = (out.len() - start) as usize;
+        let goes_on = pull == Pull::More && filled < max && out.len() > before;
+        if !goes_on {
+            return (filled, pull);
+        }
+    }
+}
+
+/// A header that an application may send.
+fn parse_header(bytes: [u8; HEADER_LEN]) -> Result<Header, OriginError> {
+    let [version, kind, id_high, id_low, ..] = bytes;
+    if version != record::VERSION {
+        let text = "upstream sent unsupported FastCGI protocol version: ";
+        return Err(invalid(text, Some(version)));
+    }
+    if id_high != 0 {
+        let text = "upstream sent unexpected FastCGI request id high byte: ";
+        return Err(invalid(text, Some(id_high)));
+    }
+    if id_low != record::REQUEST_ID as u8 {
+        let text = "upstream sent unexpected FastCGI request id low byte: ";
+        return Err(invalid(text, Some(id_low)));
+    }
+    Header::parse(bytes)
+        .filter(|header| matches!(header.kind, Kind::Stdout | Kind::Stderr | Kind::EndRequest))
+        .ok_or_else(|| invalid("upstream sent invalid FastCGI record type: ", Some(kind)))
+}
+
+fn invalid(text: &str, number: Option<u8>) -> OriginError {
+    let number = number.map(|number| number.to_string()).unwrap_or_default();
+    OriginError::Invalid([text, &number].concat().into_bytes().into())
+}
+
+const _: () = assert!(STDIN_MAX <= CONTENT_MAX, "a record's length has two bytes");

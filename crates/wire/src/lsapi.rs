@@ -1,0 +1,395 @@
+//! The client of LSAPI, LiteSpeed's interface for applications: one request at a time.
+//!
+//! A request is one packet and its raw body; the answer is packets, cut anywhere. It refuses
+//! requests that the protocol cannot carry.
+//!
+//! ```text
+//!  sending   Idle ──start──▶ Body ──length reached──▶ Sent   answer over ──▶ Stopped
+//!  answer    None ──RESP_HEADER─▶ Head ▶ Body ──RESP_END──▶ Over ──(Sent, kept)──▶ idle
+//! ```
+//!
+//! INVARIANT: the body is exactly as long as the request said, or nothing else ever leaves on the
+//! connection: what is missing would be taken from the next request.
+
+pub mod packet;
+mod request;
+
+use base::SendChain;
+use bytes::Bytes;
+use http::{OriginHead, Params};
+
+use self::packet::{HEADER_LEN, Header, Kind, Order};
+use crate::cgi::{self, Answer, Phase};
+use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
+
+/// Bytes of the body that are pulled at once.
+const PULL_MAX: usize = 64 * 1024;
+/// A piece shorter than this is not pulled only because the room ends.
+const CHUNK_MIN: usize = 256;
+/// Bytes of the output buffer that are kept between requests.
+const OUTPUT_KEPT: usize = 4096;
+/// Bytes of the error stream that are told at once.
+const STDERR_MAX: usize = 64 * 1024;
+/// What a child says first to a server that counts its children; no text for the error log.
+const PID_MARK: &[u8] = b"\0PID";
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// There is none.
+    Idle,
+    /// So much of the body is to be pulled.
+    Body(u64),
+    /// All of it was handed over or queued.
+    Sent,
+    /// The rest is not wanted any more.
+    Stopped,
+    /// The body broke, or the protocol cannot carry the request.
+    Broken,
+}
+
+/// Where in a packet the input is.
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    /// This many bytes of the header are here.
+    Header([u8; HEADER_LEN], usize),
+    /// This much content is to come.
+    Content(Header, usize),
+}
+
+const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
+
+/// A connection to an LSAPI application.
+#[derive(Debug)]
+pub struct Client {
+    settings: OriginConnSettings,
+    output: Vec<u8>,
+    sending: Sending,
+    is_pending: bool,
+    reading: Reading,
+    answer: Answer,
+    /// Content of a packet that is needed in one piece.
+    content: Vec<u8>,
+    /// Whether the application closes the connection, or broke the order of packets.
+    is_spoiled: bool,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Client {
+    /// A fresh connection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            settings: OriginConnSettings::default(),
+            output: Vec::new(),
+            sending: Sending::Idle,
+            is_pending: false,
+            reading: FRESH,
+            answer: Answer::default(),
+            content: Vec::new(),
+            is_spoiled: false,
+        }
+    }
+
+    /// Begins a request: see [`crate::OriginConn::start`].
+    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
+        debug_assert!(self.is_idle(), "one request at a time");
+        self.output.clear();
+        self.settings = *settings;
+        self.is_pending = false;
+        self.answer = Answer::begun(settings.answers_head);
+        let pushed = body_len.and_then(|len| {
+            request::push(&mut self.output, params, len)?;
+            Some(if len == 0 { Sending::Sent } else { Sending::Body(len) })
+        });
+        self.sending = pushed.unwrap_or(Sending::Broken);
+    }
+
+    /// Appends what may leave: see [`crate::OriginConn::transmit`].
+    pub fn transmit(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        user: User,
+        body: &mut impl BodySource,
+    ) {
+        let start = out.len();
+        if !self.output.is_empty() {
+            out.push_slice(&self.output);
+            self.output.clear();
+            self.output.shrink_to(OUTPUT_KEPT);
+        }
+        while let (Sending::Body(left), false) = (self.sending, self.is_pending) {
+            let space = room.saturating_sub((out.len() - start) as usize);
+            if space < CHUNK_MIN.min(room) || space == 0 {
+                return;
+            }
+            let max = space.min(PULL_MAX).min(usize::try_from(left).unwrap_or(usize::MAX));
+            let before = out.len();
+            let pull = body.pull(user, max, out);
+            let filled = out.len() - before;
+            debug_assert!(filled <= max as u64, "a body gives no more than it is asked for");
+            let left = left.saturating_sub(filled);
+            self.sending = match pull {
+                _ if left == 0 => Sending::Sent,
+                Pull::More | Pull::Pending => Sending::Body(left),
+                // A body that is shorter than announced cannot be completed.
+                Pull::End | Pull::Broken => Sending::Broken,
+            };
+            self.is_pending = pull == Pull::Pending;
+            if filled == 0 {
+                return;
+            }
+        }
+    }
+
+    /// A body that was `Pending` has bytes again, or its end.
+    pub const fn body_ready(&mut self) {
+        self.is_pending = false;
+    }
+
+    /// Whether something can be sent now.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        !self.output.is_empty() || (matches!(self.sending, Sending::Body(_)) && !self.is_pending)
+    }
+
+    /// Whether all of the request was handed over.
+    #[must_use]
+    pub const fn is_request_sent(&self) -> bool {
+        matches!(self.sending, Sending::Sent) && self.output.is_empty()
+    }
+
+    /// Whether the request cannot be completed.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        matches!(self.sending, Sending::Broken)
+    }
+
+    /// Queues an abort if an answer is still to come and the body left; what is behind an
+    /// unfinished body would be taken for its rest.
+    pub fn abort(&mut self) {
+        if !matches!(self.answer.phase(), Phase::Head | Phase::Body) {
+            return;
+        }
+        self.is_spoiled = true;
+        if self.sending == Sending::Sent {
+            Header::empty(Kind::AbortRequest).push(&mut self.output);
+        }
+        self.sending = Sending::Stopped;
+    }
+
+    /// Whether the connection may carry a request.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        match self.answer.phase() {
+            Phase::None => !self.is_spoiled,
+            Phase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
+            Phase::Head | Phase::Body => false,
+        }
+    }
+
+    /// Takes what the origin sent: see [`crate::OriginConn::receive`].
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`], after which the connection is over.
+    pub fn receive(
+        &mut self,
+        input: &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<usize, OriginError> {
+        let received = self.receive_packets(input, events);
+        // Bytes that were good stay so when the ones behind them are not.
+        self.answer.flush(events);
+        if received.is_err() {
+            self.is_spoiled = true;
+            self.stop_sending();
+        }
+        received.map(|()| input.len())
+    }
+
+    fn receive_packets(
+        &mut self,
+        mut input: &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        while !input.is_empty() {
+            match &mut self.reading {
+                Reading::Header(bytes, have) => {
+                    let size = input.len().min(HEADER_LEN - *have);
+                    bytes[*have..*have + size].copy_from_slice(&input[..size]);
+                    input = &input[size..];
+                    *have += size;
+                    if *have == HEADER_LEN {
+                        let bytes = *bytes;
+                        self.begin_packet(bytes)?;
+                    }
+                }
+                Reading::Content(header, left) => {
+                    let (header, size) = (*header, input.len().min(*left));
+                    *left -= size;
+                    let (piece, rest) = input.split_at(size);
+                    input = rest;
+                    self.take_content(header, piece, rest.len(), events)?;
+                }
+            }
+            if let Reading::Content(header, 0) = self.reading {
+                self.reading = FRESH;
+                self.end_packet(header, events)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a packet's header alone decides.
+    fn begin_packet(&mut self, bytes: [u8; HEADER_LEN]) -> Result<(), OriginError> {
+        let header =
+            Header::parse(bytes).ok_or_else(|| invalid("upstream sent invalid LSAPI packet"))?;
+        let phase = self.answer.phase();
+        match (header.kind, phase) {
+            (Kind::RespHeader, Phase::Head) if header.len > self.settings.head_max => {
+                return Err(OriginError::HeadTooBig);
+            }
+            (Kind::RespStream, Phase::Body)
+            | (Kind::RespHeader, Phase::Head)
+            | (Kind::RespEnd, Phase::Head | Phase::Body)
+            | (Kind::StderrStream | Kind::ReqReceived | Kind::ConnClose, _) => {}
+            (Kind::RespHeader, Phase::Body) | (_, Phase::Over) => self.is_spoiled = true,
+            (Kind::InternalError, _) => return Err(invalid("upstream sent LSAPI internal error")),
+            _ => return Err(invalid("upstream sent unexpected LSAPI packet")),
+        }
+        self.reading = Reading::Content(header, header.len);
+        Ok(())
+    }
+
+    fn take_content(
+        &mut self,
+        header: Header,
+        piece: &[u8],
+        behind: usize,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        match (header.kind, self.answer.phase()) {
+            (Kind::RespStream, Phase::Body) => {
+                self.answer.body(piece, behind, events);
+                if self.answer.phase() == Phase::Over {
+                    self.is_spoiled = true;
+                    self.stop_sending();
+                }
+            }
+            (Kind::RespHeader, Phase::Head) => self.content.extend_from_slice(piece),
+            (Kind::StderrStream, _) => {
+                let mut piece = piece;
+                while self.content.len() + piece.len() > STDERR_MAX {
+                    let (now, later) = piece.split_at(STDERR_MAX - self.content.len());
+                    self.content.extend_from_slice(now);
+                    self.tell_stderr(events);
+                    piece = later;
+                }
+                self.content.extend_from_slice(piece);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end_packet(
+        &mut self,
+        header: Header,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        match (header.kind, self.answer.phase()) {
+            (Kind::RespHeader, Phase::Head) => {
+                let content = std::mem::take(&mut self.content);
+                self.answer.head(Box::new(parse_head(&content, header.order)?), events)?;
+            }
+            (Kind::StderrStream, _) => self.tell_stderr(events),
+            (Kind::RespEnd, Phase::Head) => {
+                return Err(invalid("upstream ended its answer before its header"));
+            }
+            (Kind::RespEnd, Phase::Body) => {
+                if self.answer.is_short() {
+                    return Err(invalid("upstream prematurely ended its answer"));
+                }
+                self.answer.end(0, events);
+                self.stop_sending();
+            }
+            (Kind::ConnClose, _) => self.is_spoiled = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn tell_stderr(&mut self, events: &mut Vec<OriginEvent>) {
+        let content = std::mem::take(&mut self.content);
+        if !content.is_empty() && !content.starts_with(PID_MARK) {
+            self.answer.flush(events);
+            events.push(OriginEvent::Stderr(Bytes::from(content)));
+        }
+    }
+
+    /// Lets go of what had not left.
+    fn stop_sending(&mut self) {
+        if !self.is_request_sent() {
+            self.sending = Sending::Stopped;
+            self.output.clear();
+        }
+    }
+
+    /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`] if the answer was not complete.
+    pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
+        let _ = events;
+        self.is_spoiled = true;
+        let error = match self.answer.phase() {
+            Phase::None | Phase::Over => return Ok(()),
+            Phase::Head => OriginError::ClosedBeforeHead,
+            Phase::Body => OriginError::ClosedWithinBody,
+        };
+        self.stop_sending();
+        Err(error)
+    }
+}
+
+/// Reads the content of RESP_HEADER: a count, a status, the lengths of lines, the lines.
+fn parse_head(content: &[u8], order: Order) -> Result<OriginHead, OriginError> {
+    let cut = || OriginError::InvalidHead(b"upstream sent cut LSAPI header".as_slice().into());
+    let (count, rest) = content.split_first_chunk::<4>().ok_or_else(cut)?;
+    let (status, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
+    let count = usize::try_from(order.int(*count)).map_err(|_| cut())?;
+    let lengths_size = count.checked_mul(2).ok_or_else(cut)?;
+    let (lengths, mut text) = rest.split_at_checked(lengths_size).ok_or_else(cut)?;
+    let status = u16::try_from(order.int(*status)).ok().filter(|&status| status < 1000);
+    let status = status.ok_or_else(|| {
+        OriginError::InvalidHead(b"upstream sent invalid status".as_slice().into())
+    })?;
+    let mut head = OriginHead {
+        status,
+        wire_size: u32::try_from(content.len() + HEADER_LEN).unwrap_or(u32::MAX),
+        ..OriginHead::default()
+    };
+    for length in lengths.as_chunks::<2>().0 {
+        let (mut line, rest) = text.split_at_checked(order.short(*length)).ok_or_else(cut)?;
+        text = rest;
+        while let [before @ .., 0 | b'\n'] = line {
+            line = before;
+        }
+        if !line.is_empty() {
+            cgi::push_line(&mut head, line)?;
+        }
+    }
+    Ok(head)
+}
+
+fn invalid(text: &str) -> OriginError {
+    OriginError::Invalid(text.as_bytes().into())
+}
