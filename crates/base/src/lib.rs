@@ -14,5 +14,5 @@ pub mod wheel;
 pub use chain::{FileRange, Segment, SendChain, Stamp, Weave};
 pub use file::FileRef;
 pub use slab::{Key, Slab};
-pub use spool::Spool;
+pub use spool::{Retain, Spool, SpoolLimits, SpoolPiece, SpoolWrite};
 pub use time::{Instant, Now};

@@ -69,7 +69,9 @@ enum Ending {
 }
 
 /// A body on its way. In order: kept pieces in memory, then the file, then pieces not yet written.
-#[derive(Debug)]
+///
+/// A copy shares the bytes and the file, and has a reader of its own; only one may be filled.
+#[derive(Clone, Debug)]
 pub struct Spool {
     limits: SpoolLimits,
     retain: Retain,
@@ -154,6 +156,12 @@ impl Spool {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.ending == Ending::Complete
+    }
+
+    /// Whether it ended before its last byte.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.ending == Ending::Broken
     }
 
     /// Bytes that arrived so far.

@@ -3,11 +3,17 @@
 //! Owns how much of a body has left; the invariant that is easiest to break is that a body of a
 //! stated length yields exactly that many bytes.
 
+mod inflow;
+
 use base::{FileRef, SendChain};
 use bytes::Bytes;
 use files::{Encoder, Meta};
 use http::ResponseHead;
 use http::range::ByteRange;
+
+use crate::content::origin::Asked;
+
+pub(crate) use inflow::{Fits, Inflow};
 
 /// What one pull gave.
 #[derive(Clone, Debug)]
@@ -39,8 +45,10 @@ pub enum Piece {
         offset: u64,
         /// Bytes to send, at most what was asked for.
         len: u64,
-        /// What the file must still look like, lest two versions be mixed.
-        expect: Meta,
+        /// What the file must still look like, lest two versions be mixed; none for a file of the
+        /// server's own, which grows and has no name. Such a part must be read, not referred to:
+        /// the file may be written over once it was read.
+        expect: Option<Meta>,
     },
 }
 
@@ -65,6 +73,8 @@ pub(crate) enum Body {
     Parts(Box<Parts>),
     /// A file that is compressed while it leaves.
     Stream(Box<Stream>),
+    /// What an origin sends.
+    Origin(Box<Inflow>),
 }
 
 /// What is left of a span.
@@ -116,6 +126,7 @@ impl Body {
             }
             Self::Parts(parts) => parts.pull(max, out),
             Self::Stream(stream) => stream.pull(max, out),
+            Self::Origin(inflow) => inflow.pull(max, out),
         }
     }
 
@@ -131,6 +142,7 @@ impl Body {
         let span = match self {
             Self::Span(_, span) => Some(span),
             Self::Parts(parts) => parts.span.as_mut(),
+            Self::Origin(inflow) => return inflow.advance(len),
             Self::Empty | Self::Stream(_) => None,
         };
         if let Some(span) = span {
@@ -149,7 +161,7 @@ fn pull_span(source: &Source, span: &mut ByteSpan, max: usize, out: &mut SendCha
     let len = left.min(max as u64);
     match source {
         Source::File(file, expect) => {
-            Piece::File { file: file.clone(), offset: span.at, len, expect: *expect }
+            Piece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
         }
         Source::Memory(bytes) => {
             let (start, stop) = (span.at as usize, (span.at + len) as usize);
@@ -275,6 +287,10 @@ pub(crate) struct Answer {
     pub(crate) head_sent: u64,
     /// Coding, size before and size after, if the body was compressed on the fly.
     pub(crate) compression: Option<(&'static str, u64, u64)>,
+    /// What is known of the origins that were asked.
+    pub(crate) origin: Option<Box<Asked>>,
+    /// Seconds for `Retry-After` in a 503.
+    pub(crate) retry_after: Option<u32>,
 }
 
 impl Answer {
@@ -289,6 +305,8 @@ impl Answer {
         self.body_sent = 0;
         self.head_sent = 0;
         self.compression = None;
+        self.origin = None;
+        self.retry_after = None;
     }
 
     /// `$status`

@@ -1,7 +1,9 @@
-//! What answers a request: files, `return`, listings, error pages.
+//! What answers a request: files, `return`, listings, error pages, origins.
 
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod listing;
+pub(crate) mod origin;
+pub(crate) mod params;
 pub(crate) mod returned;
 pub(crate) mod sent;

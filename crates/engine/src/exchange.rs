@@ -17,11 +17,14 @@
 //! Only `step` assigns the state; everything else computes. The invariant that is easiest to
 //! break: an exchange asks for `Respond` at most once, and for `Finish` exactly once.
 
-use base::SendChain;
+use base::{SendChain, Spool};
+use bytes::Bytes;
 use conf::model::Level;
 use http::{Method, Name, RequestBody, RequestHead, ResponseHead, Scheme, Version};
+use upstream::OriginNews;
 
 use crate::answer::{Answer, Body, Piece};
+use crate::body::Upload;
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
@@ -45,8 +48,14 @@ enum State {
     Probing(Step),
     /// A compressed form is being made; then this step is made again.
     Compressing(Step),
+    /// The request body is on its way; then this step is made.
+    Collecting(Step),
+    /// An origin was asked; its head is on its way.
+    Fetching,
     /// The head was handed over; the body is pulled.
     Delivering,
+    /// The answer was handed over; the origin has not said that it is done.
+    Settling,
     /// The log lines are written.
     Done,
 }
@@ -70,6 +79,10 @@ pub(crate) enum Step {
     Listing,
     /// A file.
     File,
+    /// An origin: what has to be known and had before it is asked.
+    Origin,
+    /// The origin is asked.
+    Ask,
 }
 
 /// Where a step leads.
@@ -81,6 +94,10 @@ pub(crate) enum Next {
     Probe(Step),
     /// Nowhere until a compressed form is made; then this step again.
     Compress(Step),
+    /// Nowhere until the request body is here; then to this step.
+    Collect(Step),
+    /// Nowhere until the origin says more.
+    Fetch,
     /// To an error answer.
     Fail(u16),
     /// To a redirect to the address in `Exchange::location`; error pages may apply.
@@ -124,6 +141,8 @@ pub struct Exchange {
     pub(crate) waited_for_listing: bool,
     /// Bytes of the file of which impossible ranges were asked.
     pub(crate) unsatisfied: Option<u64>,
+    /// The request's body.
+    pub(crate) upload: Upload,
 }
 
 impl Exchange {
@@ -146,6 +165,7 @@ impl Exchange {
         self.waited_for_form = false;
         self.waited_for_listing = false;
         self.unsatisfied = None;
+        self.upload.clear();
         self.state = State::Received;
     }
 
@@ -163,12 +183,41 @@ impl Exchange {
             (State::Idle, _) => State::Idle,
             (State::Done, _) => State::Done,
             (_, Wake::ClientGone) => self.abandon(ctx),
-            (state, Wake::Body(bytes)) => self.take_body(state, bytes.len(), ctx),
-            (state @ (State::Probing(_) | State::Compressing(_)), Wake::BodyRefused(refusal)) => {
-                self.refuse_body(state, refusal, ctx)
+            (State::Collecting(step), wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled)) => {
+                self.go_on(|exchange, site, ctx| exchange.collect(step, wake, site, ctx), ctx)
             }
+            (State::Fetching, Wake::Origin(news)) => {
+                self.go_on(|exchange, site, ctx| exchange.take_news(news, site, ctx), ctx)
+            }
+            (state @ (State::Delivering | State::Settling), Wake::Origin(news)) => {
+                self.hear(state, news, ctx)
+            }
+            (State::Delivering, Wake::Spooled) => {
+                self.answer_spooled(ctx);
+                State::Delivering
+            }
+            (state, Wake::Body(bytes)) => self.take_body(state, bytes, ctx),
+            (state, Wake::BodyEnd) => self.end_body(state, ctx),
+            (
+                state @ (State::Probing(_)
+                | State::Compressing(_)
+                | State::Collecting(_)
+                | State::Fetching),
+                Wake::BodyRefused(refusal),
+            ) => self.refuse_body(state, refusal, ctx),
             (state, _) => state,
         };
+    }
+
+    /// Makes a step that leads somewhere.
+    fn go_on(
+        &mut self,
+        step: impl FnOnce(&mut Self, &Site, &mut Ctx<'_>) -> Next,
+        ctx: &mut Ctx<'_>,
+    ) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        let next = step(self, &site, ctx);
+        self.run(next, ctx)
     }
 
     /// The head of the answer; to be read when `Effect::Respond` was asked for.
@@ -195,6 +244,25 @@ impl Exchange {
     /// reading failed or that the file is not what it was, and breaks the body.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.answer.body.feed(bytes);
+    }
+
+    /// What has bytes for a file, when `Effect::Spool` was asked for.
+    pub fn spool_mut(&mut self) -> Option<&mut Spool> {
+        match (self.state, &mut self.answer.body) {
+            (State::Collecting(_), _) => self.upload.spool_mut(),
+            (_, Body::Origin(inflow)) => Some(inflow.spool_mut()),
+            _ => None,
+        }
+    }
+
+    /// Whether more of the origin's answer may be read now; to be asked after pulls, when
+    /// `Effect::FetchMore` had forbidden it.
+    #[must_use]
+    pub fn wants_origin(&self) -> bool {
+        match &self.answer.body {
+            Body::Origin(inflow) => !inflow.spool().is_full(),
+            _ => true,
+        }
     }
 
     /// How fast the body may leave, evaluated now.
@@ -228,6 +296,8 @@ impl Exchange {
     /// Takes the head back for its pool and lets go of the site and the body.
     pub fn take_request(&mut self) -> Box<RequestHead> {
         self.answer.body = Body::Empty;
+        self.answer.origin = None;
+        self.upload.clear();
         self.request.site = None;
         self.state = State::Idle;
         self.request.take_head()
@@ -327,6 +397,8 @@ impl Exchange {
                     None => Next::Fail(500),
                 },
                 Next::Compress(step) => return State::Compressing(step),
+                Next::Collect(step) => return State::Collecting(step),
+                Next::Fetch => return State::Fetching,
                 Next::Respond => return self.respond(&site, ctx),
                 Next::Silence(status) => {
                     self.answer.bare_status = status;
@@ -342,11 +414,13 @@ impl Exchange {
             Step::Server => self.locate(site, ctx),
             Step::Location => self.enter(site, ctx),
             Step::TryFiles(index) => self.try_files(index, site, ctx),
-            Step::Content => self.content(),
+            Step::Content => self.content(site),
             Step::Index(index) => self.index(index, site, ctx),
             Step::IndexDirectory(index) => self.index_directory(index, site, ctx),
             Step::Listing => self.listing(site, ctx),
             Step::File => self.file(site, ctx),
+            Step::Origin => self.origin(site, ctx),
+            Step::Ask => self.ask(site, ctx),
         }
     }
 
@@ -411,38 +485,94 @@ impl Exchange {
                 http::digits::push_decimal(out, timeout.as_secs());
             });
         }
-        if self.request.head().body != RequestBody::None {
-            ctx.effects.push(Effect::DiscardBody);
+        if let Some(seconds) = self.answer.retry_after.take()
+            && self.answer.head.status == 503
+        {
+            self.answer.head.fields.push_writing(Name::RetryAfter, |out| {
+                http::digits::push_decimal(out, u64::from(seconds));
+            });
         }
         if self.request.head().method == Method::Head {
             self.answer.body = Body::Empty;
         }
+        if !matches!(self.answer.body, Body::Origin(_)) {
+            self.drop_fetch(ctx);
+        }
+        self.discard_rest(ctx);
         self.answer.is_responded = true;
         ctx.effects.push(Effect::Respond);
         State::Delivering
     }
 
-    /// Body bytes are never kept: nothing here reads them. They count until an answer is given.
-    fn take_body(&mut self, state: State, len: usize, ctx: &mut Ctx<'_>) -> State {
-        self.request.body_received += len as u64;
-        ctx.effects.push(Effect::BodyConsumed(len));
-        let waits = matches!(state, State::Probing(_) | State::Compressing(_));
-        let Some(site) = self.request.site.clone().filter(|_| waits) else { return state };
-        let received = self.request.body_received;
-        if !is_too_large(site.location(self.request.location), received) {
+    /// What still comes of the request body is of no use, unless an origin reads it.
+    fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
+        let comes = self.request.head().body != RequestBody::None && !self.upload.is_complete();
+        if comes && !(self.upload.is_streamed() && self.is_fetching()) {
+            ctx.effects.push(Effect::DiscardBody);
+        }
+    }
+
+    /// Body bytes that nobody collects: they are kept until it is known who wants them, handed to
+    /// the origin, or thrown away. They count until an answer is given.
+    fn take_body(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
+        self.request.body_received += bytes.len() as u64;
+        if self.upload.is_streamed() && self.is_fetching() {
+            return self.hand_on(state, bytes, ctx);
+        }
+        if self.answer.is_responded {
+            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
             return state;
         }
-        self.log_error(&site, ctx, |out| {
+        let Some(site) = self.request.site.clone() else { return state };
+        if self.is_body_too_large(&site, ctx) {
+            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
+            return self.run(Next::Page(413), ctx);
+        }
+        self.upload.keep(bytes);
+        state
+    }
+
+    /// A piece for the origin.
+    fn hand_on(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return state };
+        if !self.is_body_too_large(&site, ctx) {
+            ctx.effects.push(Effect::FetchBody(bytes));
+            return state;
+        }
+        self.drop_fetch(ctx);
+        if self.answer.is_responded {
+            ctx.effects.push(Effect::DiscardBody);
+            return state;
+        }
+        self.run(Next::Fail(413), ctx)
+    }
+
+    fn end_body(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
+        self.upload.finish();
+        if self.upload.is_streamed() && self.is_fetching() {
+            ctx.effects.push(Effect::FetchBodyEnd);
+        }
+        state
+    }
+
+    /// Whether more came of the request body than may come; it is logged then.
+    pub(crate) fn is_body_too_large(&self, site: &Site, ctx: &mut Ctx<'_>) -> bool {
+        let received = self.request.body_received;
+        if !is_too_large(site.location(self.request.location), received) {
+            return false;
+        }
+        self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"client intended to send too large chunked body: ");
             http::digits::push_decimal(out, received);
             out.extend_from_slice(b" bytes");
         });
-        self.run(Next::Page(413), ctx)
+        true
     }
 
     fn refuse_body(&mut self, state: State, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return state };
         self.log_refusal(refusal, &site, ctx);
+        self.drop_fetch(ctx);
         self.answer.head.close = true;
         self.run(Next::Page(refusal.status), ctx)
     }
@@ -452,13 +582,33 @@ impl Exchange {
         self.answer.body_sent = body_bytes;
         self.answer.head_sent = head_bytes;
         self.answer.is_complete = true;
+        if self.is_fetching() {
+            return State::Settling;
+        }
         self.finish(&site, ctx)
+    }
+
+    /// News of an origin whose answer leaves or has left.
+    fn hear(&mut self, state: State, news: OriginNews, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        self.take_more(news, &site, ctx);
+        if self.is_fetching() {
+            return state;
+        }
+        if self.upload.is_streamed() && state == State::Delivering {
+            self.discard_rest(ctx);
+        }
+        if state == State::Settling { self.finish(&site, ctx) } else { state }
     }
 
     fn abandon(&mut self, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return State::Done };
         if !self.answer.is_responded {
             self.answer.bare_status = 499;
+        }
+        // `fastcgi_ignore_client_abort`: the fetch ends by itself.
+        if !site.location(self.request.location).settings.origin.ignore_client_abort {
+            self.drop_fetch(ctx);
         }
         self.finish(&site, ctx)
     }

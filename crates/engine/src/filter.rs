@@ -2,6 +2,7 @@
 //!
 //! Filters compute; they neither wait nor act.
 
+pub(crate) mod accel;
 pub(crate) mod compress;
 pub(crate) mod headers;
 pub(crate) mod range;

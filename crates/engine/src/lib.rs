@@ -5,6 +5,7 @@
 //! configuration.
 
 mod answer;
+mod body;
 mod captures;
 mod content;
 mod ctx;

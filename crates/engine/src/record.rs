@@ -13,6 +13,7 @@ use http::digits::push_decimal;
 use http::escape::{push_json, push_log};
 
 use crate::ctx::{ConnInfo, Ctx};
+use crate::exchange::Exchange;
 use crate::log::{Buffering, LogTarget, Logs};
 use crate::request::Request;
 use crate::site::Site;
@@ -92,6 +93,30 @@ pub(crate) fn error(
     level: Level,
     text: impl Fn(&mut Vec<u8>),
 ) {
+    error_about(request, None, site, ctx, level, text);
+}
+
+/// Writes an `[error]` line about the origin that is asked.
+pub(crate) fn error_at_origin(
+    exchange: &Exchange,
+    site: &Site,
+    ctx: &mut Ctx<'_>,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    let peer = exchange.peer();
+    let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
+    error_about(&exchange.request, origin, site, ctx, Level::Error, text);
+}
+
+/// As [`error`]; `origin` is the protocol and the address of who was asked.
+pub(crate) fn error_about(
+    request: &Request,
+    origin: Option<(&str, &str)>,
+    site: &Site,
+    ctx: &mut Ctx<'_>,
+    level: Level,
+    text: impl Fn(&mut Vec<u8>),
+) {
     let logs: &[ErrorLog] = match site.http() {
         Some(http) if !http.locations.is_empty() => {
             &site.location(request.location).settings.error_log
@@ -104,7 +129,7 @@ pub(crate) fn error(
         text(out);
         out.extend_from_slice(b", client: ");
         address(out, ctx.conn.remote);
-        push_circumstances(request, site, out);
+        push_circumstances(request, origin, site, out);
     });
 }
 
@@ -180,16 +205,25 @@ impl Site {
     }
 }
 
-fn push_circumstances(request: &Request, site: &Site, out: &mut Vec<u8>) {
+fn push_circumstances(
+    request: &Request,
+    origin: Option<(&str, &str)>,
+    site: &Site,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b", server: ");
     if site.http().is_some_and(|http| !http.servers.is_empty()) {
         out.extend_from_slice(site.server(request.server).name.as_bytes());
     }
-    let quoted: [(&[u8], Option<&[u8]>); 3] = [
-        (
-            b", request: \"",
-            Some(&request.head().line).filter(|line| !line.is_empty()).map(|l| &l[..]),
-        ),
+    if !request.head().line.is_empty() {
+        out.extend_from_slice(b", request: \"");
+        push_log(out, &request.head().line);
+        out.push(b'"');
+    }
+    if let Some((scheme, peer)) = origin {
+        push_origin(scheme, peer, out);
+    }
+    let quoted: [(&[u8], Option<&[u8]>); 2] = [
         (b", host: \"", request.head().fields.get(Name::Host)),
         (b", referrer: \"", request.head().fields.get(Name::Referer)),
     ];
@@ -200,6 +234,18 @@ fn push_circumstances(request: &Request, site: &Site, out: &mut Vec<u8>) {
             out.push(b'"');
         }
     }
+}
+
+/// As nginx has it: a path ends in a colon.
+fn push_origin(scheme: &str, peer: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b", upstream: \"");
+    out.extend_from_slice(scheme.as_bytes());
+    out.extend_from_slice(b"://");
+    out.extend_from_slice(peer.as_bytes());
+    if peer.starts_with("unix:") {
+        out.push(b':');
+    }
+    out.push(b'"');
 }
 
 /// Appends `(2: No such file or directory)`.

@@ -24,6 +24,8 @@ pub struct Site {
     locations: Vec<Location>,
     pages: [Pages; 2],
     hostname: Box<str>,
+    /// Whether `$request_body_file` is used anywhere.
+    pub(crate) names_body_file: bool,
 }
 
 /// One listening address.
@@ -58,6 +60,8 @@ pub(crate) struct Location {
     pub(crate) internal: bool,
     /// Whether `return` answers.
     pub(crate) returned: Option<model::Return>,
+    /// The origin that answers, if one does.
+    pub(crate) pass: Option<Arc<Origin>>,
     /// `try_files`
     pub(crate) try_files: Option<model::TryFiles>,
     /// What `Server` says.
@@ -84,6 +88,15 @@ pub(crate) struct Location {
     pub(crate) is_decorated: bool,
     /// Whether some `add_header` has a variable of the answer itself.
     pub(crate) reads_answer: bool,
+}
+
+/// A `…_pass`, with everything about it that is known beforehand.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    /// What was written.
+    pub(crate) conf: model::Pass,
+    /// Whether it is a pool of our own: what it is asked for must be a file then.
+    pub(crate) is_pool: bool,
 }
 
 /// One `add_header`, its name parsed.

@@ -52,7 +52,8 @@ pub enum OriginNews {
     End,
     /// There is no answer, or none that is complete. Nothing more is told.
     Failed(Refused),
-    /// An attempt is over; told before what became of the request as a whole.
+    /// How the newest attempt stands: told before the head, and once more when it is over, before
+    /// what became of the request as a whole. One that is over is followed by another attempt's.
     Attempt(Attempt),
     /// A line for the error log; the exchange says who asked for what.
     Log {
@@ -96,4 +97,6 @@ pub struct Attempt {
     pub bytes_received: u64,
     /// Bytes sent, framing included.
     pub bytes_sent: u64,
+    /// Whether it is over; what comes next is another attempt.
+    pub is_over: bool,
 }

@@ -57,7 +57,18 @@ impl<I: Io> Bodies<'_, I> {
             Piece::Pending => Pull::Pending,
             Piece::End => Pull::End,
             Piece::Broken | Piece::Read { .. } => Pull::Broken,
-            Piece::File { file, offset, len, expect } => {
+            Piece::File { file, offset, len, expect: None } => {
+                let want = (len as usize).min(max).min(READ_MAX);
+                let taken = out
+                    .push_with(want, |buffer| self.io.read(&file, offset, buffer).unwrap_or(0))
+                    as u64;
+                if taken == 0 {
+                    return Pull::Broken;
+                }
+                live.exchange.advanced(taken);
+                Pull::More
+            }
+            Piece::File { file, offset, len, expect: Some(expect) } => {
                 let len = len.min(max as u64);
                 let taken = if out.keeps_files() {
                     let stamp = stamp(&expect);

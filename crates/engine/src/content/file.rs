@@ -133,7 +133,10 @@ impl Exchange {
     }
 
     /// Which of nginx's content handlers takes the path.
-    pub(crate) fn content(&mut self) -> Next {
+    pub(crate) fn content(&mut self, site: &Site) -> Next {
+        if site.location(self.request.location).pass.is_some() {
+            return Next::Step(Step::Origin);
+        }
         if !matches!(self.request.method, Method::Get | Method::Head | Method::Post) {
             return Next::Fail(405);
         }
@@ -334,7 +337,13 @@ impl Exchange {
         Next::Fail(404)
     }
 
-    fn open_failed(&mut self, failure: Failure, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    /// Whether `self.path`, of which only the kind is known, is a regular file.
+    pub(crate) fn is_regular(&self, location: &Location, ctx: &mut Ctx<'_>) -> bool {
+        let known = ctx.files.lookup(&self.path, ctx.now, &location.policy);
+        matches!(known, Known::Seen(meta) if meta.kind == Kind::File)
+    }
+
+    pub(crate) fn open_failed(&mut self, failure: Failure, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         let status = failure.status();
         if status != 404 || location.settings.log_not_found {

@@ -12,7 +12,7 @@ use http::Name;
 use http::conditional::ModifiedSince;
 use http::uri::MergeSlashes;
 
-use super::{Header, Listening, Location, Server, Site};
+use super::{Header, Listening, Location, Origin, Server, Site};
 use crate::captures::Pattern;
 use crate::kinds::{Kinds, KindsCache};
 use crate::names::{Claim as NameClaim, Names};
@@ -30,7 +30,8 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         None => Default::default(),
     };
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
-    Site { config, listens, servers, locations, pages, hostname: Box::default() }
+    let names_body_file = false;
+    Site { config, listens, servers, locations, pages, hostname: Box::default(), names_body_file }
 }
 
 fn listening(http: &Http, listen: &Listen) -> Listening {
@@ -117,10 +118,19 @@ fn level(http: &Http, ids: &[model::LocationId]) -> Level {
 
 fn locations(http: &Http) -> Vec<Location> {
     let mut cache = KindsCache::default();
-    http.locations.iter().map(|conf| location(conf, &mut cache)).collect()
+    http.locations.iter().map(|conf| location(conf, http, &mut cache)).collect()
 }
 
-fn location(conf: &model::Location, cache: &mut KindsCache) -> Location {
+fn origin(pass: &model::Pass, http: &Http) -> Origin {
+    let group = match &pass.to {
+        model::PassTo::Group(id) => http.upstreams.get(id.index()),
+        model::PassTo::Text(_) => None,
+    };
+    let is_pool = group.is_some_and(|group| matches!(group.kind, model::UpstreamKind::Pool(_)));
+    Origin { conf: pass.clone(), is_pool }
+}
+
+fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Location {
     let settings = &conf.settings;
     let headers: Arc<[Header]> = settings
         .add_headers
@@ -139,6 +149,10 @@ fn location(conf: &model::Location, cache: &mut KindsCache) -> Location {
         returned: match &conf.handler {
             model::Handler::Return(returned) => Some(returned.clone()),
             model::Handler::Static | model::Handler::Pass(_) => None,
+        },
+        pass: match &conf.handler {
+            model::Handler::Pass(pass) => Some(Arc::new(origin(pass, http))),
+            model::Handler::Static | model::Handler::Return(_) => None,
         },
         try_files: conf.try_files.clone(),
         signature: match settings.server_tokens {

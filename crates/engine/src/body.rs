@@ -1,0 +1,148 @@
+//! The body of a request: thrown away, collected for an origin, or handed on as it comes.
+//!
+//! ```text
+//!   Undecided ──▶ Collected   all of it in memory and a file, then the origin is asked
+//!       │    └──▶ Streamed    each piece goes to the origin, which gives its room back
+//!       └───────▶ Refused     nobody wants it
+//! ```
+//!
+//! Owns what arrived before anybody decided, and what is collected. Easiest to break: the client's
+//! room is given back exactly once for each byte, and not before the byte has found its place.
+
+use base::{Retain, Spool, SpoolLimits};
+use bytes::Bytes;
+
+use crate::ctx::Effect;
+
+/// What becomes of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Plan {
+    /// Not known yet.
+    #[default]
+    Undecided,
+    /// It is collected.
+    Collected,
+    /// It goes to the origin as it comes.
+    Streamed,
+}
+
+/// The body of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Upload {
+    plan: Plan,
+    /// What came before the plan was made, in order.
+    early: Vec<Bytes>,
+    /// What is collected.
+    spool: Option<Box<Spool>>,
+    /// Bytes taken whose room was not given back.
+    owed: usize,
+    /// Whether all of it arrived.
+    is_complete: bool,
+}
+
+/// How a collection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More has to come.
+    Waiting,
+    /// A part has to be written to the file first.
+    Writing,
+    /// It is complete.
+    Complete,
+    /// It could not be written.
+    Failed,
+}
+
+impl Upload {
+    /// Forgets the last body.
+    pub(crate) fn clear(&mut self) {
+        self.plan = Plan::Undecided;
+        self.early.clear();
+        self.spool = None;
+        self.owed = 0;
+        self.is_complete = false;
+    }
+
+    /// Keeps a piece until it is known what becomes of the body. The framing's window bounds them.
+    pub(crate) fn keep(&mut self, bytes: Bytes) {
+        self.early.push(bytes);
+    }
+
+    /// Notes that nothing more comes.
+    pub(crate) const fn finish(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// Whether all of it arrived.
+    pub(crate) const fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Whether pieces go to the origin as they come.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.plan == Plan::Streamed
+    }
+
+    /// Starts to collect.
+    pub(crate) fn collect(&mut self, limits: SpoolLimits, effects: &mut Vec<Effect>) -> Progress {
+        if self.plan != Plan::Collected {
+            self.plan = Plan::Collected;
+            self.spool = Some(Box::new(Spool::new(limits, Retain::Yes)));
+        }
+        for bytes in std::mem::take(&mut self.early) {
+            self.push(bytes);
+        }
+        self.settle(effects)
+    }
+
+    /// Takes a piece of a body that is collected.
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        self.owed += bytes.len();
+        if let Some(spool) = &mut self.spool {
+            spool.push(bytes);
+        }
+    }
+
+    /// Where the collection stands; room is given back when all bytes have their place.
+    pub(crate) fn settle(&mut self, effects: &mut Vec<Effect>) -> Progress {
+        let Some(spool) = &mut self.spool else { return Progress::Failed };
+        if spool.is_broken() {
+            return Progress::Failed;
+        }
+        if spool.next_write().is_some() {
+            return Progress::Writing;
+        }
+        if self.owed > 0 {
+            effects.push(Effect::BodyConsumed(self.owed));
+            self.owed = 0;
+        }
+        if !self.is_complete {
+            return Progress::Waiting;
+        }
+        spool.finish();
+        Progress::Complete
+    }
+
+    /// Starts to hand pieces on; the spool that whoever sends them fills.
+    pub(crate) fn stream(&mut self, memory: usize) -> Spool {
+        self.plan = Plan::Streamed;
+        let mut spool = Spool::new(SpoolLimits { memory, file: 0 }, Retain::No);
+        for bytes in std::mem::take(&mut self.early) {
+            spool.push(bytes);
+        }
+        if self.is_complete {
+            spool.finish();
+        }
+        spool
+    }
+
+    /// What is or was collected.
+    pub(crate) fn spool(&self) -> Option<&Spool> {
+        self.spool.as_deref()
+    }
+
+    /// The same, for writing to its file.
+    pub(crate) fn spool_mut(&mut self) -> Option<&mut Spool> {
+        self.spool.as_deref_mut()
+    }
+}

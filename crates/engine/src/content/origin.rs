@@ -1,0 +1,424 @@
+//! Answers that an origin gives: the request to it, and what it says.
+//!
+//! Owns what is known of the origins that were asked; who they are and whether another one is tried
+//! is the business of `upstream`. Easiest to break: a fetch that runs when an exchange turns to
+//! something else is dropped exactly once.
+
+use std::sync::Arc;
+
+use base::{Spool, SpoolLimits};
+use bytes::Bytes;
+use conf::model::{Balance, PassTo, Protocol, UpstreamId};
+use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
+use upstream::{Attempt, OriginNews, OriginRequest, Refused, request::Target};
+
+use crate::answer::{Body, Fits};
+use crate::body::Progress;
+use crate::content::file::Look;
+use crate::content::params;
+use crate::ctx::{Ctx, Effect, Peer, Wake};
+use crate::exchange::{Exchange, Next, Step};
+use crate::record;
+use crate::site::{Location, Site};
+use crate::vars::Scope;
+
+/// What is known of the origins that were asked for one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// All attempts, in order.
+    pub(crate) attempts: Vec<Attempt>,
+    /// Where in `attempts` later requests to origins begin.
+    pub(crate) later: Vec<usize>,
+    /// The fields of the newest head.
+    pub(crate) fields: Fields,
+    /// Whether a fetch is under way.
+    is_running: bool,
+    /// Whether the origin may be read.
+    is_paused: bool,
+    /// What is spoken.
+    scheme: &'static str,
+}
+
+impl Asked {
+    /// Whether a fetch is under way.
+    pub(crate) const fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    fn note(&mut self, attempt: Attempt) {
+        let first = self.later.last().copied().unwrap_or(0);
+        let count = self.attempts.len();
+        match self.attempts.get_mut(first..).and_then(<[_]>::last_mut) {
+            Some(last) if !last.is_over => *last = attempt,
+            _ if count < first + ATTEMPTS_MAX => self.attempts.push(attempt),
+            _ => {}
+        }
+    }
+}
+
+/// Attempts that are remembered of one request to a group.
+const ATTEMPTS_MAX: usize = 64;
+
+impl Exchange {
+    /// Before an origin is asked: whether there is such a script, and the body of the request.
+    pub(crate) fn origin(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let location = site.location(self.request.location);
+        let Some(pass) = &location.pass else { return Next::Fail(500) };
+        if pass.is_pool
+            && let Some(next) = self.check_script(location, site, ctx)
+        {
+            return next;
+        }
+        let streams = !location.settings.origin.request_buffering
+            && location.settings.origin.pass_request_body
+            && (pass.conf.protocol == Protocol::FastCgi
+                || self.request.head().body != RequestBody::Unknown);
+        let has_body = self.request.head().body != RequestBody::None;
+        if !has_body || streams || self.upload.spool().is_some() {
+            return Next::Step(Step::Ask);
+        }
+        let settings = &location.settings;
+        let small = matches!(self.request.head().body, RequestBody::Length(len)
+            if len <= settings.client_body_buffer_size as u64);
+        let memory = match site.names_body_file && !small {
+            true => 0,
+            false => settings.client_body_buffer_size,
+        };
+        let limits = SpoolLimits { memory, file: u64::MAX };
+        let progress = self.upload.collect(limits, ctx.effects);
+        self.collected(progress, Step::Ask, location, ctx)
+    }
+
+    /// A pool's scripts are files; nothing else is ever run.
+    fn check_script(
+        &mut self,
+        location: &Location,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        params::push_script(&Scope::new(&self.request, &self.answer, site, ctx), &mut path);
+        self.path = path;
+        match self.look(location, files::Want::Stat, site, ctx) {
+            Look::Asked => Some(Next::Probe(Step::Origin)),
+            Look::File(_) => None,
+            Look::Other if self.is_regular(location, ctx) => None,
+            Look::Failed(failure) => Some(self.open_failed(failure, site, ctx)),
+            Look::Directory | Look::Other => Some(Next::Fail(403)),
+        }
+    }
+
+    /// What follows from how a collection of the request body stands; `step` when it is complete.
+    fn collected(
+        &mut self,
+        progress: Progress,
+        step: Step,
+        location: &Location,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        match progress {
+            Progress::Waiting => Next::Collect(step),
+            Progress::Writing => {
+                let directory = location.settings.client_body_temp_path.clone();
+                ctx.effects.push(Effect::Spool(directory));
+                Next::Collect(step)
+            }
+            Progress::Complete => Next::Step(step),
+            Progress::Failed => Next::Fail(500),
+        }
+    }
+
+    /// Goes on collecting.
+    pub(crate) fn collect(
+        &mut self,
+        step: Step,
+        wake: Wake,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        match wake {
+            Wake::Body(bytes) => {
+                self.request.body_received += bytes.len() as u64;
+                if self.is_body_too_large(site, ctx) {
+                    return Next::Fail(413);
+                }
+                let was_writing =
+                    self.upload.spool().is_some_and(|spool| spool.next_write().is_some());
+                self.upload.push(bytes);
+                if was_writing {
+                    return Next::Collect(step);
+                }
+            }
+            Wake::BodyEnd => self.upload.finish(),
+            _ => {}
+        }
+        let progress = self.upload.settle(ctx.effects);
+        self.collected(progress, step, location, ctx)
+    }
+
+    /// Asks the origin.
+    pub(crate) fn ask(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let location = site.location(self.request.location);
+        let Some(pass) = &location.pass else { return Next::Fail(500) };
+        let target = match self.target(&pass.conf.to, site, ctx) {
+            Ok(target) => target,
+            Err(next) => return next,
+        };
+        let settings = &location.settings;
+        let (body, body_len) = self.body_to_send(location);
+        let mut params = http::Params::new();
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        params::write(&scope, pass, body_len, &mut params);
+        let request = OriginRequest {
+            affinity: match &target {
+                Target::Group(id) => affinity(&scope, *id),
+                Target::Address(_) => Vec::new(),
+            },
+            target,
+            protocol: pass.conf.protocol,
+            settings: settings.origin.clone(),
+            params,
+            body,
+            body_len,
+            is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
+                && self.request.head().method_text != b"LOCK",
+            rate: rate(&scope, settings.origin.limit_rate.as_ref()),
+        };
+        let asked = self.answer.origin.get_or_insert_default();
+        if !asked.attempts.is_empty() {
+            asked.later.push(asked.attempts.len());
+        }
+        asked.fields.clear();
+        asked.is_running = true;
+        asked.is_paused = false;
+        asked.scheme = match pass.conf.protocol {
+            Protocol::FastCgi => "fastcgi",
+            Protocol::Lsapi => "lsapi",
+        };
+        ctx.effects.push(Effect::Fetch(Box::new(request)));
+        Next::Fetch
+    }
+
+    /// The body that goes to the origin, and its length as far as it is known.
+    fn body_to_send(&mut self, location: &Location) -> (Spool, Option<u64>) {
+        if !location.settings.origin.pass_request_body {
+            return (Spool::empty(), Some(0));
+        }
+        if let Some(spool) = self.upload.spool() {
+            let len = spool.received();
+            return (spool.clone(), Some(len));
+        }
+        match self.request.head().body {
+            RequestBody::None => (Spool::empty(), Some(0)),
+            // It was handed on once, and is gone.
+            _ if self.upload.is_streamed() => (Spool::empty(), Some(0)),
+            body => {
+                let len = match body {
+                    RequestBody::Length(len) => Some(len),
+                    _ => None,
+                };
+                (self.upload.stream(location.settings.client_body_buffer_size), len)
+            }
+        }
+    }
+
+    fn target(&self, to: &PassTo, site: &Site, ctx: &mut Ctx<'_>) -> Result<Target, Next> {
+        let template = match to {
+            PassTo::Group(id) => return Ok(Target::Group(*id)),
+            PassTo::Text(template) => template,
+        };
+        let mut text = Vec::new();
+        Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        params::parse_target(&text, site).ok_or_else(|| {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"no resolver defined to resolve ");
+                let host = text.split(|byte| *byte == b':').next().unwrap_or_default();
+                out.extend_from_slice(host);
+            });
+            Next::Fail(502)
+        })
+    }
+
+    /// What the origin did before there was an answer.
+    pub(crate) fn take_news(&mut self, news: OriginNews, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        match news {
+            OriginNews::Early(head) => {
+                self.push_early(&head, ctx);
+                Next::Fetch
+            }
+            OriginNews::Head(head) => self.take_origin_head(&head, site, ctx),
+            OriginNews::Failed(refused) => self.take_refusal(refused),
+            OriginNews::End => {
+                debug_assert!(false, "a head comes before the end");
+                self.take_refusal(Refused { status: 502, retry_after: None })
+            }
+            OriginNews::Body(_) => Next::Fetch,
+            news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
+                self.note_news(news, site, ctx);
+                Next::Fetch
+            }
+        }
+    }
+
+    fn take_refusal(&mut self, refused: Refused) -> Next {
+        if let Some(asked) = &mut self.answer.origin {
+            asked.is_running = false;
+        }
+        self.answer.retry_after = refused.retry_after;
+        Next::Fail(refused.status)
+    }
+
+    /// What the origin did while its answer leaves.
+    pub(crate) fn take_more(&mut self, news: OriginNews, site: &Site, ctx: &mut Ctx<'_>) {
+        match news {
+            OriginNews::Body(bytes) => self.take_piece(bytes, site, ctx),
+            OriginNews::End | OriginNews::Failed(_) => {
+                let is_whole = matches!(news, OriginNews::End);
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.is_running = false;
+                }
+                if let Body::Origin(inflow) = &mut self.answer.body {
+                    if !is_whole {
+                        inflow.fail();
+                    } else if !inflow.finish() {
+                        record::error_at_origin(self, site, ctx, |out| {
+                            out.extend_from_slice(
+                                b"upstream prematurely closed connection while reading upstream",
+                            );
+                        });
+                    }
+                }
+                self.spool_answer(site, ctx);
+                ctx.effects.push(Effect::Ready);
+            }
+            OriginNews::Early(_) | OriginNews::Head(_) => {}
+            news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
+                self.note_news(news, site, ctx);
+            }
+        }
+    }
+
+    fn take_piece(&mut self, bytes: Bytes, site: &Site, ctx: &mut Ctx<'_>) {
+        let Body::Origin(inflow) = &mut self.answer.body else { return };
+        if inflow.push(bytes) == Fits::TooMuch {
+            record::error_at_origin(self, site, ctx, |out| {
+                out.extend_from_slice(
+                    b"upstream sent more data than specified in \"Content-Length\" header \
+                    while reading upstream",
+                );
+            });
+        }
+        self.spool_answer(site, ctx);
+        if let Some(asked) = &mut self.answer.origin
+            && asked.is_running
+            && !asked.is_paused
+            && matches!(&self.answer.body, Body::Origin(inflow) if inflow.spool().is_full())
+        {
+            asked.is_paused = true;
+            ctx.effects.push(Effect::FetchMore(false));
+        }
+        ctx.effects.push(Effect::Ready);
+    }
+
+    /// Has written to a file what the answer holds too much of.
+    fn spool_answer(&mut self, site: &Site, ctx: &mut Ctx<'_>) {
+        if let Body::Origin(inflow) = &self.answer.body
+            && inflow.spool().next_write().is_some()
+        {
+            let settings = &site.location(self.request.location).settings;
+            ctx.effects.push(Effect::Spool(settings.origin.temp_path.clone()));
+        }
+    }
+
+    /// Part of the answer was written to its file.
+    pub(crate) fn answer_spooled(&mut self, ctx: &mut Ctx<'_>) {
+        if self.wants_origin()
+            && let Some(asked) = &mut self.answer.origin
+            && std::mem::take(&mut asked.is_paused)
+        {
+            ctx.effects.push(Effect::FetchMore(true));
+        }
+        ctx.effects.push(Effect::Ready);
+    }
+
+    fn note_news(&mut self, news: OriginNews, site: &Site, ctx: &mut Ctx<'_>) {
+        match news {
+            OriginNews::Attempt(attempt) => {
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.note(attempt);
+                }
+            }
+            OriginNews::Log { level, text, doing, peer } => {
+                let scheme = self.answer.origin.as_ref().map_or("", |asked| asked.scheme);
+                let origin = peer.as_deref().map(|peer| (scheme, peer));
+                record::error_about(&self.request, origin, site, ctx, level, |out| {
+                    out.extend_from_slice(&text);
+                    if !doing.is_empty() {
+                        out.push(b' ');
+                        out.extend_from_slice(doing.as_bytes());
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 8297 §2: a 103 tells fields that the answer will probably have.
+    fn push_early(&mut self, head: &OriginHead, ctx: &mut Ctx<'_>) {
+        let mut interim = Box::new(ResponseHead { status: 103, ..ResponseHead::default() });
+        for field in head.fields.iter().filter(|field| field.name == http::Name::Link) {
+            interim.fields.push_parsed(field.name, field.text, field.value);
+        }
+        if !interim.fields.is_empty() {
+            ctx.effects.push(Effect::Interim(interim));
+        }
+    }
+
+    /// Lets go of the fetch that is under way, if there is one.
+    pub(crate) fn drop_fetch(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(asked) = &mut self.answer.origin
+            && std::mem::take(&mut asked.is_running)
+        {
+            ctx.effects.push(Effect::FetchDrop);
+        }
+    }
+
+    /// Whether a fetch is under way.
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.answer.origin.as_ref().is_some_and(|asked| asked.is_running())
+    }
+
+    /// Who is asked, with the protocol's name.
+    pub(crate) fn peer(&self) -> Option<(&'static str, Arc<str>)> {
+        let asked = self.answer.origin.as_ref()?;
+        Some((asked.scheme, asked.attempts.last()?.peer.clone()))
+    }
+}
+
+/// What `hash` and `ip_hash` of a group go by.
+fn affinity(scope: &Scope<'_>, id: UpstreamId) -> Vec<u8> {
+    let mut out = Vec::new();
+    let group = scope.site.http().and_then(|http| http.upstreams.get(id.index()));
+    match group.map(|group| &group.balance) {
+        Some(Balance::Hash { key, .. }) => scope.expand(key, &mut out),
+        Some(Balance::IpHash) => match scope.conn.remote {
+            Peer::Inet(addr) => match addr.ip().to_canonical() {
+                // As in nginx, the network of three octets.
+                std::net::IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()[..3]),
+                std::net::IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
+            },
+            Peer::Unix => out.extend_from_slice(&[0; 3]),
+        },
+        _ => {}
+    }
+    out
+}
+
+fn rate(scope: &Scope<'_>, template: Option<&conf::Template>) -> u64 {
+    let Some(template) = template else { return 0 };
+    let mut text = Vec::new();
+    scope.expand(template, &mut text);
+    conf::value::size(&text).unwrap_or(0)
+}
