@@ -23,6 +23,9 @@ use crate::{serve, upgrade};
 /// How often the control thread looks up from waiting for signals.
 const TICK_MS: u64 = 500;
 
+/// How long connections that have asked nothing yet outlive the order to drain.
+const DRAIN_GRACE: Duration = Duration::from_millis(base::limits::DRAIN_GRACE_MS);
+
 /// What is said of a file without `events`.
 const NO_EVENTS: &str = "no \"events\" section in configuration";
 
@@ -77,7 +80,7 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     let name = invocation.conf.display();
     let checked = reading::of_file(invocation).and_then(|reading| {
         account(&reading.config)?;
-        let shared = shared()?;
+        let shared = shared(&mut Open::default(), &reading.config)?;
         let draft = assemble::draft(&reading.config, &shared)?;
         Ok((reading, draft.warnings))
     });
@@ -148,9 +151,10 @@ fn send_signal(invocation: &Invocation, signal: Signal) -> ExitCode {
     finish(sent)
 }
 
-fn shared() -> Result<Shared, Vec<String>> {
+fn shared(open: &mut Open, config: &Config) -> Result<Shared, Vec<String>> {
     let tls = TlsState::new().map_err(|text| vec![text])?;
-    let quic_keys = Arc::new(quic::SharedKeys::generate().map_err(|text| vec![text])?);
+    let workers = assemble::worker_count(config);
+    let quic_keys = Arc::new(upgrade::quic_keys(open, workers).map_err(|text| vec![text])?);
     Ok(Shared { tls, quic_keys })
 }
 
@@ -167,11 +171,11 @@ fn start(
     warn(invocation, &reading.warnings);
     let config = reading.config;
     let account = account(&config)?;
-    let shared = shared()?;
+    let mut open = Open::default();
+    let shared = shared(&mut open, &config)?;
     let draft = assemble::draft(&config, &shared)?;
     warn(invocation, &draft.warnings);
     let one = |text: String| vec![text];
-    let mut open = Open::default();
     upgrade::adopt(&mut open);
     let workers = assemble::worker_count(&config);
     if config.main.daemon && greeting.is_none() {
@@ -318,28 +322,44 @@ impl Control<'_> {
     /// Takes signals until the workers have ended.
     fn obey(&mut self, mut pid: Option<PidFile>) {
         let mut drain_until = None;
+        let mut grace_until = None;
+        let mut successor = None;
         loop {
             let signal = signal::wait(TICK_MS);
             if self.threads.iter().all(JoinHandle::is_finished) {
                 return;
             }
+            self.open.succeed(&self.shared.quic_keys);
+            if let Some(pid) = &mut pid {
+                upgrade::watch_successor(&mut successor, pid, &self.log);
+            }
             let now = io::process::now().mono;
             if drain_until.is_some_and(|until| now >= until) {
                 self.post_all(|| Mail::Stop);
+            }
+            if grace_until.take_if(|until| now >= *until).is_some() {
+                self.post_all(|| Mail::Quit);
             }
             match signal {
                 Some(Signal::Stop) => self.post_all(|| Mail::Stop),
                 Some(Signal::Quit) => {
                     let limit = self.config.main.worker_shutdown_timeout;
                     drain_until = limit.map(|limit| now.after(limit));
+                    grace_until = Some(now.after(DRAIN_GRACE));
                     self.post_all(|| Mail::Quit);
                 }
-                Some(Signal::Drain) => self.post_all(|| Mail::Quit),
+                Some(Signal::Drain) => {
+                    grace_until = Some(now.after(DRAIN_GRACE));
+                    self.post_all(|| Mail::Quit);
+                }
                 Some(Signal::Reload) if !self.served => self.reload(),
                 Some(Signal::Reopen) => self.reopen(),
-                Some(Signal::Upgrade) if !self.served => {
+                Some(Signal::Upgrade) if !self.served && successor.is_none() => {
                     if let Some(pid) = &mut pid {
-                        upgrade::start_successor(&self.open, pid, &self.log);
+                        let (keys, workers) = (&self.shared.quic_keys, self.posts.len());
+                        let log = &self.log;
+                        let started = upgrade::start_successor(&self.open, keys, workers, pid, log);
+                        successor = started.or(successor);
                     }
                 }
                 Some(Signal::Reload | Signal::Upgrade | Signal::Child) | None => {}

@@ -12,6 +12,16 @@ use worker::Sockets;
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     by_address: HashMap<Bind, Vec<Arc<Listener>>>,
+    elder: Option<Elder>,
+}
+
+/// A predecessor that finishes what it has. Its datagram sockets are held open, so that ours keep
+/// their places in the ports' groups until it is gone.
+#[derive(Debug)]
+struct Elder {
+    pid: u32,
+    numbers: quic::Numbers,
+    sockets: HashMap<Bind, Vec<Listener>>,
 }
 
 impl Open {
@@ -38,7 +48,10 @@ impl Open {
         for listen in &http.listens {
             let bind = bind_of(listen);
             if !self.by_address.contains_key(&bind) && !fresh.contains_key(&bind) {
-                fresh.insert(bind.clone(), open_all(&bind, listen, workers, keys)?);
+                let all = open_all(&bind, listen, workers)?;
+                let elder = self.elder.as_ref().filter(|elder| elder.sockets.contains_key(&bind));
+                steer(&bind, &all, keys, elder.map(|elder| elder.numbers));
+                fresh.insert(bind.clone(), all);
             }
         }
         self.by_address.extend(fresh);
@@ -69,6 +82,38 @@ impl Open {
         self.by_address.entry(bind).or_default().push(Arc::new(listener));
     }
 
+    /// Notes a predecessor, and the numbers that its workers bear.
+    pub(crate) fn follow(&mut self, pid: u32, numbers: quic::Numbers) {
+        self.elder = Some(Elder { pid, numbers, sockets: HashMap::new() });
+    }
+
+    /// Holds a datagram socket of the predecessor open; in the order of its workers.
+    pub(crate) fn hold(&mut self, bind: Bind, listener: Listener) {
+        if let Some(elder) = &mut self.elder {
+            elder.sockets.entry(bind).or_default().push(listener);
+        }
+    }
+
+    /// Whether a predecessor may still run.
+    pub(crate) const fn has_elder(&self) -> bool {
+        self.elder.is_some()
+    }
+
+    /// Takes the predecessor's places in the ports' groups when it is gone.
+    pub(crate) fn succeed(&mut self, keys: &quic::SharedKeys) {
+        let Some(elder) = self.elder.take_if(|elder| !io::process::is_running(elder.pid)) else {
+            return;
+        };
+        for (bind, mut sockets) in elder.sockets {
+            // The kernel moves a group's last socket to the place that becomes free: from the last
+            // place to the first, ours keep their order.
+            while sockets.pop().is_some() {}
+            if let Some(all) = self.by_address.get(&bind) {
+                steer(&bind, all, keys, None);
+            }
+        }
+    }
+
     /// Every open socket with its address.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Bind, &Arc<Listener>)> {
         self.by_address.iter().flat_map(|(bind, all)| all.iter().map(move |one| (bind, one)))
@@ -83,12 +128,21 @@ fn bind_of(listen: &Listen) -> Bind {
     }
 }
 
-fn open_all(
+/// Makes the kernel give each datagram to the worker that it is for.
+fn steer(
     bind: &Bind,
-    listen: &Listen,
-    workers: u16,
+    all: &[Arc<Listener>],
     keys: &quic::SharedKeys,
-) -> Result<Vec<Arc<Listener>>, String> {
+    elder: Option<quic::Numbers>,
+) {
+    if let (Bind::Udp(_), Some(first)) = (bind, all.first()) {
+        let workers = u8::try_from(all.len()).unwrap_or(u8::MAX);
+        // Without the filter a datagram that reaches the wrong worker is passed on by mail.
+        let _ = first.steer(&quic::bpf_program(keys, workers, elder));
+    }
+}
+
+fn open_all(bind: &Bind, listen: &Listen, workers: u16) -> Result<Vec<Arc<Listener>>, String> {
     let options = Options {
         backlog: listen.options.backlog.and_then(|n| u32::try_from(n).ok()),
         receive_buffer: listen.options.rcvbuf.map(|n| n as usize),
@@ -104,10 +158,6 @@ fn open_all(
     for _ in 0..count {
         let listener = Listener::open(bind, &options).map_err(|error| failed(listen, &error))?;
         all.push(Arc::new(listener));
-    }
-    if let (Bind::Udp(_), Some(first)) = (bind, all.first()) {
-        // Without the filter a datagram that reaches the wrong worker is passed on by mail.
-        let _ = first.steer(&quic::bpf_program(keys, u8::try_from(workers).unwrap_or(u8::MAX)));
     }
     Ok(all)
 }

@@ -1,66 +1,142 @@
-//! A new binary without a lost connection: the successor inherits the listening stream sockets.
+//! A new binary without a lost connection: the successor inherits the listening sockets.
 //!
-//! UDP sockets are not inherited: the successor's join the same port's group, so that packets of
-//! living QUIC connections still reach the process that knows them.
+//! Stream sockets are shared. Datagram sockets are not: a living QUIC connection's packets must go
+//! to the process that knows it, so the successor opens its own and holds the others' places. It
+//! inherits the keys of connection ids, and gives its workers other numbers.
 
-use std::process::Command;
+use std::process::{Child, Command};
 
 use conf::model::Level;
-use io::listen::{Address, Listener};
+use io::listen::{Address, Inherit, Listener};
 
 use crate::control_log::ControlLog;
 use crate::pid::PidFile;
 use crate::sockets::Open;
 
-/// Names the inherited descriptors: `FD=tcp:ADDRESS` or `FD=unix:PATH`, joined by `;`.
-const VARIABLE: &str = "BOLIDE_SOCKETS";
+/// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS` or `FD=unix:PATH`, joined
+/// by `;`.
+const SOCKETS: &str = "BOLIDE_SOCKETS";
+/// What is told of the predecessor: `PID:FIRST:COUNT:SECRET`, the numbers that its workers bear in
+/// connection ids, and the secret of its keys in hexadecimal.
+const ELDER: &str = "BOLIDE_ELDER";
 
 /// Whether a predecessor runs, whose sockets we share.
 pub(crate) fn has_predecessor() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    std::env::var_os(SOCKETS).is_some()
+}
+
+/// The keys of connection ids for `workers` workers: a predecessor's if there is one, else fresh.
+///
+/// # Errors
+///
+/// In words, when the system's randomness fails.
+pub(crate) fn quic_keys(open: &mut Open, workers: u16) -> Result<quic::SharedKeys, String> {
+    let told = std::env::var(ELDER).ok();
+    let workers = u8::try_from(workers).unwrap_or(u8::MAX);
+    let Some((pid, numbers, secret)) = told.as_deref().and_then(parse_elder) else {
+        return quic::SharedKeys::generate();
+    };
+    let Some(own) = numbers.beside(workers) else { return quic::SharedKeys::generate() };
+    open.follow(pid, numbers);
+    Ok(quic::SharedKeys::from_secret(secret).numbered_from(own.first))
+}
+
+fn parse_elder(told: &str) -> Option<(u32, quic::Numbers, [u8; 32])> {
+    let mut parts = told.split(':');
+    let pid = parts.next()?.parse().ok()?;
+    let first = parts.next()?.parse().ok()?;
+    let count = parts.next()?.parse().ok()?;
+    let digits = parts.next()?;
+    let mut secret = [0; 32];
+    for (index, byte) in secret.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(digits.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some((pid, quic::Numbers { first, count }, secret))
 }
 
 /// Takes over the sockets that a predecessor names in the environment.
 pub(crate) fn adopt(open: &mut Open) {
-    let Ok(list) = std::env::var(VARIABLE) else { return };
+    let Ok(list) = std::env::var(SOCKETS) else { return };
     for entry in list.split(';') {
         let Some((fd, name)) = entry.split_once('=') else { continue };
         let address = match name.split_once(':') {
             Some(("tcp", at)) => at.parse().ok().map(Address::Tcp),
+            Some(("udp", at)) => at.parse().ok().map(Address::Udp),
             Some(("unix", path)) => Some(Address::Unix(path.as_bytes().to_vec())),
             _ => None,
         };
         if let (Ok(fd), Some(address)) = (fd.parse::<i32>(), address)
             && let Some(listener) = Listener::inherited(fd)
         {
-            open.adopt(address, listener);
+            match address {
+                Address::Udp(_) => open.hold(address, listener),
+                Address::Tcp(_) | Address::Unix(_) => open.adopt(address, listener),
+            }
         }
     }
 }
 
 /// Starts the binary of the same name again, with our sockets; nginx's USR2.
-pub(crate) fn start_successor(open: &Open, pid: &mut PidFile, log: &ControlLog) {
-    if let Err(error) = try_start(open, pid) {
-        log.write(Level::Alert, &format!("cannot start a new binary: {error}"));
+pub(crate) fn start_successor(
+    open: &Open,
+    keys: &quic::SharedKeys,
+    workers: usize,
+    pid: &mut PidFile,
+    log: &ControlLog,
+) -> Option<Child> {
+    if open.has_elder() {
+        log.write(Level::Alert, "cannot start a new binary: the one before still runs");
+        return None;
+    }
+    let started = try_start(open, keys, workers, pid);
+    started
+        .inspect_err(|error| {
+            log.write(Level::Alert, &format!("cannot start a new binary: {error}"));
+        })
+        .ok()
+}
+
+/// Takes the pid file's name back when the successor has ended.
+pub(crate) fn watch_successor(successor: &mut Option<Child>, pid: &mut PidFile, log: &ControlLog) {
+    let ended = successor.as_mut().and_then(|child| child.try_wait().ok().flatten());
+    if let Some(status) = ended {
+        *successor = None;
+        log.write(Level::Alert, &format!("the new binary ended ({status})"));
+        let _ = pid.step_back();
     }
 }
 
-fn try_start(open: &Open, pid: &mut PidFile) -> std::io::Result<()> {
+fn try_start(
+    open: &Open,
+    keys: &quic::SharedKeys,
+    workers: usize,
+    pid: &mut PidFile,
+) -> std::io::Result<Child> {
     let mut entries = Vec::new();
     for (address, listener) in open.all() {
         let name = match address {
             Address::Tcp(at) => format!("tcp:{at}"),
             Address::Unix(path) => format!("unix:{}", String::from_utf8_lossy(path)),
-            Address::Udp(_) => continue,
+            Address::Udp(at) => format!("udp:{at}"),
         };
-        listener.inherit()?;
+        listener.inherit(Inherit::Yes)?;
         entries.push(format!("{}={name}", listener.fd().0));
     }
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_else(|| "bolide".into());
     pid.step_aside()?;
-    let spawned = Command::new(program).args(args).env(VARIABLE, entries.join(";")).spawn();
-    spawned.map(drop).inspect_err(|_| {
+    let mut elder = format!("{}:{}:{workers}:", std::process::id(), keys.first());
+    for byte in keys.secret() {
+        elder.push_str(&format!("{byte:02x}"));
+    }
+    let mut command = Command::new(program);
+    command.args(args).env(SOCKETS, entries.join(";")).env(ELDER, elder);
+    let spawned = command.spawn();
+    for (_, listener) in open.all() {
+        // Nobody else that is started here is to have them.
+        let _ = listener.inherit(Inherit::No);
+    }
+    spawned.inspect_err(|_| {
         let _ = pid.step_back();
     })
 }

@@ -23,6 +23,7 @@ mod reload;
 mod routing;
 mod static_files;
 mod tls;
+mod upgrade;
 
 /// The program under test.
 const BOLIDE: &str = env!("CARGO_BIN_EXE_bolide");

@@ -38,3 +38,5 @@ pub const READY_PER_TURN: usize = 512;
 pub const ACCEPTS_PER_TURN: usize = 64;
 /// Redirects inside the server for one request, as nginx's ten rounds.
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
+/// Milliseconds that connections which have asked nothing yet outlive the order to drain.
+pub const DRAIN_GRACE_MS: u64 = 2000;

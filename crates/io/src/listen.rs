@@ -47,6 +47,15 @@ pub struct Listener {
     fd: OwnedFd,
 }
 
+/// Whether what is started next inherits a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inherit {
+    /// It stays open over exec.
+    Yes,
+    /// It is closed on exec.
+    No,
+}
+
 impl Listener {
     /// Takes over a socket that another process opened.
     #[must_use]
@@ -91,7 +100,8 @@ impl Listener {
         sys::bind(raw, at)
     }
 
-    /// Takes over a descriptor that this process inherited; none when it is not a listening socket.
+    /// Takes over a descriptor that this process inherited; none when it is not a socket that
+    /// listens or takes datagrams.
     #[must_use]
     pub fn inherited(fd: i32) -> Option<Self> {
         sys::take_inherited(fd).map(Self::adopt)
@@ -122,13 +132,13 @@ impl Listener {
         sys::attach_reuseport_filter(self.fd.as_raw_fd(), program)
     }
 
-    /// Lets a successor inherit the socket over exec.
+    /// Lets a successor inherit the socket over exec, or no longer.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
-    pub fn inherit(&self) -> std::io::Result<()> {
-        sys::set_inheritable(self.fd.as_raw_fd())
+    pub fn inherit(&self, inherit: Inherit) -> std::io::Result<()> {
+        sys::set_inheritable(self.fd.as_raw_fd(), inherit == Inherit::Yes)
     }
 }
 

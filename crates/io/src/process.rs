@@ -100,3 +100,12 @@ pub fn hostname() -> String {
     let name = name.trim();
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
 }
+
+/// Whether a process is there and has not ended; one that only waits to be reaped has.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
+    // The name before the state may hold anything, parentheses included.
+    let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
+    !matches!(state, None | Some(b'Z' | b'X'))
+}

@@ -37,6 +37,7 @@ pub(crate) struct Generator {
 
 impl Generator {
     pub(crate) const fn new(worker: u8, keys: &SharedKeys) -> Self {
+        let worker = keys.first.wrapping_add(worker);
         Self { worker, key: keys.cid, random: [0; DRAW * RANDOM], used: DRAW * RANDOM }
     }
 
@@ -95,28 +96,61 @@ pub fn owner(datagram: &[u8], keys: &SharedKeys, workers: u8) -> Option<u8> {
     } else {
         datagram.get(1..1 + CID_LEN)?
     };
-    read(cid, keys.cid).filter(|worker| *worker < workers)
+    let worker = read(cid, keys.cid)?.checked_sub(keys.first)?;
+    (worker < workers).then_some(worker)
+}
+
+/// The numbers that the workers of one process bear in connection ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// The first worker's.
+    pub first: u8,
+    /// How many workers there are.
+    pub count: u8,
+}
+
+impl Numbers {
+    /// Numbers for `count` workers of a successor, none of which is one of these; none if there are
+    /// not so many left.
+    #[must_use]
+    pub fn beside(self, count: u8) -> Option<Self> {
+        let first = if count <= self.first { 0 } else { self.first.checked_add(self.count)? };
+        first.checked_add(count).map(|_| Self { first, count })
+    }
 }
 
 /// Classic BPF with the rule of [`owner`], as `(code, jt, jf, k)`: it returns the worker's index in
-/// the reuseport group, or a number so large that the kernel falls back to the addresses' hash.
+/// the reuseport group. Of what bears nobody's mark the index is so large that the kernel falls
+/// back to the addresses' hash.
+///
+/// The group may begin with the sockets of a predecessor, `elder`, that finishes what it has: its
+/// connections stay its own, and new ones go to ours.
 #[must_use]
-pub fn bpf_program(keys: &SharedKeys, workers: u8) -> Vec<(u16, u8, u8, u32)> {
+pub fn bpf_program(
+    keys: &SharedKeys,
+    workers: u8,
+    elder: Option<Numbers>,
+) -> Vec<(u16, u8, u8, u32)> {
     use bpf::{
-        AND, JEQ, JEQ_X, JGE, JSET, LD_BYTE, LD_BYTE_AT_X, LD_HALF_AT_X, LD_MEM, LD_WORD_AT_X, LDX,
-        LDX_MEM, MUL, RET, RET_A, RSH, ST, XOR_X,
+        ADD, AND, JEQ, JEQ_X, JGE, JSET, LD_BYTE, LD_BYTE_AT_X, LD_HALF_AT_X, LD_MEM, LD_WORD,
+        LD_WORD_AT_X, LDX, LDX_MEM, MOD, MUL, RET, RET_A, RSH, ST, SUB, XOR_X,
     };
-    vec![
+    let own = Numbers { first: keys.first, count: workers };
+    let before = elder.map_or(0, |elder| u32::from(elder.count));
+    let sets = [elder.map(|elder| (elder, 0)), Some((own, before))];
+    // Where the rule for unmarked datagrams begins, from behind the marks.
+    let unmarked = 5 * sets.iter().flatten().count() as u8;
+    let mut program = vec![
         (LD_BYTE, 0, 0, 0),
-        (JSET, 2, 0, 0x80),
+        (JSET, 2, 0, LONG),
         // Short header: the id follows the first byte.
         (LDX, 0, 0, 1),
         (bpf::JUMP, 0, 0, 3),
         // Long header: the id follows the version and its own length.
         (LD_BYTE, 0, 0, 5),
-        (JEQ, 0, 18, CID_LEN as u32),
+        (JEQ, 0, 18 + unmarked, CID_LEN as u32),
         (LDX, 0, 0, 6),
-        // M[0] = product, M[1] = mark, M[2] = first byte.
+        // M[0] = product, M[1] = mark, M[2] = first byte, M[3] = number.
         (LD_WORD_AT_X, 0, 0, 1),
         (MUL, 0, 0, keys.cid),
         (ST, 0, 0, 0),
@@ -128,20 +162,45 @@ pub fn bpf_program(keys: &SharedKeys, workers: u8) -> Vec<(u16, u8, u8, u32)> {
         (RSH, 0, 0, 8),
         (AND, 0, 0, 0xffff),
         (LDX_MEM, 0, 0, 1),
-        (JEQ_X, 0, 5, 0),
+        (JEQ_X, 0, 5 + unmarked, 0),
         (LD_MEM, 0, 0, 0),
         (RSH, 0, 0, 24),
         (LDX_MEM, 0, 0, 2),
         (XOR_X, 0, 0, 0),
-        (JGE, 0, 1, u32::from(workers)),
-        (RET, 0, 0, u32::MAX),
-        (RET_A, 0, 0, 0),
-    ]
+        (ST, 0, 0, 3),
+    ];
+    for (numbers, index) in sets.into_iter().flatten() {
+        program.extend([
+            (LD_MEM, 0, 0, 3),
+            (SUB, 0, 0, u32::from(numbers.first)),
+            (JGE, 2, 0, u32::from(numbers.count)),
+            (ADD, 0, 0, index),
+            (RET_A, 0, 0, 0),
+        ]);
+    }
+    if elder.is_some() {
+        // A first datagram: the id that the client chose decides, so that the next one of the same
+        // connection comes to the same worker.
+        program.extend([
+            (LD_BYTE, 0, 0, 0),
+            (JSET, 0, 4, LONG),
+            (LD_WORD, 0, 0, 6),
+            (MOD, 0, 0, u32::from(workers.max(1))),
+            (ADD, 0, 0, before),
+            (RET_A, 0, 0, 0),
+        ]);
+    }
+    program.push((RET, 0, 0, u32::MAX));
+    program
 }
+
+/// The bit of the first byte that tells a long header (RFC 8999 §5.1).
+const LONG: u32 = 0x80;
 
 /// The instruction codes of classic BPF that are used.
 mod bpf {
     pub(super) const LD_BYTE: u16 = 0x30;
+    pub(super) const LD_WORD: u16 = 0x20;
     pub(super) const LD_WORD_AT_X: u16 = 0x40;
     pub(super) const LD_HALF_AT_X: u16 = 0x48;
     pub(super) const LD_BYTE_AT_X: u16 = 0x50;
@@ -149,7 +208,10 @@ mod bpf {
     pub(super) const LDX: u16 = 0x01;
     pub(super) const LDX_MEM: u16 = 0x61;
     pub(super) const ST: u16 = 0x02;
+    pub(super) const ADD: u16 = 0x04;
+    pub(super) const SUB: u16 = 0x14;
     pub(super) const MUL: u16 = 0x24;
+    pub(super) const MOD: u16 = 0x94;
     pub(super) const RSH: u16 = 0x74;
     pub(super) const AND: u16 = 0x54;
     pub(super) const XOR_X: u16 = 0xac;
@@ -164,7 +226,7 @@ mod bpf {
 
 #[cfg(test)]
 mod tests {
-    use super::{CID_LEN, Generator, bpf_program, owner};
+    use super::{CID_LEN, Generator, Numbers, bpf_program, owner};
     use crate::SharedKeys;
     use base::prng::Prng;
     use proptest::prelude::{any, proptest};
@@ -185,6 +247,7 @@ mod tests {
             let mut branch = |yes: bool| at += usize::from(if yes { jt } else { jf });
             let loaded = match code {
                 0x30 => Some(load(k, 1)),
+                0x20 => Some(load(k, 4)),
                 0x40 => Some(load(x.wrapping_add(k), 4)),
                 0x48 => Some(load(x.wrapping_add(k), 2)),
                 0x50 => Some(load(x.wrapping_add(k), 1)),
@@ -198,7 +261,10 @@ mod tests {
                 (0x01, _) => x = k,
                 (0x61, _) => x = m[k as usize],
                 (0x02, _) => m[k as usize] = a,
+                (0x04, _) => a = a.wrapping_add(k),
+                (0x14, _) => a = a.wrapping_sub(k),
                 (0x24, _) => a = a.wrapping_mul(k),
+                (0x94, _) => a %= k,
                 (0x74, _) => a >>= k,
                 (0x54, _) => a &= k,
                 (0xac, _) => a ^= x,
@@ -226,7 +292,7 @@ mod tests {
     fn every_worker_is_found_by_the_rule_and_by_the_program() {
         let keys = SharedKeys::generate().unwrap();
         for workers in [1, 4, 64, 255] {
-            let program = bpf_program(&keys, workers);
+            let program = bpf_program(&keys, workers, None);
             for worker in 0..workers {
                 let mut generator = Generator::new(worker, &keys);
                 for _ in 0..40 {
@@ -245,7 +311,7 @@ mod tests {
     #[test]
     fn ids_that_clients_choose_are_left_to_the_hash() {
         let keys = SharedKeys::from_secret([3; 32]);
-        let program = bpf_program(&keys, 4);
+        let program = bpf_program(&keys, 4, None);
         let mut prng = Prng::new(5);
         let strays = (0..20_000)
             .filter(|_| {
@@ -259,6 +325,47 @@ mod tests {
         for len in [0, 7, 9, 20] {
             assert_eq!(interpret(&program, &long(&vec![0; len])), u32::MAX);
         }
+    }
+
+    #[test]
+    fn while_a_predecessor_lives_each_keeps_its_own_and_new_ones_come_to_the_successor() {
+        let elders_keys = SharedKeys::from_secret([4; 32]);
+        let elder = Numbers { first: 0, count: 3 };
+        let own = elder.beside(2).unwrap();
+        let keys = elders_keys.clone().numbered_from(own.first);
+        let program = bpf_program(&keys, own.count, Some(elder));
+        for (of, count, before) in [(&elders_keys, 3, 0), (&keys, 2, 3)] {
+            for worker in 0..count {
+                let cid = Generator::new(worker, of).generate_cid();
+                for datagram in [short(&cid), long(&cid)] {
+                    assert_eq!(interpret(&program, &datagram), u32::from(before + worker));
+                    assert_eq!(owner(&datagram, of, count), Some(worker));
+                }
+                let other = if before == 0 { (&keys, 2) } else { (&elders_keys, 3) };
+                assert_eq!(owner(&short(&cid), other.0, other.1), None);
+            }
+        }
+        let mut prng = Prng::new(6);
+        for len in [8, 12, 20] {
+            let chosen: Vec<u8> = (0..len).map(|_| prng.next_u64() as u8).collect();
+            let index = interpret(&program, &long(&chosen));
+            assert!((3..5).contains(&index), "{index}");
+            assert_eq!(index, interpret(&program, &long(&chosen)), "twice the same");
+        }
+        assert_eq!(interpret(&program, &short(&[1; 8])), u32::MAX);
+    }
+
+    #[test]
+    fn numbers_of_successors_do_not_meet() {
+        let mut numbers = Numbers { first: 0, count: 100 };
+        for count in [100, 50, 100, 40, 7] {
+            let next = numbers.beside(count).unwrap();
+            let end = |of: Numbers| of.first + of.count;
+            let apart = next.first >= end(numbers) || end(next) <= numbers.first;
+            assert!(apart && next.count == count, "{numbers:?} {next:?}");
+            numbers = next;
+        }
+        assert_eq!(Numbers { first: 0, count: 200 }.beside(100), None);
     }
 
     #[test]
@@ -284,7 +391,7 @@ mod tests {
                 let cid = Generator::new(200, &keys).generate_cid();
                 bytes[at..at + CID_LEN].copy_from_slice(&cid);
             }
-            let program = interpret(&bpf_program(&keys, workers), &bytes);
+            let program = interpret(&bpf_program(&keys, workers, None), &bytes);
             let program = u8::try_from(program).ok().filter(|index| *index < workers);
             assert_eq!(program, owner(&bytes, &keys, workers));
         }

@@ -15,6 +15,8 @@ pub struct SharedKeys {
     pub(crate) reset: Arc<hmac::Key>,
     pub(crate) token: Arc<Prk>,
     pub(crate) cid: u32,
+    /// The number that the first worker bears in connection ids.
+    pub(crate) first: u8,
 }
 
 /// How many bytes are wanted from the derivation.
@@ -52,7 +54,22 @@ impl SharedKeys {
             token: Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&token)),
             // Odd, so that multiplying by it permutes the 32-bit numbers.
             cid: u32::from_be_bytes(cid) | 1,
+            first: 0,
         }
+    }
+
+    /// The same keys for workers that bear the numbers from `first` on, so that those of a
+    /// predecessor are told from them.
+    #[must_use]
+    pub const fn numbered_from(mut self, first: u8) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// The number that the first worker bears in connection ids.
+    #[must_use]
+    pub const fn first(&self) -> u8 {
+        self.first
     }
 
     /// What a successor needs to go on with the same keys. Keep it out of logs.

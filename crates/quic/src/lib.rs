@@ -13,7 +13,7 @@ mod outgoing;
 mod padding;
 mod settings;
 
-pub use cid::{CID_LEN, bpf_program, owner};
+pub use cid::{CID_LEN, Numbers, bpf_program, owner};
 pub use clock::Clock;
 pub use conn::{Conn, Gone, Handshake, Lost, QuicEvent, ReadEnd, Stats};
 pub use endpoint::{Arrival, ConnId, Endpoint, Rest};

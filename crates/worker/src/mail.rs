@@ -19,7 +19,8 @@ pub enum Mail {
     Configure(Arc<Generation>),
     /// Write out what is buffered and open the logs again.
     Reopen(OpenLogs),
-    /// Take no new connections, finish requests, then end.
+    /// Take no new connections, finish requests, then end. Told twice: end also those connections
+    /// that have asked nothing yet.
     Quit,
     /// End now.
     Stop,

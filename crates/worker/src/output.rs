@@ -164,6 +164,13 @@ impl<I: Io> Worker<I> {
     /// Decides what follows a write: more of it, the next request, or the end.
     fn after_output(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
+        if self.draining
+            && let Some(framing) = &mut conn.framing
+            && framing.requests() > 0
+        {
+            conn.draining = true;
+            framing.shutdown();
+        }
         let Some(framing) = &conn.framing else {
             return self.rearm(key);
         };

@@ -495,12 +495,15 @@ impl<I: Io> Worker<I> {
     }
 
     /// Refuses new connections and ends the others with their requests.
-    pub(crate) fn drain_quic(&mut self) {
+    pub(crate) fn drain_quic(&mut self, spares_fresh: bool) {
         for udp in &mut self.udp {
             udp.endpoint.stop_accepting();
         }
         for key in self.quics.keys().collect::<Vec<_>>() {
             let Some(conn) = self.quics.get_mut(key) else { continue };
+            if spares_fresh && conn.h3.requests() == 0 {
+                continue;
+            }
             if conn.h3.is_idle() || !conn.started {
                 self.close_quic(key);
             } else if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {

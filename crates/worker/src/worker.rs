@@ -329,21 +329,26 @@ impl<I: Io> Worker<I> {
         self.forget_udp(&sockets);
     }
 
-    /// Takes no new connections and ends idle ones; the others end with their requests.
+    /// Takes no new connections and ends idle ones; the others end with their requests. Those that
+    /// have asked nothing yet were promised an answer by being accepted: the second call ends them.
     fn drain_all(&mut self) {
+        let spares_fresh = !self.draining;
         self.draining = true;
         for slot in std::mem::take(&mut self.listeners) {
             self.io.unwatch(slot.socket.fd());
         }
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };
+            if spares_fresh && conn.framing.as_ref().is_none_or(|framing| framing.requests() == 0) {
+                continue;
+            }
             conn.draining = true;
             if let Some(framing) = &mut conn.framing {
                 framing.shutdown();
             }
             self.mark_dirty(key);
         }
-        self.drain_quic();
+        self.drain_quic(spares_fresh);
     }
 
     /// Ends a connection and everything that it asked for.

@@ -258,18 +258,24 @@ pub(crate) fn close(fd: i32) {
     let _ = unsafe { libc::close(fd) };
 }
 
-pub(crate) fn set_inheritable(fd: i32) -> Result<()> {
+pub(crate) fn set_inheritable(fd: i32, inherit: bool) -> Result<()> {
+    let flags = if inherit { 0 } else { libc::FD_CLOEXEC };
     // SAFETY: no pointers are involved.
-    check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }).map(drop)
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, flags) }).map(drop)
 }
 
 pub(crate) fn take_inherited(fd: i32) -> Option<OwnedFd> {
-    let mut listening: i32 = 0;
-    let mut size = size_of::<i32>() as libc::socklen_t;
-    let (value, level, name) = (&raw mut listening, libc::SOL_SOCKET, libc::SO_ACCEPTCONN);
-    // SAFETY: value and size outlive the call and belong together.
-    let known = unsafe { libc::getsockopt(fd, level, name, value.cast(), &raw mut size) };
-    if known < 0 || listening == 0 {
+    let option = |name: i32| {
+        let mut value: i32 = 0;
+        let mut size = size_of::<i32>() as libc::socklen_t;
+        // SAFETY: value and size outlive the call and belong together.
+        let known = unsafe {
+            libc::getsockopt(fd, libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut size)
+        };
+        (known == 0).then_some(value)
+    };
+    let is_ours = option(libc::SO_ACCEPTCONN)? != 0 || option(libc::SO_TYPE)? == libc::SOCK_DGRAM;
+    if !is_ours {
         return None;
     }
     // SAFETY: no pointers are involved.

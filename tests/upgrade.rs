@@ -1,0 +1,153 @@
+//! Owns: a new binary takes over: no connection is refused, no answer is cut, and one that does not
+//! start changes nothing.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use testkit::server::LISTEN;
+use testkit::{Proto, Server, wait_until};
+
+use crate::BOLIDE;
+
+/// A site that tells which process answers.
+fn block() -> String {
+    format!(
+        "server {{ {LISTEN} location = /pid {{ return 200 $pid; }}
+                   location /slow/ {{ alias @DIR@/www/; limit_rate 2m; }} }}"
+    )
+}
+
+/// What the pid file of a server says.
+fn written_pid(server: &Server, name: &str) -> Option<u32> {
+    fs::read_to_string(server.home().dir().join("logs").join(name)).ok()?.trim().parse().ok()
+}
+
+/// The successor of a server, ended with the test.
+struct Successor(u32);
+
+impl Successor {
+    /// Sends USR2 and waits until the pid file names another process.
+    fn of(server: &Server) -> Self {
+        server.signal("USR2");
+        wait_until("a successor", || {
+            written_pid(server, "pid").is_some_and(|pid| pid != server.pid())
+        });
+        assert_eq!(written_pid(server, "pid.oldbin"), Some(server.pid()));
+        Self(written_pid(server, "pid").unwrap())
+    }
+
+    fn signal(&self, signal: &str) {
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-s", signal, &self.0.to_string()]).status().unwrap().success());
+    }
+
+    fn is_running(&self) -> bool {
+        fs::metadata(format!("/proc/{}", self.0)).is_ok()
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if self.is_running() {
+            self.signal("KILL");
+        }
+    }
+}
+
+/// Asks again and again, each time over a new connection, until told to end; gives the pids.
+fn ask(server: &Server, proto: Proto, end: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
+    let (end, url) = (end.clone(), server.url(proto, "/pid"));
+    let curl = move || testkit::curl::Curl::new(proto).args(["-k"]);
+    thread::spawn(move || {
+        let mut pids = Vec::new();
+        while !end.load(Ordering::Relaxed) {
+            pids.push(curl().get(&url).text());
+        }
+        pids
+    })
+}
+
+fn transfer(server: &Server, proto: Proto) -> JoinHandle<Vec<u8>> {
+    let (curl, url) = (server.curl(proto), server.url(proto, "/slow/big.bin"));
+    thread::spawn(move || curl.get(&url).body)
+}
+
+#[test]
+fn a_hand_over_refuses_nobody_and_cuts_no_answer() {
+    let mut server = Server::workers(BOLIDE, 2, &block());
+    let big = fs::read(server.www("big.bin")).unwrap();
+    let end = Arc::new(AtomicBool::new(false));
+    let askers: Vec<_> = Proto::TLS.into_iter().map(|proto| ask(&server, proto, &end)).collect();
+    let early: Vec<_> = Proto::TLS.into_iter().map(|proto| transfer(&server, proto)).collect();
+    testkit::pause(300);
+
+    let successor = Successor::of(&server);
+    wait_until("an answer of the successor by each protocol", || {
+        Proto::TLS
+            .into_iter()
+            .all(|proto| server.fetch(proto, "/pid").text() == successor.0.to_string())
+    });
+    let late: Vec<_> = Proto::TLS.into_iter().map(|proto| transfer(&server, proto)).collect();
+    server.signal("QUIT");
+    for one in early {
+        assert!(one.join().unwrap() == big, "what the elder had begun, it finished");
+    }
+    assert_eq!(server.wait_exit().code, 0);
+    for one in late {
+        assert!(one.join().unwrap() == big, "what the successor had begun outlived the elder");
+    }
+    for proto in Proto::TLS {
+        assert_eq!(server.fetch(proto, "/pid").text(), successor.0.to_string());
+    }
+    end.store(true, Ordering::Relaxed);
+    let known = [server.pid().to_string(), successor.0.to_string()];
+    for asker in askers {
+        let pids = asker.join().unwrap();
+        assert!(pids.len() > 5 && pids.iter().all(|pid| known.contains(pid)), "{pids:?}");
+    }
+    successor.signal("QUIT");
+    wait_until("the successor to end", || !successor.is_running());
+}
+
+#[test]
+fn two_hand_overs_in_a_row_work_as_one() {
+    let mut server = Server::workers(BOLIDE, 2, &block());
+    let first = Successor::of(&server);
+    server.signal("QUIT");
+    assert_eq!(server.wait_exit().code, 0);
+    // The places in the ports' groups are taken over within a tick of the control thread.
+    testkit::pause(1200);
+    first.signal("USR2");
+    wait_until("a second successor", || {
+        written_pid(&server, "pid").is_some_and(|pid| pid != first.0)
+    });
+    let second = Successor(written_pid(&server, "pid").unwrap());
+    first.signal("QUIT");
+    wait_until("the first successor to end", || !first.is_running());
+    for proto in Proto::TLS.into_iter().cycle().take(12) {
+        assert_eq!(server.fetch(proto, "/pid").text(), second.0.to_string());
+    }
+}
+
+#[test]
+fn a_successor_that_does_not_start_changes_nothing() {
+    let server = Server::workers(BOLIDE, 2, &block());
+    let good = server.home().read("nginx.conf");
+    server.rewrite("events {} http { server { listen 80");
+    server.signal("USR2");
+    wait_until("the alert", || server.error_log().contains("the new binary ended"));
+    assert_eq!(written_pid(&server, "pid"), Some(server.pid()));
+    assert_eq!(written_pid(&server, "pid.oldbin"), None);
+    for proto in Proto::TLS.into_iter().cycle().take(9) {
+        assert_eq!(server.fetch(proto, "/pid").text(), server.pid().to_string());
+    }
+    server.rewrite(&good);
+    let successor = Successor::of(&server);
+    successor.signal("QUIT");
+    wait_until("the successor to end", || written_pid(&server, "pid") == Some(server.pid()));
+    for proto in Proto::TLS.into_iter().cycle().take(9) {
+        assert_eq!(server.fetch(proto, "/pid").text(), server.pid().to_string());
+    }
+}
