@@ -1,62 +1,695 @@
 //! One request to an origin, from the choice of a server to the end of the answer.
+//!
+//! ```text
+//!            no place                                       next server
+//!  New ──────────────▶ Queued              ┌────────────────────────────────────────┐
+//!   │                    │ Turn            ▼                                        │
+//!   └────────────────────┴───────▶ Connecting ──Connected──▶ Asking ──Head──▶ Answering
+//!             chosen                    ▲                      │                 │
+//!                                       └── idle one was gone ─┘                 │
+//!                     (any) ──Failed, End, Abandoned──▶ Over ◀───────────────────┘
+//! ```
+//!
+//! Easiest to break: every `Connect` or `Reuse` is followed by one `Release`, unless its answer was
+//! `ConnectFailed` or `Gone`; and a fetch finishes once, with one `End` or `Failed` before it if
+//! anybody still listens.
 
-use base::Instant;
-use conf::model::PeerAddress;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Instant, Spool};
+use bytes::Bytes;
+use conf::model::{Level, PeerAddress, Protocol};
+use http::OriginHead;
 use wire::{OriginError, OriginEvent};
 
-use crate::request::OriginNews;
+use crate::balance::{Choice, Cursor, Scales};
+use crate::ctx::{Fate, FetchCtx, FetchEffect, FetchWake, Left};
+use crate::groups::Group;
+use crate::health::Lease;
+use crate::pool::Idle;
+use crate::request::{Attempt, OriginNews, OriginRequest, Refused, Target};
+use crate::retry::Fault;
+use crate::trial::{Link, Trial};
+use crate::words;
 
-/// Why a fetch is stepped.
+/// How often the first of those who wait looks whether a place is free, told or not.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Seconds after which a client that found the queue full is asked to come again, at most.
+const RETRY_AFTER_MAX: u64 = 60;
+
+/// One request to an origin.
 #[derive(Debug)]
-pub enum FetchWake {
-    /// It was made.
-    Start,
-    /// The connection that it asked for stands.
-    Connected,
-    /// There is no connection: the error number of the system.
-    ConnectFailed(i32),
-    /// The request, body included, was handed to the kernel.
-    RequestSent,
-    /// The origin said something.
-    Event(OriginEvent),
-    /// What the origin sent, or that it ended, breaks the protocol.
-    Broken(OriginError),
-    /// Receiving or sending failed: the error number of the system.
-    Died(i32),
-    /// The moment of the last [`FetchEffect::Deadline`] has come.
-    Deadline,
-    /// A place that it waited for may be free.
-    Turn,
-    /// Nobody waits for the answer any more.
-    Abandoned,
+pub struct Fetch {
+    request: Box<OriginRequest>,
+    state: State,
+    audience: Audience,
+    reading: Reading,
+    group: Option<Arc<Group>>,
+    cursor: Cursor,
+    /// Attempts that remain, the current one included.
+    tries: u32,
+    begun: Instant,
+    trial: Option<Trial>,
+    /// The earliest wake that was asked for and did not come yet.
+    armed: Option<Instant>,
 }
 
-/// What a fetch wants done. The worker does it; the fetch never does.
-#[derive(Debug)]
-pub enum FetchEffect {
-    /// Connect there, wake with `Connected` or `ConnectFailed`.
-    Connect(PeerAddress),
-    /// Take the idle connection of this name, wake with `Connected`, or with `Died` if it is gone.
-    Reuse(u64),
-    /// Send the request over the connection.
-    Send,
-    /// Wake with `Deadline` then, and not at any moment asked for before; none is never.
-    Deadline(Option<Instant>),
-    /// Tell the exchange.
-    Tell(OriginNews),
-    /// Let go of the connection.
-    Release(Fate),
-    /// Free the fetch.
-    Finish,
-}
-
-/// What becomes of a connection that a fetch lets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It is kept for another request; the pool was told its name.
-    Keep,
-    /// It is closed.
-    Close,
-    /// The application is told to stop, then it is closed.
-    Abort,
+enum State {
+    New,
+    /// Waits for a place until then.
+    Queued(Instant),
+    Connecting,
+    Asking,
+    Answering,
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    Listening,
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    On,
+    Paused,
+}
+
+impl Fetch {
+    /// A fetch that waits to be woken with `Start`.
+    #[must_use]
+    pub fn new(request: Box<OriginRequest>) -> Self {
+        Self {
+            request,
+            state: State::New,
+            audience: Audience::Listening,
+            reading: Reading::On,
+            group: None,
+            cursor: Cursor::default(),
+            tries: 0,
+            begun: Instant::default(),
+            trial: None,
+            armed: None,
+        }
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub const fn request(&self) -> &OriginRequest {
+        &self.request
+    }
+
+    /// The body of the request, to fill it and to send it.
+    pub const fn body_mut(&mut self) -> &mut Spool {
+        &mut self.request.body
+    }
+
+    /// Whether the origin is asked to keep the connection open behind the answer.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        let pooled = self
+            .group
+            .as_ref()
+            .is_some_and(|group| group.is_pooled() && group.keepalive.idle_max > 0);
+        match self.request.protocol {
+            Protocol::FastCgi => self.request.settings.keep_conn,
+            Protocol::Lsapi => pooled,
+        }
+    }
+
+    /// Whether it asked for `Finish`.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Goes on; what it wants done is appended to the effects.
+    pub fn step(&mut self, wake: FetchWake, ctx: &mut FetchCtx<'_>) {
+        match (self.state, wake) {
+            (State::Over, _) => return,
+            (_, FetchWake::Abandoned) => self.handle_abandoned(ctx),
+            (_, FetchWake::Deadline) => self.handle_deadline(ctx),
+            (State::New, FetchWake::Start) => self.start(ctx),
+            (State::Queued(_), FetchWake::Turn) => self.look_again(ctx),
+            (State::Connecting, FetchWake::Connected(name)) => self.handle_connected(name, ctx),
+            (State::Connecting, FetchWake::ConnectFailed(errno)) => {
+                self.handle_connect_failed(errno, ctx);
+            }
+            (State::Connecting, FetchWake::Gone) => self.connect_afresh(ctx),
+            (_, FetchWake::Paused) => self.reading = Reading::Paused,
+            (_, FetchWake::Resumed) => {
+                self.reading = Reading::On;
+                if let Some(trial) = &mut self.trial {
+                    trial.last_received = ctx.now.mono;
+                }
+            }
+            (State::Asking | State::Answering, wake) => self.handle_talk(wake, ctx),
+            _ => {}
+        }
+        self.rearm(ctx);
+    }
+
+    fn start(&mut self, ctx: &mut FetchCtx<'_>) {
+        self.begun = ctx.now.mono;
+        let group = match &self.request.target {
+            Target::Group(id) => ctx.groups.group(*id).map(Arc::clone),
+            Target::Address(address) => Some(Arc::new(Group::of_address(address))),
+        };
+        let Some(group) = group else {
+            self.refuse(Refused { status: 502, retry_after: None }, ctx);
+            return;
+        };
+        let limit = self.request.settings.next_upstream_tries;
+        self.tries = if limit == 0 { group.tries() } else { group.tries().min(limit) };
+        let behind_others = ctx.pools.is_queued(&group);
+        self.group = Some(group);
+        if behind_others {
+            self.wait(ctx);
+        } else {
+            self.choose(ctx);
+        }
+    }
+
+    /// Asks somebody, waits for a place, or gives up.
+    fn choose(&mut self, ctx: &mut FetchCtx<'_>) {
+        match self.draw(ctx) {
+            Choice::Peer(peer, lease) => self.ask(peer, lease, ctx),
+            Choice::Busy if self.group.as_ref().is_some_and(|group| group.queue.is_some()) => {
+                self.wait(ctx);
+            }
+            Choice::Busy | Choice::Nobody => self.find_nobody(ctx),
+        }
+    }
+
+    fn draw(&mut self, ctx: &mut FetchCtx<'_>) -> Choice {
+        let Some(group) = &self.group else { return Choice::Nobody };
+        let mut scales = Scales {
+            group,
+            pools: ctx.pools,
+            prng: ctx.prng,
+            now: ctx.now.mono,
+            affinity: &self.request.affinity,
+        };
+        scales.choose(&mut self.cursor)
+    }
+
+    fn ask(&mut self, peer: usize, lease: Lease, ctx: &mut FetchCtx<'_>) {
+        let Some(group) = self.group.clone() else { return };
+        let now = ctx.now.mono;
+        let idle =
+            if group.is_pooled() { ctx.pools.take_idle(&group, &group.peers[peer]) } else { None };
+        let link = match idle {
+            Some(idle) => {
+                ctx.effects.push(FetchEffect::Reuse(idle.link));
+                Link { name: idle.link, served: idle.served, born: idle.born, held: true }
+            }
+            None => {
+                ctx.effects.push(FetchEffect::Connect(group.peers[peer].address.clone()));
+                Link { name: 0, served: 0, born: now, held: true }
+            }
+        };
+        self.state = State::Connecting;
+        self.trial = Some(Trial {
+            peer,
+            lease,
+            began: now,
+            dialled: now,
+            link,
+            left: Left::Unready,
+            connect_ms: None,
+            header_ms: None,
+            status: 0,
+            sent: 0,
+            received: 0,
+            body: 0,
+            last_sent: now,
+            last_received: now,
+        });
+    }
+
+    fn wait(&mut self, ctx: &mut FetchCtx<'_>) {
+        let Some(group) = self.group.clone() else { return };
+        let Some(queue) = group.queue else { return self.find_nobody(ctx) };
+        let Ok(before) = ctx.pools.join(&group, ctx.me, queue.len) else {
+            self.log(Level::Error, words::QUEUE_FULL, words::CONNECTING, ctx);
+            return self.turn_away(ctx);
+        };
+        self.state = State::Queued(ctx.now.mono.after(queue.timeout));
+        // A place that became free before we were seen waiting was offered to nobody.
+        if before == 0 {
+            self.look_again(ctx);
+        }
+    }
+
+    /// Waits already: takes a place if there is one now.
+    fn look_again(&mut self, ctx: &mut FetchCtx<'_>) {
+        let Some(group) = self.group.clone() else { return };
+        match self.draw(ctx) {
+            Choice::Busy => {}
+            Choice::Peer(peer, lease) => {
+                ctx.pools.leave(&group, ctx.me);
+                self.ask(peer, lease, ctx);
+            }
+            Choice::Nobody => {
+                self.stop_waiting(&group, ctx);
+                self.find_nobody(ctx);
+            }
+        }
+    }
+
+    fn keep_waiting(&mut self, until: Instant, ctx: &mut FetchCtx<'_>) {
+        let Some(group) = self.group.clone() else { return };
+        if ctx.pools.is_first(&group, ctx.me) {
+            self.look_again(ctx);
+        }
+        if self.state == State::Queued(until) && until <= ctx.now.mono {
+            self.log(Level::Error, words::TIMED_OUT, words::WAITING, ctx);
+            self.stop_waiting(&group, ctx);
+            self.turn_away(ctx);
+        }
+    }
+
+    /// Leaves the queue without a place: the turn may have been ours, somebody else must look.
+    fn stop_waiting(&mut self, group: &Group, ctx: &mut FetchCtx<'_>) {
+        ctx.pools.leave(group, ctx.me);
+        ctx.pools.release(group);
+    }
+
+    fn find_nobody(&mut self, ctx: &mut FetchCtx<'_>) {
+        self.log(Level::Error, words::NO_LIVE, words::CONNECTING, ctx);
+        self.tell_group_attempt(502, ctx);
+        self.refuse(Refused { status: 502, retry_after: None }, ctx);
+    }
+
+    fn turn_away(&mut self, ctx: &mut FetchCtx<'_>) {
+        let queue = self.group.as_ref().and_then(|group| group.queue);
+        let seconds = queue.map_or(1, |queue| queue.timeout.as_millis().div_ceil(1000) as u64);
+        self.tell_group_attempt(503, ctx);
+        let retry_after = Some(seconds.clamp(1, RETRY_AFTER_MAX) as u32);
+        self.refuse(Refused { status: 503, retry_after }, ctx);
+    }
+
+    fn handle_connected(&mut self, name: u64, ctx: &mut FetchCtx<'_>) {
+        let Some(trial) = &mut self.trial else { return };
+        let now = ctx.now.mono;
+        trial.link.name = name;
+        trial.connect_ms = Some(words::millis(trial.began, now));
+        trial.last_sent = now;
+        trial.last_received = now;
+        // Until the worker says otherwise, the origin is who must take something.
+        trial.left = Left::Blocked;
+        self.state = State::Asking;
+        ctx.effects.push(FetchEffect::Send);
+    }
+
+    fn handle_connect_failed(&mut self, errno: i32, ctx: &mut FetchCtx<'_>) {
+        let Some(address) = self.address() else { return };
+        if let Some(trial) = &mut self.trial {
+            trial.link.held = false;
+        }
+        let (level, text) = words::connect_failed(&address, errno);
+        self.log(level, &text, words::CONNECTING, ctx);
+        self.fail(Fault::Error, ctx);
+    }
+
+    /// The kept connection was of no use: the same server again over a fresh one.
+    fn connect_afresh(&mut self, ctx: &mut FetchCtx<'_>) {
+        let Some(address) = self.address() else { return };
+        let Some(trial) = &mut self.trial else { return };
+        trial.dialled = ctx.now.mono;
+        trial.link = Link { name: 0, served: 0, born: ctx.now.mono, held: true };
+        trial.left = Left::Unready;
+        trial.connect_ms = None;
+        trial.sent = 0;
+        self.state = State::Connecting;
+        ctx.effects.push(FetchEffect::Connect(address));
+    }
+
+    fn handle_talk(&mut self, wake: FetchWake, ctx: &mut FetchCtx<'_>) {
+        let now = ctx.now.mono;
+        let Some(trial) = &mut self.trial else { return };
+        match wake {
+            FetchWake::Sent { bytes, left } => {
+                if bytes > 0 || left != trial.left {
+                    trial.last_sent = now;
+                }
+                if left == Left::Nothing && trial.left != Left::Nothing {
+                    trial.last_received = now;
+                }
+                trial.sent += bytes;
+                trial.left = left;
+            }
+            FetchWake::Received(bytes) => {
+                trial.received += bytes;
+                trial.last_received = now;
+            }
+            FetchWake::Event(OriginEvent::Head(head)) => self.handle_head(head, ctx),
+            FetchWake::Event(OriginEvent::Body(bytes)) => self.handle_body(bytes, ctx),
+            FetchWake::Event(OriginEvent::Stderr(text)) => self.handle_stderr(&text, ctx),
+            FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
+            FetchWake::Broken(error) => self.handle_broken(error, ctx),
+            FetchWake::ReceiveFailed(errno) => {
+                let doing = self.reading_what();
+                self.lose(Level::Error, &words::call_failed("recv", errno), doing, ctx);
+            }
+            FetchWake::SendFailed(errno) => {
+                let text = words::call_failed("writev", errno);
+                self.lose(Level::Error, &text, words::SENDING, ctx);
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_head(&mut self, head: Box<OriginHead>, ctx: &mut FetchCtx<'_>) {
+        if self.state == State::Answering {
+            return;
+        }
+        if matches!(head.status, 100..200) {
+            self.tell(OriginNews::Early(head), ctx);
+            return;
+        }
+        let status = if head.status == 0 { 200 } else { head.status };
+        let fault = Fault::Status(status);
+        // Unlike other faults, this is an answer: it is what the client gets from the last one.
+        if self.may_try_next(fault, ctx.now.mono) {
+            self.fail(fault, ctx);
+            return;
+        }
+        let Some(trial) = &mut self.trial else { return };
+        trial.status = status;
+        trial.header_ms = Some(words::millis(trial.began, ctx.now.mono));
+        self.state = State::Answering;
+        self.tell(OriginNews::Head(head), ctx);
+    }
+
+    fn handle_body(&mut self, bytes: Bytes, ctx: &mut FetchCtx<'_>) {
+        let Some(trial) = &mut self.trial else { return };
+        if self.state == State::Answering && !bytes.is_empty() {
+            trial.body += bytes.len() as u64;
+            self.tell(OriginNews::Body(bytes), ctx);
+        }
+    }
+
+    fn handle_stderr(&mut self, text: &[u8], ctx: &mut FetchCtx<'_>) {
+        let doing = self.reading_what();
+        if let Some(line) = words::stderr(self.request.protocol, text) {
+            self.log(Level::Error, &line, doing, ctx);
+        }
+        let caught = |pattern: &[u8]| memchr::memmem::find(text, pattern).is_some();
+        if self.state == State::Asking
+            && self.request.settings.catch_stderr.iter().any(|p| caught(p))
+        {
+            self.fail(Fault::InvalidHead, ctx);
+        }
+    }
+
+    fn handle_end(&mut self, ctx: &mut FetchCtx<'_>) {
+        if self.state == State::Asking {
+            let text = words::ended_early(self.request.protocol);
+            self.log(Level::Error, text, words::READING_HEAD, ctx);
+            self.fail(Fault::InvalidHead, ctx);
+            return;
+        }
+        let Some(trial) = self.trial.take() else { return };
+        let Some(group) = self.group.clone() else { return };
+        trial.lease.health().note_success();
+        let peer = &group.peers[trial.peer];
+        let idle = Idle::of(trial.link.name, peer, trial.link.served + 1, trial.link.born);
+        let kept = idle.keepable(&group.keepalive, ctx.now.mono);
+        let kept =
+            kept.filter(|_| self.keeps() && group.is_pooled() && trial.left == Left::Nothing);
+        match kept {
+            Some(idle) => {
+                ctx.effects.push(FetchEffect::Release(Fate::Keep));
+                if let Some(evicted) = ctx.pools.keep(&group, idle) {
+                    ctx.effects.push(FetchEffect::Evict(evicted));
+                }
+            }
+            None => ctx.effects.push(FetchEffect::Release(Fate::Close)),
+        }
+        let status = trial.status;
+        self.tell_attempt(trial, status, &group, ctx);
+        self.tell(OriginNews::End, ctx);
+        self.finish(ctx);
+    }
+
+    fn handle_broken(&mut self, error: OriginError, ctx: &mut FetchCtx<'_>) {
+        let doing = self.reading_what();
+        match error {
+            OriginError::ClosedBeforeHead | OriginError::ClosedWithinBody => {
+                self.lose(Level::Error, words::broken(error), doing, ctx);
+            }
+            OriginError::HeadTooBig | OriginError::InvalidHead(_) => {
+                self.log(Level::Error, words::broken(error), doing, ctx);
+                self.fail(Fault::InvalidHead, ctx);
+            }
+            OriginError::Invalid(_) => {
+                self.log(Level::Error, words::broken(error), doing, ctx);
+                self.fail(Fault::Protocol, ctx);
+            }
+        }
+    }
+
+    /// The connection is lost; if it was a kept one and had brought nothing, a fresh one is tried.
+    fn lose(&mut self, level: Level, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
+        let Some(trial) = &self.trial else { return };
+        let stale =
+            trial.link.served > 0 && trial.received == 0 && self.audience == Audience::Listening;
+        if stale && self.may_send_again() {
+            self.log(Level::Info, words::CLOSED_IDLE, doing, ctx);
+            ctx.effects.push(FetchEffect::Release(Fate::Close));
+            self.connect_afresh(ctx);
+            return;
+        }
+        self.log(level, text, doing, ctx);
+        self.fail(Fault::Error, ctx);
+    }
+
+    fn handle_deadline(&mut self, ctx: &mut FetchCtx<'_>) {
+        self.armed = None;
+        let now = ctx.now.mono;
+        if let State::Queued(until) = self.state {
+            self.keep_waiting(until, ctx);
+            return;
+        }
+        let Some((at, doing)) = self.due() else { return };
+        if now < at {
+            return;
+        }
+        self.log(Level::Error, words::TIMED_OUT, doing, ctx);
+        self.fail(Fault::Timeout, ctx);
+    }
+
+    fn handle_abandoned(&mut self, ctx: &mut FetchCtx<'_>) {
+        self.reading = Reading::On;
+        let goes_on = self.request.settings.ignore_client_abort
+            && self.request.body.is_complete()
+            && self.state != State::New;
+        if goes_on {
+            self.audience = Audience::Gone;
+            if let Some(trial) = &mut self.trial {
+                trial.last_received = ctx.now.mono;
+            }
+            return;
+        }
+        if let (State::Queued(_), Some(group)) = (self.state, self.group.clone()) {
+            self.stop_waiting(&group, ctx);
+        }
+        if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
+            let asked = self.state != State::Connecting;
+            let fate = if asked { Fate::Abort } else { Fate::Close };
+            if trial.link.held {
+                ctx.effects.push(FetchEffect::Release(fate));
+            }
+            let status = trial.status;
+            self.tell_attempt(trial, status, &group, ctx);
+        }
+        self.audience = Audience::Gone;
+        self.finish(ctx);
+    }
+
+    /// The attempt failed: asks the next one, or gives up.
+    fn fail(&mut self, fault: Fault, ctx: &mut FetchCtx<'_>) {
+        let Some(group) = self.group.clone() else { return };
+        let now = ctx.now.mono;
+        let again = self.state != State::Answering && self.may_try_next(fault, now);
+        if let Some(trial) = self.trial.take() {
+            self.end_trial(trial, fault, &group, ctx);
+        }
+        self.tries = self.tries.saturating_sub(1);
+        if again {
+            self.choose(ctx);
+        } else {
+            self.refuse(Refused { status: fault.status(), retry_after: None }, ctx);
+        }
+    }
+
+    fn end_trial(
+        &mut self,
+        trial: Trial,
+        fault: Fault,
+        group: &Arc<Group>,
+        ctx: &mut FetchCtx<'_>,
+    ) {
+        let answered = self.state == State::Answering;
+        if trial.link.held {
+            ctx.effects.push(FetchEffect::Release(Fate::Close));
+        }
+        if answered {
+            trial.lease.health().note_success();
+        } else if fault.is_blame() {
+            let mut scales = Scales {
+                group,
+                pools: ctx.pools,
+                prng: ctx.prng,
+                now: ctx.now.mono,
+                affinity: &[],
+            };
+            if scales.note_failure(trial.peer) {
+                let peer = Arc::clone(&group.peers[trial.peer].name);
+                self.log_of(Level::Warn, words::DISABLED, words::CONNECTING, Some(peer), ctx);
+            }
+        }
+        let status = if answered { trial.status } else { fault.status() };
+        self.tell_attempt(trial, status, group, ctx);
+    }
+
+    /// Gives up: nothing more is told.
+    fn refuse(&mut self, refused: Refused, ctx: &mut FetchCtx<'_>) {
+        self.tell(OriginNews::Failed(refused), ctx);
+        self.finish(ctx);
+    }
+
+    fn finish(&mut self, ctx: &mut FetchCtx<'_>) {
+        self.state = State::Over;
+        ctx.effects.push(FetchEffect::Finish);
+    }
+
+    /// Whether another server may be asked after this.
+    fn may_try_next(&mut self, fault: Fault, now: Instant) -> bool {
+        let settings = &self.request.settings;
+        let timeout = settings.next_upstream_timeout;
+        let in_time = timeout.is_zero() || now.since(self.begun) < timeout;
+        let wanted = fault.is_retried(settings.next_upstream);
+        let listened_to = self.audience == Audience::Listening;
+        self.tries > 1 && wanted && in_time && listened_to && self.may_send_again()
+    }
+
+    /// Whether the request may be sent once more and its body can be.
+    fn may_send_again(&mut self) -> bool {
+        let sent =
+            self.trial.as_ref().is_some_and(|trial| trial.sent > 0 || trial.left == Left::Nothing);
+        let settings = &self.request.settings;
+        !sent
+            || (self.request.is_idempotent || settings.next_upstream.non_idempotent)
+                && self.request.body.rewind()
+    }
+
+    /// The next moment that matters, and what is being waited for.
+    fn due(&self) -> Option<(Instant, &'static str)> {
+        let settings = &self.request.settings;
+        match (self.state, &self.trial) {
+            (State::Queued(until), _) => Some((until, words::WAITING)),
+            (State::Connecting, Some(trial)) => {
+                Some((trial.dialled.after(settings.connect_timeout), words::CONNECTING))
+            }
+            (State::Asking | State::Answering, Some(trial)) => {
+                let send = trial.last_sent.after(settings.send_timeout);
+                let read = trial.last_received.after(settings.read_timeout);
+                let reads = self.reading == Reading::On
+                    && (trial.left == Left::Nothing || trial.received > 0);
+                let send = (trial.left == Left::Blocked).then_some((send, words::SENDING));
+                let read = reads.then_some((read, self.reading_what()));
+                match (send, read) {
+                    (Some(send), Some(read)) => Some(if read.0 < send.0 { read } else { send }),
+                    (send, read) => send.or(read),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn rearm(&mut self, ctx: &mut FetchCtx<'_>) {
+        let Some((mut at, _)) = self.due() else { return };
+        if let State::Queued(_) = self.state {
+            at = at.min(ctx.now.mono.after(LOOK_AGAIN));
+        }
+        if self.armed.is_none_or(|armed| at < armed) {
+            self.armed = Some(at);
+            ctx.effects.push(FetchEffect::Deadline(at));
+        }
+    }
+
+    const fn reading_what(&self) -> &'static str {
+        match self.state {
+            State::Answering => words::READING,
+            _ => words::READING_HEAD,
+        }
+    }
+
+    fn address(&self) -> Option<PeerAddress> {
+        let (group, trial) = (self.group.as_ref()?, self.trial.as_ref()?);
+        Some(group.peers[trial.peer].address.clone())
+    }
+
+    fn tell(&self, news: OriginNews, ctx: &mut FetchCtx<'_>) {
+        if self.audience == Audience::Listening {
+            ctx.effects.push(FetchEffect::Tell(news));
+        }
+    }
+
+    fn log(&self, level: Level, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
+        let peer = self.group.as_ref().map(|group| match &self.trial {
+            Some(trial) => Arc::clone(&group.peers[trial.peer].name),
+            None => Arc::clone(group.name()),
+        });
+        self.log_of(level, text, doing, peer, ctx);
+    }
+
+    fn log_of(
+        &self,
+        level: Level,
+        text: &[u8],
+        doing: &'static str,
+        peer: Option<Arc<str>>,
+        ctx: &mut FetchCtx<'_>,
+    ) {
+        self.tell(OriginNews::Log { level, text: text.to_vec(), doing, peer }, ctx);
+    }
+
+    /// The attempt is over: its place is free, and what it was is told.
+    fn tell_attempt(&self, trial: Trial, status: u16, group: &Group, ctx: &mut FetchCtx<'_>) {
+        let attempt = Attempt {
+            peer: Arc::clone(&group.peers[trial.peer].name),
+            status,
+            connect_ms: trial.connect_ms,
+            header_ms: trial.header_ms,
+            response_ms: words::millis(trial.began, ctx.now.mono),
+            response_len: trial.body,
+            bytes_received: trial.received,
+            bytes_sent: trial.sent,
+        };
+        drop(trial);
+        ctx.pools.release(group);
+        self.tell(OriginNews::Attempt(attempt), ctx);
+    }
+
+    /// Nobody of the group was asked.
+    fn tell_group_attempt(&self, status: u16, ctx: &mut FetchCtx<'_>) {
+        let Some(group) = &self.group else { return };
+        let attempt = Attempt {
+            peer: Arc::clone(group.name()),
+            status,
+            connect_ms: None,
+            header_ms: None,
+            response_ms: 0,
+            response_len: 0,
+            bytes_received: 0,
+            bytes_sent: 0,
+        };
+        self.tell(OriginNews::Attempt(attempt), ctx);
+    }
 }

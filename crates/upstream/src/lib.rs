@@ -4,8 +4,20 @@
 //! says what it wants done ([`FetchEffect`]). It knows neither the client nor its exchange, and
 //! refuses to know what an answer means.
 
+mod balance;
+pub mod ctx;
 pub mod fetch;
+pub mod groups;
+mod hash;
+pub mod health;
+pub mod pool;
 pub mod request;
+mod retry;
+mod trial;
+mod words;
 
-pub use fetch::{Fate, FetchEffect, FetchWake};
-pub use request::{Attempt, OriginNews, OriginRequest, Refused};
+pub use ctx::{Fate, FetchCtx, FetchEffect, FetchWake, Left};
+pub use fetch::Fetch;
+pub use groups::{Group, Groups};
+pub use pool::{Notice, Pools, Turns};
+pub use request::{Attempt, OriginNews, OriginRequest, Refused, Target};

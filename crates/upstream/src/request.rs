@@ -24,7 +24,8 @@ pub struct OriginRequest {
     pub body_len: Option<u64>,
     /// Whether the same request may be made twice (RFC 9110 §9.2.2).
     pub is_idempotent: bool,
-    /// What `hash` and `ip_hash` go by; empty otherwise.
+    /// What `hash` goes by; for `ip_hash` the 4 or 16 octets of the client's address, none for a
+    /// unix socket; empty otherwise.
     pub affinity: Vec<u8>,
     /// `fastcgi_limit_rate` in bytes per second; 0 is no limit.
     pub rate: u64,
@@ -83,7 +84,7 @@ pub struct Refused {
 pub struct Attempt {
     /// Who was asked: an address, or the name of a group without a server that lives.
     pub peer: Arc<str>,
-    /// The status that came; 502 or 504 when none did.
+    /// The status that came; 502, 503 or 504 when none did, 0 when nobody waited for it any more.
     pub status: u16,
     /// Until the connection stood; none if it never did.
     pub connect_ms: Option<u64>,

@@ -1,0 +1,296 @@
+//! Who is asked: nginx's ways to choose one of a group.
+//!
+//! Owns the choice and what one request remembers of its choices; counts and health are told to it.
+//! Primaries are asked first, then backups in turn.
+
+use std::ops::Range;
+
+use base::Instant;
+use base::prng::Prng;
+use conf::model::Balance;
+
+use crate::groups::{Group, Peer};
+use crate::hash::{self, Crc};
+use crate::health::Lease;
+use crate::pool::Pools;
+
+/// After so many servers that could not be asked, those that remain are asked in turn.
+const DRAWS_MAX: u32 = 20;
+
+/// The outcome of a choice.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    /// This one, by index; counted.
+    Peer(usize, Lease),
+    /// Some live, but all of these are busy.
+    Busy,
+    /// Nobody lives.
+    Nobody,
+}
+
+/// What one request remembers of its choices.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    /// Who was asked: one bit for each.
+    tried: Vec<u64>,
+    /// Where the hash stands, and how often it was continued.
+    hash: Option<u32>,
+    rounds: u32,
+    draws: u32,
+    /// Whether the primaries are done with.
+    backups: bool,
+}
+
+/// What a choice is made with.
+#[derive(Debug)]
+pub(crate) struct Scales<'a> {
+    pub(crate) group: &'a Group,
+    pub(crate) pools: &'a mut Pools,
+    pub(crate) prng: &'a mut Prng,
+    pub(crate) now: Instant,
+    /// What `hash` and `ip_hash` go by.
+    pub(crate) affinity: &'a [u8],
+}
+
+impl Cursor {
+    fn was_tried(&self, index: usize) -> bool {
+        self.tried.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
+    }
+
+    fn note_tried(&mut self, index: usize) {
+        if self.tried.len() <= index / 64 {
+            self.tried.resize(index / 64 + 1, 0);
+        }
+        self.tried[index / 64] |= 1 << (index % 64);
+    }
+}
+
+impl Scales<'_> {
+    /// Chooses somebody that was not asked for this request yet.
+    pub(crate) fn choose(&mut self, cursor: &mut Cursor) -> Choice {
+        let group = self.group;
+        if group.is_single() {
+            return self.only();
+        }
+        // A peer can become busy between the choice and the count: one more round for each.
+        for _ in 0..=group.peers.len() {
+            let Some(index) = self.find(cursor) else { break };
+            let peer = &group.peers[index];
+            if let Some(lease) = peer.lease()
+                && peer.health.claim(peer.rule, self.now)
+            {
+                cursor.note_tried(index);
+                return Choice::Peer(index, lease);
+            }
+        }
+        let busy = |(index, peer): (usize, &Peer)| {
+            peer.is_busy()
+                && !peer.down
+                && !cursor.was_tried(index)
+                && !peer.health.is_resting(peer.rule, self.now)
+        };
+        let is_busy = group.peers.iter().enumerate().any(busy);
+        if is_busy { Choice::Busy } else { Choice::Nobody }
+    }
+
+    /// Notes that the one with this index failed; true when it is left alone from now on.
+    pub(crate) fn note_failure(&mut self, index: usize) -> bool {
+        let peer = &self.group.peers[index];
+        if self.group.is_single() {
+            return false;
+        }
+        let rests = peer.health.note_failure(peer.rule, self.now);
+        if let Some(loss) = peer.weight.checked_div(peer.rule.max_fails) {
+            let weight = self.pools.weight(peer);
+            weight.effective = 0.max(weight.effective - i64::from(loss));
+        }
+        rests
+    }
+
+    fn only(&self) -> Choice {
+        let peer = &self.group.peers[0];
+        match peer.lease() {
+            _ if peer.down => Choice::Nobody,
+            Some(lease) => Choice::Peer(0, lease),
+            None => Choice::Busy,
+        }
+    }
+
+    fn find(&mut self, cursor: &mut Cursor) -> Option<usize> {
+        let group = self.group;
+        if !cursor.backups {
+            let range = group.primaries();
+            let found = match &group.balance {
+                Balance::RoundRobin => None,
+                Balance::LeastConn => self.least_conn(cursor),
+                Balance::IpHash => self.by_hash(cursor, Self::ip_round),
+                Balance::Hash { consistent: false, .. } => self.by_hash(cursor, Self::key_round),
+                Balance::Hash { consistent: true, .. } => self.by_point(cursor),
+                Balance::Random { two } => self.by_chance(cursor, *two),
+            };
+            let found = found.or_else(|| self.in_turn(cursor, range, |_, _| true));
+            if found.is_some() || group.backups().is_empty() {
+                return found;
+            }
+            cursor.backups = true;
+        }
+        self.in_turn(cursor, group.backups(), |_, _| true)
+    }
+
+    fn can_be_asked(&self, cursor: &Cursor, index: usize) -> bool {
+        let peer = &self.group.peers[index];
+        !peer.down
+            && !cursor.was_tried(index)
+            && !peer.is_busy()
+            && !peer.health.is_resting(peer.rule, self.now)
+    }
+
+    /// Smooth weighted round robin among those that `wanted` names.
+    fn in_turn(
+        &mut self,
+        cursor: &Cursor,
+        range: Range<usize>,
+        wanted: impl Fn(&Self, usize) -> bool,
+    ) -> Option<usize> {
+        let group = self.group;
+        let mut best: Option<(usize, i64)> = None;
+        let mut total = 0;
+        for index in range {
+            if !self.can_be_asked(cursor, index) || !wanted(self, index) {
+                continue;
+            }
+            let peer = &group.peers[index];
+            let weight = self.pools.weight(peer);
+            weight.current += weight.effective;
+            total += weight.effective;
+            if weight.effective < i64::from(peer.weight) {
+                weight.effective += 1;
+            }
+            if best.is_none_or(|(_, most)| weight.current > most) {
+                best = Some((index, weight.current));
+            }
+        }
+        let (index, _) = best?;
+        self.pools.weight(&group.peers[index]).current -= total;
+        Some(index)
+    }
+
+    /// The fewest connections for its weight; those of equal load in turn.
+    fn least_conn(&mut self, cursor: &Cursor) -> Option<usize> {
+        let group = self.group;
+        let load = |index: usize| {
+            let peer = &group.peers[index];
+            (u64::from(peer.health.conns()), u64::from(peer.weight))
+        };
+        let less = |a: (u64, u64), b: (u64, u64)| a.0 * b.1 < b.0 * a.1;
+        let askable = group.primaries().filter(|&index| self.can_be_asked(cursor, index));
+        let least = askable.map(load).reduce(|a, b| if less(b, a) { b } else { a })?;
+        let ties = |_: &Self, index: usize| !less(least, load(index));
+        self.in_turn(cursor, group.primaries(), ties)
+    }
+
+    /// The one that a hash names; while it cannot be asked, the hash goes on.
+    fn by_hash(&self, cursor: &mut Cursor, round: fn(&Self, &mut Cursor) -> u32) -> Option<usize> {
+        let keyless =
+            matches!(self.group.balance, Balance::Hash { .. }) && self.affinity.is_empty();
+        while cursor.draws <= DRAWS_MAX && !keyless {
+            let hash = round(self, cursor);
+            let index = self.at_weight(u64::from(hash))?;
+            if self.can_be_asked(cursor, index) {
+                return Some(index);
+            }
+            cursor.draws += 1;
+        }
+        None
+    }
+
+    fn ip_round(&self, cursor: &mut Cursor) -> u32 {
+        let address = match self.affinity {
+            [] => &[0; 3],
+            [network @ .., _host] if self.affinity.len() == 4 => network,
+            address => address,
+        };
+        let hash = hash::ip_round(cursor.hash.unwrap_or(89), address);
+        *cursor.hash.insert(hash)
+    }
+
+    fn key_round(&self, cursor: &mut Cursor) -> u32 {
+        let mut crc = Crc::new();
+        if cursor.rounds > 0 {
+            crc = crc.add(cursor.rounds.to_string().as_bytes());
+        }
+        cursor.rounds += 1;
+        let round = (crc.add(self.affinity).value() >> 16) & 0x7fff;
+        *cursor.hash.insert(cursor.hash.unwrap_or(0).wrapping_add(round))
+    }
+
+    /// Whose share of the weights `draw` falls into.
+    fn at_weight(&self, draw: u64) -> Option<usize> {
+        let peers = &self.group.peers[self.group.primaries()];
+        let total: u64 = peers.iter().map(|peer| u64::from(peer.weight)).sum();
+        let mut rest = draw.checked_rem(total)?;
+        for (index, peer) in peers.iter().enumerate() {
+            match rest.checked_sub(u64::from(peer.weight)) {
+                Some(less) => rest = less,
+                None => return Some(index),
+            }
+        }
+        None
+    }
+
+    /// The next point on the circle whose server can be asked.
+    fn by_point(&mut self, cursor: &mut Cursor) -> Option<usize> {
+        let group = self.group;
+        if group.points.is_empty() || self.affinity.is_empty() {
+            return None;
+        }
+        let hash = match cursor.hash {
+            Some(at) => at as usize,
+            None => hash::point_at(&group.points, Crc::new().add(self.affinity).value()),
+        };
+        let mut at = hash;
+        while cursor.draws <= DRAWS_MAX {
+            let server = group.points[at % group.points.len()].server;
+            let same = |scales: &Self, index: usize| scales.group.peers[index].server == server;
+            let found = self.in_turn(cursor, group.primaries(), same);
+            cursor.hash = Some(at as u32);
+            if found.is_some() {
+                return found;
+            }
+            at += 1;
+            cursor.draws += 1;
+        }
+        None
+    }
+
+    /// One by chance and weight, or the less busy one of two.
+    fn by_chance(&mut self, cursor: &mut Cursor, two: bool) -> Option<usize> {
+        let total: u64 =
+            self.group.peers[self.group.primaries()].iter().map(|p| u64::from(p.weight)).sum();
+        let mut first: Option<usize> = None;
+        let mut draws = 0;
+        while draws <= DRAWS_MAX {
+            let draw = self.prng.below(total);
+            let index = self.at_weight(draw)?;
+            if first == Some(index) || !self.can_be_asked(cursor, index) {
+                draws += 1;
+                continue;
+            }
+            match first {
+                None if two => first = Some(index),
+                None => return Some(index),
+                Some(other) => return Some(self.less_busy(other, index)),
+            }
+        }
+        None
+    }
+
+    fn less_busy(&self, a: usize, b: usize) -> usize {
+        let load = |index: usize| {
+            let peer = &self.group.peers[index];
+            (u64::from(peer.health.conns()), u64::from(peer.weight))
+        };
+        let ((conns_a, weight_a), (conns_b, weight_b)) = (load(a), load(b));
+        if conns_b * weight_a > conns_a * weight_b { a } else { b }
+    }
+}

@@ -1,0 +1,343 @@
+//! The groups of a configuration with what all workers share of them.
+//!
+//! Owns who is in a group and its counters, which outlive a reload for a group of the same name and
+//! a server of the same address. Chooses nobody.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use conf::model::{
+    Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
+};
+
+use crate::hash::{self, Point};
+use crate::health::{Health, Lease, Rule};
+
+/// Number of a group that is not in the configuration: it has no pool.
+const UNPOOLED: u32 = u32::MAX;
+
+/// Workers that can be told of a free place.
+pub const WORKERS_MAX: usize = 256;
+
+/// The groups of one configuration.
+#[derive(Debug, Default)]
+pub struct Groups {
+    groups: Vec<Arc<Group>>,
+    /// Numbers not yet given to a group or a peer, in this configuration and those before.
+    next_group: u32,
+    next_peer: u32,
+}
+
+/// Servers of which one is chosen for each request.
+#[derive(Debug)]
+pub struct Group {
+    name: Arc<str>,
+    kind: UpstreamKind,
+    /// The same for a group of this name after a reload.
+    pub(crate) number: u32,
+    pub(crate) balance: Balance,
+    /// Backups come last.
+    pub(crate) peers: Vec<Peer>,
+    primary: usize,
+    pub(crate) keepalive: Keepalive,
+    pub(crate) queue: Option<Queue>,
+    pub(crate) waiting: Arc<Waiting>,
+    /// For `hash … consistent`, in order.
+    pub(crate) points: Vec<Point>,
+}
+
+/// One address of a group.
+#[derive(Debug)]
+pub struct Peer {
+    /// The same for this address in a group of this name after a reload.
+    pub(crate) number: u32,
+    /// Where it listens.
+    pub address: PeerAddress,
+    /// The address as text, for logs.
+    pub name: Arc<str>,
+    /// Which `server` line it comes from; lines of the same name are one.
+    pub(crate) server: u32,
+    server_name: Arc<str>,
+    pub(crate) weight: u32,
+    pub(crate) max_conns: u32,
+    pub(crate) down: bool,
+    pub(crate) rule: Rule,
+    pub(crate) health: Arc<Health>,
+}
+
+/// Requests of all workers that wait for a place in a group.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    count: AtomicU32,
+    /// Which workers have some: one bit each.
+    workers: [AtomicU64; WORKERS_MAX / 64],
+    /// Whose turn was last.
+    last: AtomicU32,
+}
+
+impl Groups {
+    /// The groups of a configuration; what `previous` learned of the same servers is kept.
+    #[must_use]
+    pub fn new(upstreams: &[Upstream], previous: Option<&Self>) -> Self {
+        let mut made = Self::default();
+        if let Some(previous) = previous {
+            made.next_group = previous.next_group;
+            made.next_peer = previous.next_peer;
+        }
+        for upstream in upstreams {
+            let old = previous.and_then(|previous| previous.of_name(upstream));
+            let group = made.group_of(upstream, old);
+            made.groups.push(Arc::new(group));
+        }
+        made
+    }
+
+    /// The group of the configuration with this index.
+    #[must_use]
+    pub fn group(&self, id: UpstreamId) -> Option<&Arc<Group>> {
+        self.groups.get(id.index())
+    }
+
+    /// All groups in the order of the configuration.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.groups.iter()
+    }
+
+    fn of_name(&self, upstream: &Upstream) -> Option<&Group> {
+        let same_kind = |kind: UpstreamKind| {
+            std::mem::discriminant(&kind) == std::mem::discriminant(&upstream.kind)
+        };
+        let found = |group: &&Arc<Group>| group.name == upstream.name && same_kind(group.kind);
+        self.groups.iter().find(found).map(Arc::as_ref)
+    }
+
+    fn group_of(&mut self, upstream: &Upstream, old: Option<&Group>) -> Group {
+        let number = old.map_or_else(|| next(&mut self.next_group), |old| old.number);
+        let mut peers = Vec::new();
+        let mut names: Vec<Arc<str>> = Vec::new();
+        let mut primary = 0;
+        for backup in [false, true] {
+            for server in upstream.servers.iter().filter(|server| server.backup == backup) {
+                let line = names.iter().position(|name| *name == server.name);
+                let line = line.unwrap_or_else(|| {
+                    names.push(Arc::clone(&server.name));
+                    names.len() - 1
+                });
+                for address in &server.addresses {
+                    let nth = peers.iter().filter(|peer: &&Peer| peer.address == *address).count();
+                    let known = old.and_then(|old| old.peer_of(address, nth));
+                    peers.push(self.peer_of(server, address, line as u32, known));
+                }
+            }
+            if !backup {
+                primary = peers.len();
+            }
+        }
+        let points = match upstream.balance {
+            Balance::Hash { consistent: true, .. } => points(&peers[..primary]),
+            _ => Vec::new(),
+        };
+        Group {
+            name: Arc::clone(&upstream.name),
+            kind: upstream.kind,
+            number,
+            balance: upstream.balance.clone(),
+            peers,
+            primary,
+            keepalive: upstream.keepalive,
+            queue: upstream.queue,
+            waiting: old.map_or_else(Arc::default, |old| Arc::clone(&old.waiting)),
+            points,
+        }
+    }
+
+    fn peer_of(
+        &mut self,
+        server: &UpstreamServer,
+        address: &PeerAddress,
+        line: u32,
+        known: Option<&Peer>,
+    ) -> Peer {
+        Peer {
+            number: known.map_or_else(|| next(&mut self.next_peer), |known| known.number),
+            address: address.clone(),
+            name: address.to_string().into(),
+            server: line,
+            server_name: Arc::clone(&server.name),
+            weight: server.weight.max(1),
+            max_conns: server.max_conns,
+            down: server.down,
+            rule: Rule { max_fails: server.max_fails, fail_timeout: server.fail_timeout },
+            health: known.map_or_else(Arc::default, |known| Arc::clone(&known.health)),
+        }
+    }
+}
+
+impl Group {
+    /// A group of one address that is not in the configuration.
+    #[must_use]
+    pub fn of_address(address: &PeerAddress) -> Self {
+        let name: Arc<str> = address.to_string().into();
+        let peer = Peer {
+            number: UNPOOLED,
+            address: address.clone(),
+            name: Arc::clone(&name),
+            server: 0,
+            server_name: Arc::clone(&name),
+            weight: 1,
+            max_conns: 0,
+            down: false,
+            rule: Rule { max_fails: 1, fail_timeout: Duration::from_secs(10) },
+            health: Arc::default(),
+        };
+        Self {
+            name,
+            kind: UpstreamKind::Address,
+            number: UNPOOLED,
+            balance: Balance::RoundRobin,
+            peers: vec![peer],
+            primary: 1,
+            keepalive: Keepalive {
+                idle_max: 0,
+                requests: 0,
+                time: Duration::ZERO,
+                timeout: Duration::ZERO,
+            },
+            queue: None,
+            waiting: Arc::default(),
+            points: Vec::new(),
+        }
+    }
+
+    /// Its name as written.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// All addresses, backups last.
+    #[must_use]
+    pub fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    /// Requests that its servers serve now.
+    #[must_use]
+    pub fn conns(&self) -> u32 {
+        self.peers.iter().map(|peer| peer.health.conns()).sum()
+    }
+
+    /// Requests of all workers that wait for a place.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        self.waiting.count()
+    }
+
+    /// Whether connections can be kept.
+    pub(crate) const fn is_pooled(&self) -> bool {
+        self.number != UNPOOLED
+    }
+
+    /// Whether there is nobody else to ask, which is why the one is never left alone.
+    pub(crate) const fn is_single(&self) -> bool {
+        self.peers.len() == 1
+    }
+
+    pub(crate) const fn primaries(&self) -> Range<usize> {
+        0..self.primary
+    }
+
+    pub(crate) const fn backups(&self) -> Range<usize> {
+        self.primary..self.peers.len()
+    }
+
+    /// How often one request may try: once per server that is not `down`.
+    pub(crate) fn tries(&self) -> u32 {
+        if self.is_single() {
+            return 1;
+        }
+        self.peers.iter().filter(|peer| !peer.down).count() as u32
+    }
+
+    fn peer_of(&self, address: &PeerAddress, nth: usize) -> Option<&Peer> {
+        self.peers.iter().filter(|peer| peer.address == *address).nth(nth)
+    }
+}
+
+impl Peer {
+    /// Requests that it serves and failures that count.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    pub(crate) fn lease(&self) -> Option<Lease> {
+        Lease::take(&self.health, self.max_conns)
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.max_conns > 0 && self.health.conns() >= self.max_conns
+    }
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            count: AtomicU32::new(0),
+            workers: [const { AtomicU64::new(0) }; WORKERS_MAX / 64],
+            last: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Waiting {
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Counts one more; how many there were, or none when there is no room.
+    pub(crate) fn join(&self, len: u32) -> Option<u32> {
+        let one_more = |count: u32| (count < len).then(|| count + 1);
+        self.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()
+    }
+
+    /// Counts one less.
+    pub(crate) fn leave(&self) {
+        self.count.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Notes whether `worker` has requests that wait.
+    pub(crate) fn mark(&self, worker: usize, waits: bool) {
+        let bit = 1 << (worker % 64);
+        let Some(word) = self.workers.get(worker / 64) else { return };
+        if waits {
+            word.fetch_or(bit, Ordering::SeqCst);
+        } else {
+            word.fetch_and(!bit, Ordering::SeqCst);
+        }
+    }
+
+    /// The worker that a free place is offered to: each that has requests waiting, in turn.
+    pub(crate) fn next_worker(&self) -> Option<usize> {
+        let last = self.last.load(Ordering::Relaxed) as usize;
+        let after = (last + 1..WORKERS_MAX).chain(0..=last.min(WORKERS_MAX - 1));
+        let waits = |&worker: &usize| {
+            self.workers[worker / 64].load(Ordering::SeqCst) & (1 << (worker % 64)) != 0
+        };
+        let next = after.into_iter().find(waits)?;
+        self.last.store(next as u32, Ordering::Relaxed);
+        Some(next)
+    }
+}
+
+fn points(peers: &[Peer]) -> Vec<Point> {
+    hash::points(peers.iter().map(|peer| (&*peer.server_name, peer.server, peer.weight)))
+}
+
+const fn next(number: &mut u32) -> u32 {
+    let taken = *number;
+    *number += 1;
+    taken
+}

@@ -1,0 +1,113 @@
+//! How one origin is doing, for all workers: its connections, its failures, when it may be asked.
+//!
+//! Owns the counters and the rule of `max_fails` and `fail_timeout`; who is asked is the balance's
+//! business. Easiest to break: a count that was taken is given back once, which [`Lease`] sees to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::Instant;
+
+/// When an origin is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Failures after which it is; 0 is never.
+    pub max_fails: u32,
+    /// How long, and how long a check counts.
+    pub fail_timeout: Duration,
+}
+
+/// Counters of one origin, shared by workers and by the configurations that name it.
+#[derive(Debug, Default)]
+pub struct Health {
+    conns: AtomicU32,
+    fails: AtomicU32,
+    /// When it failed last.
+    accessed: AtomicU64,
+    /// When it failed last or was chosen to see whether it lives.
+    checked: AtomicU64,
+}
+
+impl Health {
+    /// Requests that it serves now.
+    #[must_use]
+    pub fn conns(&self) -> u32 {
+        self.conns.load(Ordering::SeqCst)
+    }
+
+    /// Failures that count.
+    #[must_use]
+    pub fn fails(&self) -> u32 {
+        self.fails.load(Ordering::SeqCst)
+    }
+
+    /// Whether it is left alone now.
+    pub(crate) fn is_resting(&self, rule: Rule, now: Instant) -> bool {
+        self.is_suspect(rule) && !self.is_check_old(rule, now)
+    }
+
+    /// Notes that it is chosen; false when it is suspect and somebody else just became the one
+    /// request that finds out.
+    pub(crate) fn claim(&self, rule: Rule, now: Instant) -> bool {
+        let checked = self.checked.load(Ordering::SeqCst);
+        if now.since(Instant::from_nanos(checked)) <= rule.fail_timeout {
+            return !self.is_suspect(rule);
+        }
+        let won = self.checked.compare_exchange(
+            checked,
+            now.as_nanos(),
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        );
+        won.is_ok() || !self.is_suspect(rule)
+    }
+
+    /// Notes a failure; true when it is left alone from now on.
+    pub(crate) fn note_failure(&self, rule: Rule, now: Instant) -> bool {
+        let fails = self.fails.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+        self.accessed.store(now.as_nanos(), Ordering::SeqCst);
+        self.checked.store(now.as_nanos(), Ordering::SeqCst);
+        rule.max_fails > 0 && fails >= rule.max_fails
+    }
+
+    /// Notes an answer: if it was chosen after its last failure to see whether it lives, it does.
+    pub(crate) fn note_success(&self) {
+        if self.accessed.load(Ordering::SeqCst) < self.checked.load(Ordering::SeqCst) {
+            self.fails.store(0, Ordering::SeqCst);
+        }
+    }
+
+    fn is_suspect(&self, rule: Rule) -> bool {
+        rule.max_fails > 0 && self.fails() >= rule.max_fails
+    }
+
+    fn is_check_old(&self, rule: Rule, now: Instant) -> bool {
+        let checked = Instant::from_nanos(self.checked.load(Ordering::SeqCst));
+        now.since(checked) > rule.fail_timeout
+    }
+}
+
+/// One request that an origin serves; counted until it is dropped.
+#[derive(Debug)]
+pub struct Lease(Arc<Health>);
+
+impl Lease {
+    /// Counts one more, unless `max_conns` are served already; 0 is no limit.
+    pub(crate) fn take(health: &Arc<Health>, max_conns: u32) -> Option<Self> {
+        let one_more = |conns: u32| (max_conns == 0 || conns < max_conns).then(|| conns + 1);
+        let taken = health.conns.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more);
+        taken.is_ok().then(|| Self(Arc::clone(health)))
+    }
+
+    /// Whose it is.
+    pub(crate) fn health(&self) -> &Health {
+        &self.0
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.conns.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,273 @@
+//! What one worker keeps of the groups: weights in turn, idle connections, requests that wait.
+//!
+//! Owns names of connections and fetches (words that the worker made), never the things themselves.
+//! Numbers of groups and peers outlive a reload, and so does what is kept here. Easiest to break: a
+//! place that became free is offered to somebody as long as anybody waits, which is why whoever
+//! leaves the queue for another reason passes his turn on.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::Instant;
+use conf::model::Keepalive;
+
+use crate::groups::{Group, Groups, Peer, Waiting};
+
+/// What one worker keeps of all groups.
+#[derive(Debug)]
+pub struct Pools {
+    worker: usize,
+    /// By number of the peer.
+    weights: Vec<Weight>,
+    /// By number of the group.
+    groups: Vec<Option<GroupPool>>,
+    /// Groups that somebody of ours is to be woken for, or others told of.
+    due: Vec<u32>,
+    tell: Vec<Notice>,
+}
+
+/// Another worker has a request waiting for a place that may be free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Who is to be told: give him [`Self::group`] by [`Pools::handle_notice`].
+    pub worker: usize,
+    /// The number of the group.
+    pub group: u32,
+}
+
+/// Whose turn it is; see [`Pools::take_turns`].
+#[derive(Debug, Default)]
+pub struct Turns {
+    /// Fetches of this worker to wake with `Turn`.
+    pub wake: Vec<u64>,
+    /// What to tell other workers.
+    pub tell: Vec<Notice>,
+}
+
+/// A connection between two requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Idle {
+    /// The worker's name for it.
+    pub(crate) link: u64,
+    /// Number of the peer.
+    pub(crate) peer: u32,
+    /// Requests that it carried.
+    pub(crate) served: u64,
+    /// When it was made.
+    pub(crate) born: Instant,
+    /// When it has been idle for too long.
+    until: Instant,
+}
+
+/// Smooth weighted turns of one peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Weight {
+    /// As configured, to notice that it changed.
+    of: u32,
+    pub(crate) effective: i64,
+    pub(crate) current: i64,
+}
+
+#[derive(Debug)]
+struct GroupPool {
+    /// The one used last comes first.
+    idle: VecDeque<Idle>,
+    /// In the order of arrival.
+    queue: VecDeque<u64>,
+    /// Turns that were not given yet.
+    turns: usize,
+    waiting: Arc<Waiting>,
+}
+
+/// There is no room in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueFull;
+
+impl Pools {
+    /// Nothing kept yet; `worker` is its index, below [`crate::groups::WORKERS_MAX`].
+    #[must_use]
+    pub const fn new(worker: usize) -> Self {
+        Self { worker, weights: Vec::new(), groups: Vec::new(), due: Vec::new(), tell: Vec::new() }
+    }
+
+    /// Names the fetches whose turn it is, and workers that must be told that theirs may have come.
+    /// To be called after steps, until both lists stay empty.
+    pub fn take_turns(&mut self, turns: &mut Turns) {
+        while let Some(number) = self.due.pop() {
+            let Some(Some(pool)) = self.groups.get_mut(number as usize) else { continue };
+            let wanted = std::mem::take(&mut pool.turns);
+            let given = wanted.min(pool.queue.len());
+            turns.wake.extend(pool.queue.iter().take(given));
+            let waiting = Arc::clone(&pool.waiting);
+            for _ in given..wanted {
+                self.offer(number, &waiting);
+            }
+        }
+        turns.tell.append(&mut self.tell);
+    }
+
+    /// Another worker says that a place of the group with this number may be free.
+    pub fn handle_notice(&mut self, group: u32) {
+        self.give_turn(group);
+    }
+
+    /// The connection of this name is gone; it is of no interest whether it was idle.
+    pub fn forget(&mut self, link: u64) {
+        for pool in self.groups.iter_mut().flatten() {
+            pool.idle.retain(|idle| idle.link != link);
+        }
+    }
+
+    /// When an idle connection has been idle for too long.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Instant> {
+        let idle = self.groups.iter().flatten().flat_map(|pool| &pool.idle);
+        idle.map(|idle| idle.until).min()
+    }
+
+    /// Takes out a connection that has been idle for too long at `now`: it is to be closed.
+    pub fn expire(&mut self, now: Instant) -> Option<u64> {
+        self.groups.iter_mut().flatten().find_map(|pool| {
+            let old = pool.idle.iter().position(|idle| idle.until <= now)?;
+            pool.idle.remove(old).map(|idle| idle.link)
+        })
+    }
+
+    /// Takes out a connection that no group of the configuration can use: it is to be closed. To be
+    /// called after a reload until there is none.
+    pub fn expire_unknown(&mut self, groups: &Groups) -> Option<u64> {
+        let known = |peer: u32| {
+            groups.iter().any(|group| {
+                group.keepalive.idle_max > 0 && group.peers.iter().any(|known| known.number == peer)
+            })
+        };
+        self.groups.iter_mut().flatten().find_map(|pool| {
+            let unknown = pool.idle.iter().position(|idle| !known(idle.peer))?;
+            pool.idle.remove(unknown).map(|idle| idle.link)
+        })
+    }
+
+    /// Connections that are kept.
+    #[must_use]
+    pub fn idle(&self) -> usize {
+        self.groups.iter().flatten().map(|pool| pool.idle.len()).sum()
+    }
+
+    /// Requests of this worker that wait.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.groups.iter().flatten().map(|pool| pool.queue.len()).sum()
+    }
+
+    /// Where the turns of a peer stand.
+    pub(crate) fn weight(&mut self, peer: &Peer) -> &mut Weight {
+        let index = peer.number as usize;
+        if index >= self.weights.len() {
+            self.weights.resize(index + 1, Weight::default());
+        }
+        let weight = &mut self.weights[index];
+        if weight.of != peer.weight {
+            *weight = Weight { of: peer.weight, effective: i64::from(peer.weight), current: 0 };
+        }
+        weight
+    }
+
+    /// A connection to `peer` that waits for a request; the one used last.
+    pub(crate) fn take_idle(&mut self, group: &Group, peer: &Peer) -> Option<Idle> {
+        let pool = self.groups.get_mut(group.number as usize)?.as_mut()?;
+        let found = pool.idle.iter().position(|idle| idle.peer == peer.number)?;
+        pool.idle.remove(found)
+    }
+
+    /// Keeps a connection; the one unused for longest that has to make room for it.
+    pub(crate) fn keep(&mut self, group: &Group, idle: Idle) -> Option<u64> {
+        let most = group.keepalive.idle_max as usize;
+        let pool = self.pool(group);
+        pool.idle.push_front(idle);
+        if pool.idle.len() > most { pool.idle.pop_back().map(|idle| idle.link) } else { None }
+    }
+
+    /// Whether a newcomer has to stand behind others.
+    pub(crate) fn is_queued(&self, group: &Group) -> bool {
+        group.queue.is_some() && group.waiting.count() > 0
+    }
+
+    /// Lets a fetch wait for a place; how many waited before, over all workers.
+    pub(crate) fn join(&mut self, group: &Group, fetch: u64, len: u32) -> Result<u32, QueueFull> {
+        let before = group.waiting.join(len).ok_or(QueueFull)?;
+        let worker = self.worker;
+        let pool = self.pool(group);
+        pool.queue.push_back(fetch);
+        pool.waiting.mark(worker, true);
+        Ok(before)
+    }
+
+    /// Whether a fetch of ours waits in front of all others of ours.
+    pub(crate) fn is_first(&self, group: &Group, fetch: u64) -> bool {
+        let pool = self.groups.get(group.number as usize).and_then(Option::as_ref);
+        pool.is_some_and(|pool| pool.queue.front() == Some(&fetch))
+    }
+
+    /// Ends the waiting of a fetch.
+    pub(crate) fn leave(&mut self, group: &Group, fetch: u64) {
+        let worker = self.worker;
+        let pool = self.pool(group);
+        let Some(place) = pool.queue.iter().position(|waiting| *waiting == fetch) else { return };
+        pool.queue.remove(place);
+        if pool.queue.is_empty() {
+            pool.waiting.mark(worker, false);
+        }
+        pool.waiting.leave();
+    }
+
+    /// A place of the group may have become free: offers it to somebody who waits.
+    pub(crate) fn release(&mut self, group: &Group) {
+        if group.queue.is_some() && group.waiting.count() > 0 {
+            let _pool = self.pool(group);
+            self.offer(group.number, &group.waiting);
+        }
+    }
+
+    fn offer(&mut self, number: u32, waiting: &Waiting) {
+        match waiting.next_worker() {
+            Some(worker) if worker == self.worker => self.give_turn(number),
+            Some(worker) => self.tell.push(Notice { worker, group: number }),
+            None => {}
+        }
+    }
+
+    fn give_turn(&mut self, number: u32) {
+        let Some(Some(pool)) = self.groups.get_mut(number as usize) else { return };
+        pool.turns += 1;
+        if !self.due.contains(&number) {
+            self.due.push(number);
+        }
+    }
+
+    fn pool(&mut self, group: &Group) -> &mut GroupPool {
+        debug_assert!(group.is_pooled(), "a group outside the configuration keeps nothing");
+        let index = group.number as usize;
+        if index >= self.groups.len() {
+            self.groups.resize_with(index + 1, || None);
+        }
+        self.groups[index].get_or_insert_with(|| GroupPool {
+            idle: VecDeque::new(),
+            queue: VecDeque::new(),
+            turns: 0,
+            waiting: Arc::clone(&group.waiting),
+        })
+    }
+}
+
+impl Idle {
+    /// A connection that ends a request at `now` and was made at `born`; none if it is used up.
+    pub(crate) fn of(link: u64, peer: &Peer, served: u64, born: Instant) -> Self {
+        Self { link, peer: peer.number, served, born, until: born }
+    }
+
+    /// The same, kept from `now` on; none if it is used up.
+    pub(crate) fn keepable(self, rules: &Keepalive, now: Instant) -> Option<Self> {
+        let fresh = self.served < rules.requests && now.since(self.born) < rules.time;
+        (rules.idle_max > 0 && fresh).then(|| Self { until: now.after(rules.timeout), ..self })
+    }
+}

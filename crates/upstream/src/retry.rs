@@ -1,0 +1,53 @@
+//! Why an attempt failed, and whether another server is asked.
+//!
+//! Owns nginx's rules of `…_next_upstream`; whether the body can be sent again is asked elsewhere.
+
+use conf::model::NextUpstream;
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// No connection, or it was lost.
+    Error,
+    /// A time limit.
+    Timeout,
+    /// A head that is none.
+    InvalidHead,
+    /// Framing that is none.
+    Protocol,
+    /// A status that is tried elsewhere.
+    Status(u16),
+}
+
+impl Fault {
+    /// What the client gets when nobody else is asked.
+    pub(crate) const fn status(self) -> u16 {
+        match self {
+            Self::Error | Self::InvalidHead => 502,
+            Self::Timeout => 504,
+            Self::Protocol => 500,
+            Self::Status(status) => status,
+        }
+    }
+
+    /// Whether the server is held to blame.
+    pub(crate) const fn is_blame(self) -> bool {
+        !matches!(self, Self::Status(403 | 404) | Self::Protocol)
+    }
+
+    /// Whether another server may be asked after it.
+    pub(crate) const fn is_retried(self, rule: NextUpstream) -> bool {
+        match self {
+            Self::Error => rule.error,
+            Self::Timeout => rule.timeout,
+            Self::InvalidHead => rule.invalid_header,
+            Self::Protocol => false,
+            Self::Status(500) => rule.http_500,
+            Self::Status(503) => rule.http_503,
+            Self::Status(403) => rule.http_403,
+            Self::Status(404) => rule.http_404,
+            Self::Status(429) => rule.http_429,
+            Self::Status(_) => false,
+        }
+    }
+}

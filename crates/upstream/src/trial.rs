@@ -1,0 +1,39 @@
+//! One attempt: who was asked, over which connection, and how far it came.
+
+use base::Instant;
+
+use crate::ctx::Left;
+use crate::health::Lease;
+
+/// The attempt that is being made.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    /// Who is asked: index in the group.
+    pub(crate) peer: usize,
+    pub(crate) lease: Lease,
+    pub(crate) began: Instant,
+    /// When the last connection was asked for.
+    pub(crate) dialled: Instant,
+    pub(crate) link: Link,
+    pub(crate) left: Left,
+    pub(crate) connect_ms: Option<u64>,
+    pub(crate) header_ms: Option<u64>,
+    pub(crate) status: u16,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) body: u64,
+    pub(crate) last_sent: Instant,
+    pub(crate) last_received: Instant,
+}
+
+/// The connection of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    /// The worker's name for it; 0 until it stands.
+    pub(crate) name: u64,
+    /// Requests that it carried before; 0 is a fresh one.
+    pub(crate) served: u64,
+    pub(crate) born: Instant,
+    /// Whether the worker has it, made or in the making.
+    pub(crate) held: bool,
+}

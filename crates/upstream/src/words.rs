@@ -1,0 +1,87 @@
+//! What the error log says of origins, in nginx's words.
+
+use base::Instant;
+use conf::model::{Level, PeerAddress, Protocol};
+use wire::OriginError;
+
+pub(crate) const CONNECTING: &str = "while connecting to upstream";
+pub(crate) const WAITING: &str = "while waiting for upstream";
+pub(crate) const SENDING: &str = "while sending request to upstream";
+pub(crate) const READING_HEAD: &str = "while reading response header from upstream";
+pub(crate) const READING: &str = "while reading upstream";
+
+pub(crate) const TIMED_OUT: &[u8] = b"upstream timed out (110: Connection timed out)";
+pub(crate) const NO_LIVE: &[u8] = b"no live upstreams";
+pub(crate) const QUEUE_FULL: &[u8] = b"upstream queue is full";
+pub(crate) const DISABLED: &[u8] = b"upstream server temporarily disabled";
+pub(crate) const CLOSED_IDLE: &[u8] = b"upstream closed kept connection, trying a new one";
+
+/// Bytes of the error stream in one line of the log.
+const STDERR_MAX: usize = 2048;
+
+/// Milliseconds between two moments.
+pub(crate) const fn millis(from: Instant, to: Instant) -> u64 {
+    (to.as_nanos().saturating_sub(from.as_nanos())) / 1_000_000
+}
+
+/// There is no connection.
+pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (Level, Vec<u8>) {
+    // What the kernel refuses at once is told with the address, what it reports later without.
+    let at_once = match address {
+        PeerAddress::Unix(_) => true,
+        PeerAddress::Inet(_) => matches!(errno, 1 | 13 | 22 | 97 | 99 | 101),
+    };
+    let whom = if at_once { format!(" to {address}") } else { String::new() };
+    let level = match errno {
+        11 | 100 | 101 | 104 | 110..=113 => Level::Error,
+        _ => Level::Crit,
+    };
+    (level, format!("connect(){whom} failed ({})", reason(errno)).into_bytes())
+}
+
+/// A call on the connection failed.
+pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
+    format!("{call}() failed ({})", reason(errno)).into_bytes()
+}
+
+/// The origin broke its protocol.
+pub(crate) fn broken(error: OriginError) -> &'static [u8] {
+    match error {
+        OriginError::ClosedBeforeHead | OriginError::ClosedWithinBody => {
+            b"upstream prematurely closed connection"
+        }
+        OriginError::HeadTooBig => b"upstream sent too big header",
+        OriginError::InvalidHead(what) | OriginError::Invalid(what) => what.as_bytes(),
+    }
+}
+
+/// The answer ended before its head did.
+pub(crate) const fn ended_early(protocol: Protocol) -> &'static [u8] {
+    match protocol {
+        Protocol::FastCgi => b"upstream prematurely closed FastCGI stdout",
+        Protocol::Lsapi => b"upstream prematurely closed LSAPI answer",
+    }
+}
+
+/// What the application wrote to its error stream; none if that is nothing.
+pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.trim_ascii_end();
+    if text.is_empty() {
+        return None;
+    }
+    let whose = match protocol {
+        Protocol::FastCgi => "FastCGI",
+        Protocol::Lsapi => "LSAPI",
+    };
+    let mut line = format!("{whose} sent in stderr: \"").into_bytes();
+    line.extend_from_slice(&text[..text.len().min(STDERR_MAX)]);
+    line.push(b'"');
+    Some(line)
+}
+
+/// `111: Connection refused`
+fn reason(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    format!("{errno}: {words}")
+}
