@@ -11,15 +11,21 @@ pub mod certs;
 pub mod curl;
 pub mod h1;
 pub mod load;
+pub mod mariadb;
+pub mod php;
 pub mod ports;
 pub mod server;
 pub mod site;
 pub mod tools;
+pub mod wordpress;
 
 pub use curl::{Curl, Proto, Reply};
 pub use h1::{Client, Response};
+pub use mariadb::MariaDb;
+pub use php::Php;
 pub use server::{Exit, Server};
 pub use tools::{Finished, run, tool};
+pub use wordpress::WordPress;
 
 /// Asks `ready` every 10 ms until it says yes, and fails with `what` after 30 seconds.
 ///

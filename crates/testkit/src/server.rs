@@ -126,12 +126,16 @@ impl Drop for Home {
     }
 }
 
+/// Whether the tests run as root, as in a container.
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
+}
+
 /// What stands before `http` in the configurations made by [`Server::with`].
 #[must_use]
 pub fn prelude(workers: u32) -> String {
     // Started by root, nginx would serve as nobody; tests need no second user.
-    let root = fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
-    let user = if root { "user root;\n" } else { "" };
+    let user = if is_root() { "user root;\n" } else { "" };
     format!(
         "{user}worker_processes {workers};\ndaemon off;\npid @DIR@/logs/pid;\n\
          error_log @DIR@/logs/error.log info;\nevents {{ worker_connections 2048; }}\n"
