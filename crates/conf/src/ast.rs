@@ -85,7 +85,7 @@ pub struct Tree {
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// What went wrong.
     pub diagnostics: Vec<(Order, Diagnostic)>,
-    /// Addresses of host names in `listen`, `resolver` and `syslog:` words.
+    /// Addresses of host names in `listen`, `resolver`, `syslog:` words and of origins.
     pub hosts: HashMap<String, Vec<IpAddr>>,
     /// When the last byte was read.
     pub ended: Order,
@@ -317,6 +317,13 @@ fn collect_hosts(source: &impl Source, nodes: &[Node], hosts: &mut HashMap<Strin
         };
         match node.name() {
             b"listen" => host_of(node.arg(0)).into_iter().for_each(&mut look_up),
+            b"server" if node.block.is_none() => {
+                host_of(node.arg(0)).into_iter().for_each(&mut look_up);
+            }
+            // Without a port it is the name of a group.
+            b"fastcgi_pass" | b"lsapi_pass" if node.arg(0).contains(&b':') => {
+                host_of(node.arg(0)).into_iter().for_each(&mut look_up);
+            }
             b"resolver" => node.args().filter_map(host_of).for_each(&mut look_up),
             b"access_log" | b"error_log" => {
                 hosts_of_syslog(node.arg(0)).for_each(&mut look_up);
@@ -348,7 +355,7 @@ fn hosts_of_syslog(word: &[u8]) -> impl Iterator<Item = &str> {
 /// Whether it is neither empty, a wildcard, a number nor an address.
 fn is_name(host: &str) -> bool {
     !host.is_empty()
-        && host != "*"
+        && !host.contains(['*', '$'])
         && !host.bytes().all(|byte| byte.is_ascii_digit())
         && host.parse::<IpAddr>().is_err()
 }

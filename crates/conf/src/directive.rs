@@ -24,6 +24,10 @@ impl Contexts {
     pub const SERVER: Self = Self(8);
     /// `location`
     pub const LOCATION: Self = Self(16);
+    /// `upstream`
+    pub const UPSTREAM: Self = Self(256);
+    /// `php_pool`
+    pub const PHP_POOL: Self = Self(512);
     /// `http`, `server`
     pub const HS: Self = Self(4 | 8);
     /// `server`, `location`
@@ -47,6 +51,8 @@ impl Contexts {
             (Self::HTTP, "http"),
             (Self::SERVER, "server"),
             (Self::LOCATION, "location"),
+            (Self::UPSTREAM, "upstream"),
+            (Self::PHP_POOL, "php_pool"),
         ];
         all.into_iter().filter(move |(one, _)| self.contains(*one)).map(|(_, name)| name)
     }

@@ -12,6 +12,7 @@ mod charset;
 mod core;
 mod errors;
 mod events;
+mod fastcgi;
 mod files;
 mod gzip;
 mod headers;
@@ -22,13 +23,20 @@ mod listen;
 mod location;
 mod log;
 mod main;
+mod params;
+mod pass;
+mod peer;
+mod php_pool;
 mod server;
 mod server_name;
 mod tls;
 mod types;
+mod upstream;
 mod zstd;
 
+pub(crate) use fastcgi::OriginDraft;
 pub(crate) use log::combined;
+pub(crate) use pass::GroupKey;
 pub(crate) use server::Listened;
 
 const TABLES: &[&[Directive]] = &[
@@ -53,6 +61,11 @@ const TABLES: &[&[Directive]] = &[
     tls::TABLE,
     http2::TABLE,
     http3::TABLE,
+    upstream::TABLE,
+    pass::TABLE,
+    params::TABLE,
+    fastcgi::TABLE,
+    php_pool::TABLE,
 ];
 
 /// Every directive that is understood, in the order of the documentation.
@@ -155,6 +168,8 @@ mod tests {
                 Contexts::HTTP,
                 Contexts::SERVER,
                 Contexts::LOCATION,
+                Contexts::UPSTREAM,
+                Contexts::PHP_POOL,
             ] {
                 if row.contexts.contains(context) {
                     let fresh = seen.insert((row.name, format!("{context:?}")));

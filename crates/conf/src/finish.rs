@@ -4,26 +4,59 @@
 
 use std::collections::HashSet;
 
+use crate::ast::Order;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Level, Listen, LocationId, Matcher, Place, ServerName, Transport};
+use crate::model::{
+    Level, Listen, LocationId, Matcher, OriginSettings, Place, ServerName, Transport,
+};
 use crate::reader::{Reader, show};
 
 impl Reader {
     /// Checks the `http` block as a whole, in nginx's order.
-    pub(crate) fn finish_http(&mut self) {
+    pub(crate) fn finish_http(&mut self, ended: Order) {
         if self.http.settings.is_none() {
             return;
         }
+        self.check_groups(ended);
+        self.check_origins();
         self.check_locations();
         self.check_certificates();
         self.check_variables();
         if !self.has_failed() {
             self.check_names();
         }
+        self.imply_params();
     }
 
     fn say(&mut self, level: Level, message: String, place: Option<Place>) {
         self.note(self.http.closed, Diagnostic::new(level, message, place));
+    }
+
+    /// Tells what is wrong with groups, and refuses zones whose size nobody wrote.
+    fn check_groups(&mut self, ended: Order) {
+        let mut faults = std::mem::take(&mut self.http.upstream_faults);
+        faults.sort_by_key(|(order, _, _)| *order);
+        for (_, message, place) in faults {
+            self.say(Level::Emerg, message, Some(place));
+        }
+        let sizeless = self.http.zones.iter().filter(|(_, size)| **size == 0);
+        let mut sizeless: Vec<_> = sizeless.map(|(name, _)| show(name).into_owned()).collect();
+        sizeless.sort();
+        for name in sizeless {
+            let message = format!("zero size shared memory zone \"{name}\"");
+            self.note(ended, Diagnostic::new(Level::Emerg, message, None));
+        }
+    }
+
+    /// Refuses sizes of buffers for origins that do not fit one another.
+    fn check_origins(&mut self) {
+        let settings = self.http.locations.iter().map(|location| &location.settings.origin);
+        let mut faults: Vec<_> = settings.filter_map(|origin| wrong_sizes(origin)).collect();
+        faults.dedup();
+        for message in faults {
+            let place = Some(self.http.closed_at.clone());
+            self.say(Level::Emerg, message.to_owned(), place);
+        }
     }
 
     /// Refuses two locations with the same prefix in one block; the inner ones come first.
@@ -165,6 +198,39 @@ impl Reader {
                 }
             }
         }
+    }
+}
+
+/// What is wrong with the sizes of buffers; which rules there are is nginx's choice.
+fn wrong_sizes(origin: &OriginSettings) -> Option<&'static str> {
+    let (count, size) = origin.buffers;
+    let largest = origin.buffer_size.max(size);
+    let all_but_one = (count.saturating_sub(1) as usize).saturating_mul(size);
+    if count < 2 {
+        Some("there must be at least 2 \"fastcgi_buffers\"")
+    } else if origin.busy_buffers_size < largest {
+        Some(
+            "\"fastcgi_busy_buffers_size\" must be equal to or greater than the maximum of the \
+             value of \"fastcgi_buffer_size\" and one of the \"fastcgi_buffers\"",
+        )
+    } else if origin.busy_buffers_size > all_but_one {
+        Some(
+            "\"fastcgi_busy_buffers_size\" must be less than the size of all \
+             \"fastcgi_buffers\" minus one buffer",
+        )
+    } else if origin.temp_file_write_size < largest {
+        Some(
+            "\"fastcgi_temp_file_write_size\" must be equal to or greater than the maximum of \
+             the value of \"fastcgi_buffer_size\" and one of the \"fastcgi_buffers\"",
+        )
+    } else if origin.max_temp_file_size != 0 && origin.max_temp_file_size < largest as u64 {
+        Some(
+            "\"fastcgi_max_temp_file_size\" must be equal to zero to disable temporary files \
+             usage or must be equal to or greater than the maximum of the value of \
+             \"fastcgi_buffer_size\" and one of the \"fastcgi_buffers\"",
+        )
+    } else {
+        None
     }
 }
 

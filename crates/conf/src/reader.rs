@@ -14,10 +14,11 @@ use crate::ast::{Node, Order, Tree};
 use crate::defaults;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{Contexts, Directive, Form, Inherit, Parse};
-use crate::directives::{self, Found, Listened};
+use crate::directives::{self, Found, GroupKey, Listened, OriginDraft};
 use crate::model::{
     Address, Config, Events, Handler, Http, Level, Listen, Location, LocationId, LogFormat, Main,
-    Matcher, Place, Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles,
+    Matcher, OriginSettings, PhpPool, Place, Server, ServerId, ServerName, ServerSettings,
+    Settings, Transport, TryFiles, Upstream, UpstreamId,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
@@ -107,6 +108,8 @@ pub(crate) struct Scope {
     pub(crate) root_word: Option<RootWord>,
     /// Whether `access_log off` stood in this block.
     pub(crate) access_log_off: bool,
+    /// Sizes for origins that were written, not derived.
+    pub(crate) origin: OriginDraft,
     /// Rows met in this block, by number.
     seen: Seen,
 }
@@ -151,6 +154,7 @@ impl Scope {
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,
+            origin: OriginDraft::default(),
             seen: Seen::default(),
         }
     }
@@ -175,6 +179,7 @@ impl Scope {
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,
+            origin: self.origin,
             seen: Seen::default(),
         }
     }
@@ -207,6 +212,16 @@ pub(crate) struct HttpDraft {
     pub(crate) closed: Order,
     pub(crate) closed_at: Place,
     pub(crate) settings: Option<Arc<Settings>>,
+    pub(crate) upstreams: Vec<Upstream>,
+    /// Groups by what names them.
+    pub(crate) upstream_index: HashMap<GroupKey, UpstreamId>,
+    pub(crate) php_pools: Vec<PhpPool>,
+    /// Whether the `upstream` block being read has chosen how to balance.
+    pub(crate) balance_chosen: bool,
+    /// What is wrong with groups, but is said when the `http` block ends.
+    pub(crate) upstream_faults: Vec<(Order, String, Place)>,
+    /// Sizes of shared memory zones by name; 0 while none was written.
+    pub(crate) zones: HashMap<Box<[u8]>, u64>,
     regexes: HashMap<(Box<[u8]>, Case), Regex>,
 }
 
@@ -258,6 +273,11 @@ impl Reader {
     /// The settings being made, alone in this hand.
     pub(crate) fn settings(&mut self) -> &mut Settings {
         Arc::make_mut(&mut self.scope.settings)
+    }
+
+    /// The settings for origins being made.
+    pub(crate) fn origin(&mut self) -> &mut OriginSettings {
+        Arc::make_mut(&mut self.settings().origin)
     }
 
     /// The server's settings being made.
@@ -461,7 +481,7 @@ impl Reader {
     /// Puts the pieces together, sorts the messages, and decides whether there is a configuration.
     fn finish(mut self, tree: &mut Tree) -> Option<Config> {
         if !self.has_failed() {
-            self.finish_http();
+            self.finish_http(tree.ended);
         }
         if !self.has_events && !self.has_failed() {
             let message = "no \"events\" section in configuration";
@@ -481,8 +501,8 @@ impl Reader {
             listens: draft.listens,
             log_formats: draft.log_formats,
             named: draft.named,
-            upstreams: Vec::new(),
-            php_pools: Vec::new(),
+            upstreams: draft.upstreams,
+            php_pools: draft.php_pools,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

@@ -45,6 +45,8 @@ pub struct Options {
     pub access_log: PathBuf,
     /// The pid file when there is no `pid`.
     pub pid: PathBuf,
+    /// The directory of what exists only while the server runs: sockets of PHP pools.
+    pub runtime_dir: PathBuf,
 }
 
 impl Default for Options {
@@ -57,6 +59,7 @@ impl Default for Options {
             error_log: PathBuf::from("logs/error.log"),
             access_log: PathBuf::from("logs/access.log"),
             pid: PathBuf::from("logs/nginx.pid"),
+            runtime_dir: PathBuf::from("/run/bolide"),
         }
     }
 }

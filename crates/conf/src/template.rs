@@ -38,6 +38,22 @@ impl Cutter {
     }
 }
 
+/// Compiles a text of the program's own, all of whose variables exist.
+pub(crate) fn fixed(text: &str) -> Template {
+    let mut cutter = Cutter::default();
+    let mut rest = text.as_bytes();
+    while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
+        let len = rest[dollar + 1..].iter().take_while(|byte| is_name_byte(**byte)).count();
+        let (name, tail) = rest[dollar + 1..].split_at(len);
+        cutter.text.extend_from_slice(&rest[..dollar]);
+        let var = std::str::from_utf8(name).ok().and_then(Var::parse);
+        cutter.push_var(var.expect("the program knows the variables of its own texts"));
+        rest = tail;
+    }
+    cutter.text.extend_from_slice(rest);
+    cutter.finish()
+}
+
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

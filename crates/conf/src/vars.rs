@@ -335,6 +335,17 @@ plain_vars! {
     RealipRemotePort = "realip_remote_port";
     /// `$invalid_referer`
     InvalidReferer = "invalid_referer";
+    /// `$fastcgi_script_name`: the path, or its first part after `fastcgi_split_path_info`; with
+    /// `fastcgi_index` when it ends in `/`.
+    FastcgiScriptName = "fastcgi_script_name";
+    /// `$fastcgi_path_info`: the second part after `fastcgi_split_path_info`.
+    FastcgiPathInfo = "fastcgi_path_info";
+    /// `$proxy_host`: name and port of `proxy_pass`.
+    ProxyHost = "proxy_host";
+    /// `$proxy_port`: port of `proxy_pass`.
+    ProxyPort = "proxy_port";
+    /// `$proxy_add_x_forwarded_for`: the request's field with the client's address appended.
+    ProxyAddXForwardedFor = "proxy_add_x_forwarded_for";
     /// `$upstream_addr`
     UpstreamAddr = "upstream_addr";
     /// `$upstream_status`

@@ -1,10 +1,12 @@
 //! Request bodies: how large, how long, where they are kept.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, millis, offset, size, value};
-use crate::reader::{Parsed, Reader};
+use crate::reader::{Fault, INVALID, Parsed, Reader};
+use crate::value as values;
 
 const HSL: Contexts = Contexts::HSL;
 
@@ -26,7 +28,19 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 fn temp_path(r: &mut Reader, node: &Node) -> Parsed {
-    let path = r.below_prefix(node.arg(0));
+    let path = read_temp_path(r, node)?;
     r.settings().client_body_temp_path = Arc::new(path);
     Ok(())
+}
+
+/// Reads `PATH [LEVEL…]`; levels name directories below, of which this server needs none.
+pub(super) fn read_temp_path(r: &Reader, node: &Node) -> Result<PathBuf, Fault> {
+    let mut digits = 0;
+    for word in node.args().skip(1) {
+        digits += match values::number(word) {
+            None | Some(0) => return Err(INVALID),
+            Some(level) => level.min(100),
+        };
+    }
+    if digits > 10 { Err(INVALID) } else { Ok(r.below_prefix(node.arg(0))) }
 }

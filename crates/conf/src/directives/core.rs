@@ -187,7 +187,7 @@ fn directio(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Bytes, or a text with variables that gives them.
-fn rate(r: &mut Reader, node: &Node) -> Result<Template, Fault> {
+pub(super) fn rate(r: &mut Reader, node: &Node) -> Result<Template, Fault> {
     let template = r.template(node.arg(0))?;
     match template.as_text() {
         Some(text) => {

@@ -1,0 +1,123 @@
+//! `fastcgi_param`, and the parameters that PHP gets when none were written.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, list};
+use crate::model::{Handler, Param, Pass, PassTo, Protocol, UpstreamKind};
+use crate::reader::{Parsed, Reader, invalid_parameter};
+use crate::regex::{Case, Regex};
+use crate::template::fixed;
+
+pub(super) const TABLE: &[Directive] =
+    &[list("fastcgi_param", Contexts::HSL, Args::between(2, 3), param).doc(
+        "A parameter that the origin gets; with `if_not_empty`, only when its value is not empty.",
+        "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;",
+    )];
+
+fn param(r: &mut Reader, node: &Node) -> Parsed {
+    let value = r.template(node.arg(1))?;
+    let if_not_empty = match node.arg(2) {
+        b"if_not_empty" => true,
+        _ if node.args_count() == 2 => false,
+        word => return Err(invalid_parameter(word)),
+    };
+    let again = r.again;
+    let params = &mut r.origin().params;
+    if !again {
+        *params = Arc::default();
+    }
+    Arc::make_mut(params).push(Param { name: Arc::from(node.arg(0)), value, if_not_empty });
+    Ok(())
+}
+
+/// What PHP gets: name, value, whether an empty value is left out. `conf/fastcgi.conf` says the
+/// same, and a test compares the two.
+const PHP: &[(&str, &str, bool)] = &[
+    ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name", false),
+    ("PATH_INFO", "$fastcgi_path_info", false),
+    ("QUERY_STRING", "$query_string", false),
+    ("REQUEST_METHOD", "$request_method", false),
+    ("CONTENT_TYPE", "$content_type", false),
+    ("CONTENT_LENGTH", "$content_length", false),
+    ("SCRIPT_NAME", "$fastcgi_script_name", false),
+    ("REQUEST_URI", "$request_uri", false),
+    ("DOCUMENT_URI", "$document_uri", false),
+    ("DOCUMENT_ROOT", "$document_root", false),
+    ("SERVER_PROTOCOL", "$server_protocol", false),
+    ("REQUEST_SCHEME", "$scheme", false),
+    ("HTTPS", "$https", true),
+    ("SCRIPT_URI", "$scheme://$host$is_request_port$request_port$uri", false),
+    ("SCRIPT_URL", "$uri", false),
+    ("GATEWAY_INTERFACE", "CGI/1.1", false),
+    // WordPress offers rewritten permalinks only to servers whose text it knows.
+    ("SERVER_SOFTWARE", "bolide/$nginx_version (nginx compatible)", false),
+    ("REMOTE_ADDR", "$remote_addr", false),
+    ("REMOTE_PORT", "$remote_port", false),
+    ("REMOTE_USER", "$remote_user", false),
+    ("SERVER_ADDR", "$server_addr", false),
+    ("SERVER_PORT", "$server_port", false),
+    ("SERVER_NAME", "$server_name", false),
+    ("REDIRECT_STATUS", "200", false),
+    ("HTTP_HOST", "$host$is_request_port$request_port", false),
+    // A client's `Proxy` field must never become the variable that programs take a proxy from.
+    ("HTTP_PROXY", "", false),
+];
+
+/// What a PHP location has where nothing is written.
+struct Implied {
+    params: Arc<Vec<Param>>,
+    index: Arc<[u8]>,
+    split_path_info: Regex,
+}
+
+impl Implied {
+    fn new() -> Self {
+        let params = PHP.iter().map(|(name, value, if_not_empty)| Param {
+            name: name.as_bytes().into(),
+            value: fixed(value),
+            if_not_empty: *if_not_empty,
+        });
+        let split = Regex::new(br"^(.+?\.php)(/.+)$", Case::Sensitive);
+        Self {
+            params: Arc::new(params.collect()),
+            index: Arc::from(&b"index.php"[..]),
+            split_path_info: split.expect("this expression is well formed"),
+        }
+    }
+}
+
+impl Reader {
+    /// Gives PHP locations the parameters that they need and nobody wrote.
+    pub(crate) fn imply_params(&mut self) {
+        let php: Vec<usize> = (0..self.http.locations.len())
+            .filter(|at| match &self.http.locations[*at].handler {
+                Handler::Pass(pass) => self.is_php(pass),
+                Handler::Static | Handler::Return(_) => false,
+            })
+            .collect();
+        if php.is_empty() {
+            return;
+        }
+        let implied = Implied::new();
+        for at in php {
+            let settings = Arc::make_mut(&mut self.http.locations[at].settings);
+            let origin = Arc::make_mut(&mut settings.origin);
+            if origin.params.is_empty() {
+                origin.params = Arc::clone(&implied.params);
+            }
+            origin.index.get_or_insert_with(|| Arc::clone(&implied.index));
+            origin.split_path_info.get_or_insert_with(|| implied.split_path_info.clone());
+        }
+    }
+
+    /// Whether PHP itself was named: a pool, or what only PHP speaks.
+    fn is_php(&self, pass: &Pass) -> bool {
+        let group = match pass.to {
+            PassTo::Group(id) => Some(&self.http.upstreams[id.index()]),
+            PassTo::Text(_) => None,
+        };
+        pass.protocol == Protocol::Lsapi
+            || group.is_some_and(|group| matches!(group.kind, UpstreamKind::Pool(_)))
+    }
+}

@@ -1,0 +1,145 @@
+//! Who answers instead of files: `fastcgi_pass`, `lsapi_pass`, `php_pass`.
+//!
+//! An address becomes a group of its own; the same address in two directives is the same group.
+
+use super::peer::{self, Peer};
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, own};
+use crate::model::{
+    Handler, Pass, PassTo, PeerAddress, Protocol, Upstream, UpstreamId, UpstreamKind,
+};
+use crate::reader::{DUPLICATE, Fault, Parsed, Reader, show};
+
+const L: Contexts = Contexts::LOCATION;
+
+pub(super) const TABLE: &[Directive] = &[
+    own("fastcgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::FastCgi)).doc(
+        "The FastCGI origin that answers: an address, a socket, a group, or a text of variables.",
+        "fastcgi_pass unix:/run/php/php-fpm.sock;",
+    ),
+    own("lsapi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::Lsapi)).doc(
+        "The LSAPI origin that answers, as `lsphp` is; parameters have defaults that suit PHP.",
+        "lsapi_pass unix:/run/lsphp.sock;",
+    ),
+    own("php_pass", L, Args::ONE, php_pass).doc(
+        "The `php_pool` that answers; parameters have defaults that suit PHP.",
+        "php_pass main;",
+    ),
+];
+
+/// What makes two groups the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GroupKey {
+    host: Box<[u8]>,
+    port: Option<u16>,
+}
+
+impl GroupKey {
+    /// A name, in any case.
+    pub(super) fn named(name: &[u8]) -> Self {
+        Self { host: name.to_ascii_lowercase().into(), port: None }
+    }
+
+    fn of(peer: &Peer) -> Self {
+        match peer {
+            Peer::Unix(path) => {
+                let path = path.as_os_str().as_encoded_bytes();
+                Self { host: [b"unix:", path].concat().into(), port: None }
+            }
+            Peer::Inet { host, port } => Self { port: *port, ..Self::named(host.as_bytes()) },
+        }
+    }
+}
+
+fn pass(r: &mut Reader, node: &Node, protocol: Protocol) -> Parsed {
+    if r.again {
+        return Err(DUPLICATE);
+    }
+    let text = r.template(node.arg(0))?;
+    let to = match text.as_text() {
+        Some(_) => PassTo::Group(group(r, node)?),
+        None => PassTo::Text(text),
+    };
+    put(r, Pass { protocol, to });
+    Ok(())
+}
+
+fn php_pass(r: &mut Reader, node: &Node) -> Parsed {
+    if r.again {
+        return Err(DUPLICATE);
+    }
+    let name = node.arg(0);
+    let id = r.http.upstream_index.get(&GroupKey::named(name)).copied();
+    let pool = id.and_then(|id| match r.http.upstreams[id.index()].kind {
+        UpstreamKind::Pool(pool) => Some((id, r.http.php_pools[pool as usize].protocol)),
+        UpstreamKind::Block | UpstreamKind::Address => None,
+    });
+    let Some((id, protocol)) = pool else {
+        return Err(Fault::Text(format!("unknown php_pool \"{}\"", show(name))));
+    };
+    put(r, Pass { protocol, to: PassTo::Group(id) });
+    Ok(())
+}
+
+/// Makes an origin the handler, unless a `return` comes before every handler.
+fn put(r: &mut Reader, pass: Pass) {
+    if !matches!(r.scope.handler, Handler::Return(_)) {
+        r.scope.handler = Handler::Pass(pass);
+    }
+}
+
+/// The group of a literal argument.
+fn group(r: &mut Reader, node: &Node) -> Result<UpstreamId, Fault> {
+    let word = node.arg(0);
+    let peer = peer::cut(word)
+        .map_err(|why| Fault::Text(format!("{why} in upstream \"{}\"", show(word))))?;
+    if let Peer::Inet { host, port } = &peer
+        && let Some(id) = r.http.upstream_index.get(&GroupKey::named(host.as_bytes()))
+    {
+        match (r.http.upstreams[id.index()].kind, port) {
+            (UpstreamKind::Pool(_), _) => {
+                let text = format!("\"{host}\" is a php_pool, use the \"php_pass\" directive");
+                return Err(Fault::Text(text));
+            }
+            (UpstreamKind::Block, Some(port)) => {
+                let text = format!("upstream \"{host}\" may not have port {port}");
+                return Err(Fault::Text(text));
+            }
+            (UpstreamKind::Block | UpstreamKind::Address, None) => return Ok(*id),
+            (UpstreamKind::Address, Some(_)) => {}
+        }
+    }
+    let key = GroupKey::of(&peer);
+    if let Some(id) = r.http.upstream_index.get(&key) {
+        return Ok(*id);
+    }
+    let addresses = addresses(r, node, &peer);
+    let name = show(word);
+    let mut group = super::upstream::empty(&name, UpstreamKind::Address, r.place(node));
+    group.servers.push(super::upstream::server_of(&name, addresses));
+    Ok(add(r, key, group))
+}
+
+/// Adds a group.
+pub(super) fn add(r: &mut Reader, key: GroupKey, group: Upstream) -> UpstreamId {
+    let id = UpstreamId(r.http.upstreams.len() as u32);
+    r.http.upstreams.push(group);
+    r.http.upstream_index.insert(key, id);
+    id
+}
+
+/// The addresses of a group that is one address; faults are told when the `http` block ends, for
+/// nginx knows only then that it is no group.
+fn addresses(r: &mut Reader, node: &Node, peer: &Peer) -> Vec<PeerAddress> {
+    let (host, why) = match peer {
+        Peer::Unix(path) => return vec![PeerAddress::Unix(path.clone())],
+        Peer::Inet { host, port: None } => (host, "no port"),
+        Peer::Inet { host, port: Some(port) } => match peer::look_up(r, host, *port) {
+            Ok(addresses) => return addresses,
+            Err(why) => (host, why),
+        },
+    };
+    let message = format!("{why} in upstream \"{host}\"");
+    r.http.upstream_faults.push((r.order(), message, r.place(node)));
+    Vec::new()
+}

@@ -1,0 +1,164 @@
+//! The `php_pool` block: processes that the server itself starts and looks after.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pass::{self, GroupKey};
+use super::peer::UNIX_PATH_MAX;
+use super::upstream;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Inherit, leaf, millis, offset, own, value};
+use crate::model::{Keepalive, PeerAddress, PhpPool, Protocol, Queue, UpstreamKind};
+use crate::reader::{Fault, INVALID, Parsed, Reader, show};
+use crate::value as values;
+
+const P: Contexts = Contexts::PHP_POOL;
+
+pub(super) const TABLE: &[Directive] = &[
+    leaf("php_pool", Contexts::HTTP, Args::ONE, Inherit::Own, php_pool).doc(
+        "PHP processes that the server starts, watches and replaces.",
+        "php_pool main { user www-data; children auto; memory 128m; }",
+    ),
+    value("binary", P, Args::ONE, |r, node| {
+        pool(r).binary = Some(PathBuf::from(std::ffi::OsStr::from_bytes(node.arg(0))));
+        Ok(())
+    })
+    .doc("The program: php-fpm, or `lsphp`; else looked for.", "binary /usr/sbin/php-fpm8.4;"),
+    value("user", P, Args::between(1, 2), |r, node| {
+        pool(r).user = Some(show(node.arg(0)).into_owned());
+        if node.args_count() == 2 {
+            pool(r).group = Some(show(node.arg(1)).into_owned());
+        }
+        Ok(())
+    })
+    .doc("The account, and group, that scripts run as.", "user www-data;"),
+    value("group", P, Args::ONE, |r, node| {
+        pool(r).group = Some(show(node.arg(0)).into_owned());
+        Ok(())
+    })
+    .doc("The group that scripts run as.", "group www-data;"),
+    value("children", P, Args::ONE, children)
+        .doc("Requests served at once; `auto` is by memory and cores.", "children auto;"),
+    offset("memory", P, |r| &mut pool(r).memory)
+        .doc("Memory that one child may need.", "memory 128m;"),
+    value("max_requests", P, Args::ONE, |r, node| {
+        pool(r).max_requests = count(node.arg(0))?;
+        Ok(())
+    })
+    .doc("Requests after which a child is replaced; 0 is never.", "max_requests 1000;"),
+    millis("request_timeout", P, |r| &mut pool(r).request_timeout)
+        .doc("When a child that hangs is ended; 0 is never.", "request_timeout 120s;"),
+    value("queue", P, Args::between(1, 2), |r, node| {
+        pool(r).queue = upstream::read_queue(node, QUEUE.timeout)?;
+        Ok(())
+    })
+    .doc("How many requests wait for a child, and how long.", "queue 128 timeout=30s;"),
+    own("ini", P, Args::TWO, |r, node| {
+        let pair = pair(node);
+        pool(r).ini.push(pair);
+        Ok(())
+    })
+    .doc("A setting of PHP that scripts cannot change.", "ini upload_max_filesize 64M;"),
+    own("env", P, Args::TWO, |r, node| {
+        let pair = pair(node);
+        pool(r).env.push(pair);
+        Ok(())
+    })
+    .doc("An environment variable that scripts see.", "env APP_ENV production;"),
+];
+
+/// Who waits where nothing is written.
+const QUEUE: Queue = Queue { len: 128, timeout: Duration::from_secs(30) };
+
+/// The pool being read.
+fn pool(r: &mut Reader) -> &mut PhpPool {
+    r.http.php_pools.last_mut().expect("rows of the block are read after the block is added")
+}
+
+fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
+    let (name, shown) = (node.arg(0), show(node.arg(0)));
+    let key = GroupKey::named(name);
+    if name.is_empty() || !name.iter().all(|byte| is_name_byte(*byte)) || name[0] == b'.' {
+        return Err(Fault::Text(format!("invalid php_pool name \"{shown}\"")));
+    }
+    if r.http.upstream_index.contains_key(&key) {
+        return Err(Fault::Text(format!("duplicate upstream \"{shown}\"")));
+    }
+    let number = r.http.php_pools.len() as u32;
+    let place = r.place(node);
+    r.http.php_pools.push(PhpPool {
+        name: (&*shown).into(),
+        binary: None,
+        protocol: Protocol::FastCgi,
+        user: None,
+        group: None,
+        children: None,
+        memory: 128 << 20,
+        max_requests: 1000,
+        request_timeout: Duration::from_secs(120),
+        queue: QUEUE,
+        ini: Vec::new(),
+        env: Vec::new(),
+        place: place.clone(),
+    });
+    let scope = r.inner_scope(P);
+    let _ = r.read_inner(node, scope);
+    let made = pool(r);
+    made.protocol = protocol(made.binary.as_deref());
+    let (children, queue) = (made.children.unwrap_or(0), made.queue);
+    let path = r.options.prefix.join(&r.options.runtime_dir).join(format!("php-{shown}.sock"));
+    let address = format!("unix:{}", path.display());
+    if path.as_os_str().len() > UNIX_PATH_MAX {
+        let why = "too long path in the unix domain socket";
+        return Err(Fault::Text(format!("{why} in upstream \"{address}\"")));
+    }
+    let mut group = upstream::empty(&shown, UpstreamKind::Pool(number), place);
+    let path: Arc<Path> = path.into();
+    let mut server = upstream::server_of(&address, vec![PeerAddress::Unix(path)]);
+    server.max_conns = children;
+    // There is no other server to go to, so no failure makes this one rest.
+    server.max_fails = 0;
+    group.servers.push(server);
+    group.queue = Some(queue);
+    // A child that keeps an idle connection could serve nobody else.
+    group.keepalive = Keepalive { idle_max: 0, ..group.keepalive };
+    pass::add(r, key, group);
+    Ok(())
+}
+
+/// A name becomes part of a file's name.
+const fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+/// What a program speaks, by its name.
+fn protocol(binary: Option<&Path>) -> Protocol {
+    let name = binary.and_then(Path::file_name).map(std::ffi::OsStr::as_encoded_bytes);
+    if name.is_some_and(|name| name.starts_with(b"lsphp")) {
+        Protocol::Lsapi
+    } else {
+        Protocol::FastCgi
+    }
+}
+
+fn count(word: &[u8]) -> Result<u32, Fault> {
+    let number = values::number(word).ok_or(Fault::Value("invalid number"))?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn children(r: &mut Reader, node: &Node) -> Parsed {
+    pool(r).children = match node.arg(0) {
+        b"auto" => None,
+        word => match count(word)? {
+            0 => return Err(INVALID),
+            count => Some(count),
+        },
+    };
+    Ok(())
+}
+
+fn pair(node: &Node) -> (String, String) {
+    (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned())
+}

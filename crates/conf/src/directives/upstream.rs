@@ -1,0 +1,278 @@
+//! The `upstream` block: servers, how one is chosen, connections that are kept, who may wait.
+
+use std::time::Duration;
+
+use super::pass::{self, GroupKey};
+use super::peer::{self, Peer};
+use crate::ast::Node;
+use crate::diagnostic::Diagnostic;
+use crate::directive::{
+    Args, Contexts, Directive, Form, Inherit, accepted, leaf, millis, own, value,
+};
+use crate::model::{
+    Balance, Keepalive, Level, PeerAddress, Place, Queue, Upstream, UpstreamKind, UpstreamServer,
+};
+use crate::reader::{Fault, INVALID, Parsed, Reader, invalid_parameter, show};
+use crate::value::{self as values, Unit};
+
+const U: Contexts = Contexts::UPSTREAM;
+
+pub(super) const TABLE: &[Directive] = &[
+    leaf("upstream", Contexts::HTTP, Args::ONE, Inherit::Own, upstream).doc(
+        "A named group of origins.",
+        "upstream php { server unix:/run/php/php-fpm.sock; server 10.0.0.2:9000 backup; }",
+    ),
+    own("server", U, Args::at_least(1), server)
+        .doc("An origin of the group.", "server 10.0.0.2:9000 weight=5 max_fails=3;"),
+    own("least_conn", U, Args::NONE, |r, _| balance(r, Balance::LeastConn))
+        .doc("Chooses the server with the fewest connections for its weight.", "least_conn;"),
+    own("ip_hash", U, Args::NONE, |r, _| balance(r, Balance::IpHash))
+        .doc("Chooses the server by the client's address.", "ip_hash;"),
+    own("hash", U, Args::between(1, 2), hash).doc(
+        "Chooses the server by a text; `consistent` keeps most choices when servers change.",
+        "hash $request_uri consistent;",
+    ),
+    own("random", U, Args::between(0, 2), random)
+        .doc("Chooses by chance, or the better of two.", "random two least_conn;"),
+    value("keepalive", U, Args::between(1, 2), keepalive)
+        .doc("How many idle connections a worker keeps.", "keepalive 16;"),
+    value("keepalive_requests", U, Args::ONE, |r, node| {
+        let number = values::number(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        group(r).keepalive.requests = number.unsigned_abs();
+        Ok(())
+    })
+    .doc("How many requests one connection carries.", "keepalive_requests 1000;"),
+    millis("keepalive_time", U, |r| &mut group(r).keepalive.time)
+        .doc("The longest that one connection is used.", "keepalive_time 1h;"),
+    millis("keepalive_timeout", U, |r| &mut group(r).keepalive.timeout)
+        .doc("How long an idle connection is kept.", "keepalive_timeout 60s;"),
+    value("queue", U, Args::between(1, 2), |r, node| {
+        group(r).queue = Some(read_queue(node, Duration::from_secs(60))?);
+        Ok(())
+    })
+    .doc(
+        "How many requests wait when no server may take one (`max_conns`), and how long.",
+        "queue 100 timeout=10s;",
+    ),
+    own("zone", U, Args::between(1, 2), zone)
+        .doc("Named shared memory for the group, which is always shared.", "zone php 64k;"),
+    accepted("resolver", U, Args::at_least(1), Form::Any)
+        .doc("Chose name servers for `resolve`.", "resolver 127.0.0.53;"),
+    accepted("resolver_timeout", U, Args::ONE, Form::Millis)
+        .doc("Chose how long a name may take.", "resolver_timeout 5s;"),
+];
+
+/// The group being read.
+fn group(r: &mut Reader) -> &mut Upstream {
+    r.http.upstreams.last_mut().expect("rows of the block are read after the block is added")
+}
+
+/// A group without servers.
+pub(super) fn empty(name: &str, kind: UpstreamKind, place: Place) -> Upstream {
+    Upstream {
+        name: name.into(),
+        kind,
+        balance: Balance::RoundRobin,
+        servers: Vec::new(),
+        keepalive: Keepalive {
+            idle_max: 32,
+            requests: 1000,
+            time: Duration::from_secs(3600),
+            timeout: Duration::from_secs(60),
+        },
+        queue: None,
+        place,
+    }
+}
+
+/// A server without parameters.
+pub(super) fn server_of(name: &str, addresses: Vec<PeerAddress>) -> UpstreamServer {
+    UpstreamServer {
+        name: name.into(),
+        addresses,
+        weight: 1,
+        max_conns: 0,
+        max_fails: 1,
+        fail_timeout: Duration::from_secs(10),
+        backup: false,
+        down: false,
+    }
+}
+
+fn upstream(r: &mut Reader, node: &Node) -> Parsed {
+    let name = node.arg(0);
+    let key = GroupKey::named(name);
+    if r.http.upstream_index.contains_key(&key) {
+        return Err(Fault::Text(format!("duplicate upstream \"{}\"", show(name))));
+    }
+    let place = r.place(node);
+    let id = pass::add(r, key, empty(&show(name), UpstreamKind::Block, place.clone()));
+    r.http.balance_chosen = false;
+    let scope = r.inner_scope(U);
+    let _ = r.read_inner(node, scope);
+    let written = node.block.iter().flat_map(|block| &block.nodes);
+    let servers = &r.http.upstreams[id.index()].servers;
+    if written.clone().all(|inner| inner.name() != b"server") {
+        let closed = node.block.as_ref().map_or(node.order, |block| block.closed);
+        let message = "no servers are inside upstream";
+        let place = Some(r.closing_place(node));
+        r.note(closed, Diagnostic::new(Level::Emerg, message, place));
+    } else if servers.iter().all(|server| server.backup) {
+        let message = format!("no servers in upstream \"{}\"", show(name));
+        r.http.upstream_faults.push((node.order, message, place));
+    }
+    Ok(())
+}
+
+fn server(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    let mut made = server_of(&show(word), Vec::new());
+    let mut at_run_time = None;
+    for word in node.args().skip(1) {
+        parameter(r, word, &mut made, &mut at_run_time)?;
+    }
+    let in_upstream = |why: &str| Fault::Text(format!("{why} in upstream \"{}\"", show(word)));
+    made.addresses = match peer::cut(word).map_err(in_upstream)? {
+        Peer::Unix(path) => vec![PeerAddress::Unix(path)],
+        Peer::Inet { host, port } => {
+            let is_name = host.parse::<std::net::Ipv4Addr>().is_err() && !host.starts_with('[');
+            if let (true, Some(parameter)) = (is_name, at_run_time) {
+                let text = format!("parameter \"{parameter}\" is not implemented yet");
+                return Err(Fault::Text(text));
+            }
+            peer::look_up(r, &host, port.unwrap_or(80)).map_err(in_upstream)?
+        }
+    };
+    group(r).servers.push(made);
+    Ok(())
+}
+
+/// Reads one parameter of a `server`; notes one that would look names up at run time.
+fn parameter(
+    r: &mut Reader,
+    word: &[u8],
+    made: &mut UpstreamServer,
+    at_run_time: &mut Option<&'static str>,
+) -> Parsed {
+    let (name, value) = match word.iter().position(|byte| *byte == b'=') {
+        Some(at) => word.split_at(at + 1),
+        None => (word, &b""[..]),
+    };
+    let count = || match values::number(value) {
+        Some(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
+        None => Err(invalid_parameter(word)),
+    };
+    match name {
+        b"weight=" => match count()? {
+            0 => return Err(invalid_parameter(word)),
+            weight => made.weight = weight,
+        },
+        b"max_conns=" => made.max_conns = count()?,
+        b"max_fails=" => made.max_fails = count()?,
+        b"fail_timeout=" => {
+            let time = values::time(value, Unit::Seconds);
+            made.fail_timeout = time.ok_or_else(|| invalid_parameter(word))?;
+        }
+        b"backup" => {
+            let has_backups = matches!(group(r).balance, Balance::RoundRobin | Balance::LeastConn);
+            if !has_backups {
+                let text = "balancing method does not support parameter \"backup\"";
+                return Err(Fault::Text(text.to_owned()));
+            }
+            made.backup = true;
+        }
+        b"down" => made.down = true,
+        b"resolve" => *at_run_time = Some("resolve"),
+        b"service=" => *at_run_time = Some("service"),
+        b"route=" | b"drain" => {
+            let shown = show(word);
+            return Err(Fault::Text(format!("parameter \"{shown}\" is not implemented yet")));
+        }
+        _ => return Err(invalid_parameter(word)),
+    }
+    Ok(())
+}
+
+fn balance(r: &mut Reader, balance: Balance) -> Parsed {
+    if std::mem::replace(&mut r.http.balance_chosen, true) {
+        r.warn("load balancing method redefined".to_owned());
+    }
+    group(r).balance = balance;
+    Ok(())
+}
+
+fn hash(r: &mut Reader, node: &Node) -> Parsed {
+    let key = r.template(node.arg(0))?;
+    let consistent = match node.arg(1) {
+        b"consistent" => true,
+        _ if node.args_count() == 1 => false,
+        word => return Err(invalid_parameter(word)),
+    };
+    balance(r, Balance::Hash { key, consistent })
+}
+
+fn random(r: &mut Reader, node: &Node) -> Parsed {
+    let wrong = match (node.arg(0), node.arg(1)) {
+        _ if node.args_count() == 0 => None,
+        (b"two", b"least_conn") => None,
+        (b"two", _) if node.args_count() == 1 => None,
+        (b"two", word) | (word, _) => Some(word),
+    };
+    match wrong {
+        Some(word) => Err(invalid_parameter(word)),
+        None => balance(r, Balance::Random { two: node.args_count() > 0 }),
+    }
+}
+
+fn keepalive(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    let count = values::number(word).ok_or_else(|| {
+        Fault::Text(format!("invalid value \"{}\" in \"keepalive\" directive", show(word)))
+    })?;
+    if node.args_count() == 2 && node.arg(1) != b"local" {
+        return Err(invalid_parameter(node.arg(1)));
+    }
+    group(r).keepalive.idle_max = u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(())
+}
+
+/// Reads `N [timeout=T]`.
+pub(super) fn read_queue(node: &Node, timeout: Duration) -> Result<Queue, Fault> {
+    let len = values::number(node.arg(0)).and_then(|len| u32::try_from(len).ok());
+    let mut queue = Queue { len: len.ok_or(INVALID)?, timeout };
+    if node.args_count() == 2 {
+        let word = node.arg(1);
+        let time = word.strip_prefix(b"timeout=").and_then(|time| values::time(time, Unit::Millis));
+        queue.timeout = time.ok_or_else(|| invalid_parameter(word))?;
+    }
+    Ok(queue)
+}
+
+/// Checks name and size, which must not contradict those of other groups.
+fn zone(r: &mut Reader, node: &Node) -> Parsed {
+    let (name, word) = (node.arg(0), node.arg(1));
+    let text = |text: String| Err(Fault::Text(text));
+    if name.is_empty() {
+        return text("invalid zone name \"\"".to_owned());
+    }
+    let mut size = 0;
+    if node.args_count() == 2 {
+        let Some(bytes) = values::size(word) else {
+            return text(format!("invalid zone size \"{}\"", show(word)));
+        };
+        if bytes < 8 * 4096 {
+            return text(format!("zone \"{}\" is too small", show(name)));
+        }
+        size = bytes;
+    }
+    let known = r.http.zones.entry(name.into()).or_default();
+    if size != 0 && *known != 0 && size != *known {
+        return text(format!(
+            "the size {size} of shared memory zone \"{}\" conflicts with already declared size \
+             {known}",
+            show(name)
+        ));
+    }
+    *known = size.max(*known);
+    Ok(())
+}
