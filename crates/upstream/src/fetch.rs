@@ -349,15 +349,18 @@ impl Fetch {
             FetchWake::Event(OriginEvent::Head(head)) => self.handle_head(head, ctx),
             FetchWake::Event(OriginEvent::Body(bytes)) => self.handle_body(bytes, ctx),
             FetchWake::Event(OriginEvent::Stderr(text)) => self.handle_stderr(&text, ctx),
+            FetchWake::Event(OriginEvent::Excess) => {
+                self.log(Level::Warn, words::EXCESS, words::READING, ctx);
+            }
             FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
-            FetchWake::Broken(error) => self.handle_broken(error, ctx),
+            FetchWake::Broken(error) => self.handle_broken(&error, ctx),
             FetchWake::ReceiveFailed(errno) => {
                 let doing = self.reading_what();
-                self.lose(Level::Error, &words::call_failed("recv", errno), doing, ctx);
+                self.lose(&words::call_failed("recv", errno), doing, ctx);
             }
             FetchWake::SendFailed(errno) => {
                 let text = words::call_failed("writev", errno);
-                self.lose(Level::Error, &text, words::SENDING, ctx);
+                self.lose(&text, words::SENDING, ctx);
             }
             _ => {}
         }
@@ -367,7 +370,7 @@ impl Fetch {
         if self.state == State::Answering {
             return;
         }
-        if matches!(head.status, 100..200) {
+        if matches!(head.status, 100 | 102..200) {
             self.tell(OriginNews::Early(head), ctx);
             return;
         }
@@ -381,7 +384,11 @@ impl Fetch {
         let Some(trial) = &mut self.trial else { return };
         trial.status = status;
         trial.header_ms = Some(words::millis(trial.began, ctx.now.mono));
+        let attempt = self.group.as_ref().map(|group| trial.attempt(group, ctx.now.mono));
         self.state = State::Answering;
+        if let Some(attempt) = attempt {
+            self.tell(OriginNews::Attempt(attempt), ctx);
+        }
         self.tell(OriginNews::Head(head), ctx);
     }
 
@@ -408,10 +415,7 @@ impl Fetch {
 
     fn handle_end(&mut self, ctx: &mut FetchCtx<'_>) {
         if self.state == State::Asking {
-            let text = words::ended_early(self.request.protocol);
-            self.log(Level::Error, text, words::READING_HEAD, ctx);
-            self.fail(Fault::InvalidHead, ctx);
-            return;
+            return self.handle_broken(&OriginError::StdoutClosed, ctx);
         }
         let Some(trial) = self.trial.take() else { return };
         let Some(group) = self.group.clone() else { return };
@@ -436,25 +440,18 @@ impl Fetch {
         self.finish(ctx);
     }
 
-    fn handle_broken(&mut self, error: OriginError, ctx: &mut FetchCtx<'_>) {
+    fn handle_broken(&mut self, error: &OriginError, ctx: &mut FetchCtx<'_>) {
         let doing = self.reading_what();
-        match error {
-            OriginError::ClosedBeforeHead | OriginError::ClosedWithinBody => {
-                self.lose(Level::Error, words::broken(error), doing, ctx);
-            }
-            OriginError::HeadTooBig | OriginError::InvalidHead(_) => {
-                self.log(Level::Error, words::broken(error), doing, ctx);
-                self.fail(Fault::InvalidHead, ctx);
-            }
-            OriginError::Invalid(_) => {
-                self.log(Level::Error, words::broken(error), doing, ctx);
-                self.fail(Fault::Protocol, ctx);
-            }
+        if error.is_invalid() {
+            self.log(Level::Error, error.text(), doing, ctx);
+            self.fail(Fault::InvalidHead, ctx);
+        } else {
+            self.lose(error.text(), doing, ctx);
         }
     }
 
     /// The connection is lost; if it was a kept one and had brought nothing, a fresh one is tried.
-    fn lose(&mut self, level: Level, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
+    fn lose(&mut self, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &self.trial else { return };
         let stale =
             trial.link.served > 0 && trial.received == 0 && self.audience == Audience::Listening;
@@ -464,7 +461,7 @@ impl Fetch {
             self.connect_afresh(ctx);
             return;
         }
-        self.log(level, text, doing, ctx);
+        self.log(Level::Error, text, doing, ctx);
         self.fail(Fault::Error, ctx);
     }
 
@@ -662,16 +659,8 @@ impl Fetch {
 
     /// The attempt is over: its place is free, and what it was is told.
     fn tell_attempt(&self, trial: Trial, status: u16, group: &Group, ctx: &mut FetchCtx<'_>) {
-        let attempt = Attempt {
-            peer: Arc::clone(&group.peers[trial.peer].name),
-            status,
-            connect_ms: trial.connect_ms,
-            header_ms: trial.header_ms,
-            response_ms: words::millis(trial.began, ctx.now.mono),
-            response_len: trial.body,
-            bytes_received: trial.received,
-            bytes_sent: trial.sent,
-        };
+        let now = ctx.now.mono;
+        let attempt = Attempt { status, is_over: true, ..trial.attempt(group, now) };
         drop(trial);
         ctx.pools.release(group);
         self.tell(OriginNews::Attempt(attempt), ctx);
@@ -689,6 +678,7 @@ impl Fetch {
             response_len: 0,
             bytes_received: 0,
             bytes_sent: 0,
+            is_over: true,
         };
         self.tell(OriginNews::Attempt(attempt), ctx);
     }

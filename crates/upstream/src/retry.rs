@@ -13,8 +13,6 @@ pub(crate) enum Fault {
     Timeout,
     /// A head that is none.
     InvalidHead,
-    /// Framing that is none.
-    Protocol,
     /// A status that is tried elsewhere.
     Status(u16),
 }
@@ -25,14 +23,13 @@ impl Fault {
         match self {
             Self::Error | Self::InvalidHead => 502,
             Self::Timeout => 504,
-            Self::Protocol => 500,
             Self::Status(status) => status,
         }
     }
 
     /// Whether the server is held to blame.
     pub(crate) const fn is_blame(self) -> bool {
-        !matches!(self, Self::Status(403 | 404) | Self::Protocol)
+        !matches!(self, Self::Status(403 | 404))
     }
 
     /// Whether another server may be asked after it.
@@ -41,7 +38,6 @@ impl Fault {
             Self::Error => rule.error,
             Self::Timeout => rule.timeout,
             Self::InvalidHead => rule.invalid_header,
-            Self::Protocol => false,
             Self::Status(500) => rule.http_500,
             Self::Status(503) => rule.http_503,
             Self::Status(403) => rule.http_403,

@@ -1,9 +1,14 @@
 //! One attempt: who was asked, over which connection, and how far it came.
 
+use std::sync::Arc;
+
 use base::Instant;
 
 use crate::ctx::Left;
+use crate::groups::Group;
 use crate::health::Lease;
+use crate::request::Attempt;
+use crate::words;
 
 /// The attempt that is being made.
 #[derive(Debug)]
@@ -36,4 +41,21 @@ pub(crate) struct Link {
     pub(crate) born: Instant,
     /// Whether the worker has it, made or in the making.
     pub(crate) held: bool,
+}
+
+impl Trial {
+    /// How it stands at `now`.
+    pub(crate) fn attempt(&self, group: &Group, now: Instant) -> Attempt {
+        Attempt {
+            peer: Arc::clone(&group.peers[self.peer].name),
+            status: self.status,
+            connect_ms: self.connect_ms,
+            header_ms: self.header_ms,
+            response_ms: words::millis(self.began, now),
+            response_len: self.body,
+            bytes_received: self.received,
+            bytes_sent: self.sent,
+            is_over: false,
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use base::Instant;
 use conf::model::{Level, PeerAddress, Protocol};
-use wire::OriginError;
 
 pub(crate) const CONNECTING: &str = "while connecting to upstream";
 pub(crate) const WAITING: &str = "while waiting for upstream";
@@ -15,6 +14,9 @@ pub(crate) const NO_LIVE: &[u8] = b"no live upstreams";
 pub(crate) const QUEUE_FULL: &[u8] = b"upstream queue is full";
 pub(crate) const DISABLED: &[u8] = b"upstream server temporarily disabled";
 pub(crate) const CLOSED_IDLE: &[u8] = b"upstream closed kept connection, trying a new one";
+
+pub(crate) const EXCESS: &[u8] =
+    b"upstream sent more data than specified in \"Content-Length\" header";
 
 /// Bytes of the error stream in one line of the log.
 const STDERR_MAX: usize = 2048;
@@ -42,25 +44,6 @@ pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (Level, Vec<u
 /// A call on the connection failed.
 pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
     format!("{call}() failed ({})", reason(errno)).into_bytes()
-}
-
-/// The origin broke its protocol.
-pub(crate) fn broken(error: OriginError) -> &'static [u8] {
-    match error {
-        OriginError::ClosedBeforeHead | OriginError::ClosedWithinBody => {
-            b"upstream prematurely closed connection"
-        }
-        OriginError::HeadTooBig => b"upstream sent too big header",
-        OriginError::InvalidHead(what) | OriginError::Invalid(what) => what.as_bytes(),
-    }
-}
-
-/// The answer ended before its head did.
-pub(crate) const fn ended_early(protocol: Protocol) -> &'static [u8] {
-    match protocol {
-        Protocol::FastCgi => b"upstream prematurely closed FastCGI stdout",
-        Protocol::Lsapi => b"upstream prematurely closed LSAPI answer",
-    }
 }
 
 /// What the application wrote to its error stream; none if that is nothing.
