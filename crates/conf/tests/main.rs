@@ -3,4 +3,5 @@
 mod inherit;
 mod meaning;
 mod messages;
+mod origins;
 mod support;

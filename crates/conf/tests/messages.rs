@@ -54,6 +54,12 @@ fn logs_and_the_process_are_refused_with_the_words_of_nginx() {
 }
 
 #[test]
+fn origins_are_refused_with_the_words_of_nginx() {
+    run(include_str!("fixtures/upstream.txt"));
+    run(include_str!("fixtures/fastcgi.txt"));
+}
+
+#[test]
 fn whole_files_are_refused_at_the_place_that_nginx_names() {
     run(include_str!("fixtures/whole.txt"));
 }
