@@ -15,7 +15,9 @@ const CONF_FILES: [&str; 3] = ["bolide.conf", "nginx.conf", "conf/nginx.conf"];
 pub(crate) const HELP: &str = "\
 Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
               [-e filename] [-c filename] [-g directives]
-       bolide serve [--http PORT] [--https PORT] [DIRECTORY]
+       bolide serve [--php] [--http PORT] [--https PORT] [--print-config]
+                    [DIRECTORY]
+       bolide php status | restart [NAME]
        bolide demo [--http PORT] [--https PORT]
 
 Options:
@@ -33,7 +35,11 @@ Options:
   -g directives : set global directives out of configuration file
 
 Commands:
-  serve         : serve a directory at once, on http and https
+  serve         : serve a directory at once, on http and https; with --php,
+                  run its PHP too; with --print-config, print the
+                  configuration instead, to grow from
+  php status    : tell how the php pools of the running server are
+  php restart   : start php pools again, without losing a request
   demo          : serve the demonstration site
 ";
 
@@ -52,12 +58,43 @@ pub(crate) enum Command {
     Run,
     /// Serve a directory without a configuration file.
     Serve(Serve),
+    /// Command the php pools of the running server.
+    Php(Php),
+}
+
+/// What the php pools of a running server are told.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Php {
+    /// Tell how you are.
+    Status,
+    /// Start again: the one with this name, or all.
+    Restart(Option<String>),
+}
+
+/// Whether `serve` runs scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scripts {
+    /// Files only.
+    None,
+    /// PHP.
+    Php,
+}
+
+/// What `serve` does with the configuration that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Serves by it.
+    Serve,
+    /// Prints it.
+    Print,
 }
 
 /// `serve` and `demo`.
 #[derive(Debug)]
 pub(crate) struct Serve {
     pub(crate) root: Option<PathBuf>,
+    pub(crate) scripts: Scripts,
+    pub(crate) purpose: Purpose,
     pub(crate) http: u16,
     pub(crate) https: u16,
 }
@@ -105,6 +142,13 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
             Value(word) if command.is_none() && word == "demo" => {
                 command = Some(Command::Serve(serve(&mut parser)?));
             }
+            Value(word) if command.is_none() && word == "php" => {
+                command = Some(Command::Php(php(&text(&mut parser, "php", "a command")?)?));
+            }
+            Value(name) if matches!(command, Some(Command::Php(Php::Restart(None)))) => {
+                let name = name.to_string_lossy().into_owned();
+                command = Some(Command::Php(Php::Restart(Some(name))));
+            }
             Short(other) => return Err(format!("invalid option: \"{other}\"")),
             Long(other) => return Err(format!("invalid option: \"--{other}\"")),
             Value(word) => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
@@ -143,12 +187,28 @@ fn signal(word: &str) -> Result<Command, String> {
     }))
 }
 
+fn php(word: &str) -> Result<Php, String> {
+    match word {
+        "status" => Ok(Php::Status),
+        "restart" => Ok(Php::Restart(None)),
+        _ => Err(format!("invalid option: \"php {word}\"")),
+    }
+}
+
 fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
-    let mut serve = Serve { root: None, http: 8080, https: 8443 };
+    let mut serve = Serve {
+        root: None,
+        scripts: Scripts::None,
+        purpose: Purpose::Serve,
+        http: 8080,
+        https: 8443,
+    };
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
             Long("http") => serve.http = port(parser, "--http")?,
             Long("https") => serve.https = port(parser, "--https")?,
+            Long("php") => serve.scripts = Scripts::Php,
+            Long("print-config") => serve.purpose = Purpose::Print,
             Value(directory) if serve.root.is_none() => serve.root = Some(directory.into()),
             other => return Err(other.unexpected().to_string()),
         }
@@ -163,7 +223,7 @@ fn port(parser: &mut lexopt::Parser, option: &str) -> Result<u16, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, parse};
+    use super::{Command, Php, parse};
     use std::path::Path;
 
     fn args(words: &[&str]) -> Result<super::Invocation, String> {
@@ -179,6 +239,19 @@ mod tests {
         let absolute = args(&["-T", "-t", "-c", "/etc/a.conf"]).unwrap();
         assert!(matches!(absolute.command, Command::Test { dump: true }));
         assert_eq!(absolute.conf, Path::new("/etc/a.conf"));
+    }
+
+    #[test]
+    fn pools_are_commanded_one_or_all() {
+        let php = |words: &[&str]| match args(words).unwrap().command {
+            Command::Php(php) => php,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(php(&["php", "status"]), Php::Status);
+        assert_eq!(php(&["php", "restart", "-p", "/x"]), Php::Restart(None));
+        assert_eq!(php(&["-p", "/x", "php", "restart", "www"]), Php::Restart(Some("www".into())));
+        assert_eq!(args(&["php"]).unwrap_err(), "option \"php\" requires a command");
+        assert_eq!(args(&["php", "stop"]).unwrap_err(), "invalid option: \"php stop\"");
     }
 
     #[test]

@@ -2,18 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use conf::model::{Config, CpuAffinity, Level};
+use io::Io as _;
 use io::epoll::Epoll;
-use io::signal::{self, Signal};
+use io::signal::{self, Signal, Signals};
 use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use crate::assemble::{self, Shared};
-use crate::cli::{Command, HELP, Invocation};
+use crate::cli::{Command, HELP, Invocation, Purpose};
 use crate::messages::{err, out};
+use crate::php::{self, Desk, Pools};
 use crate::pid::PidFile;
 use crate::reading::{self, Reading};
 use crate::sockets::{self, Open};
@@ -21,7 +23,7 @@ use crate::tls_setup::TlsState;
 use crate::{serve, upgrade};
 
 /// How often the control thread looks up from waiting for signals.
-const TICK_MS: u64 = 500;
+const TICK: Duration = Duration::from_millis(500);
 
 /// How long connections that have asked nothing yet outlive the order to drain.
 const DRAIN_GRACE: Duration = Duration::from_millis(base::limits::DRAIN_GRACE_MS);
@@ -49,10 +51,16 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
         Command::Test { dump } => test(invocation, *dump),
         Command::Signal(signal) => send_signal(invocation, *signal),
         Command::Run => finish_logged(invocation, read_and_start(invocation)),
+        Command::Serve(options) if options.purpose == Purpose::Print => {
+            finish(serve::prepare(options).map(|ready| out(ready.text.as_bytes())))
+        }
         Command::Serve(options) => finish(serve::prepare(options).and_then(|ready| {
             let reading = reading::of_text(&ready.conf, &ready.text)?;
             start(invocation, reading, Some(&ready.greeting))
         })),
+        Command::Php(command) => finish(
+            running(invocation).and_then(|(pid, path)| php::command::send(pid, &path, command)),
+        ),
     }
 }
 
@@ -80,6 +88,7 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     let name = invocation.conf.display();
     let checked = reading::of_file(invocation).and_then(|reading| {
         account(&reading.config)?;
+        php::check(&reading.config)?;
         let shared = shared(&mut Open::default(), &reading.config)?;
         let draft = assemble::draft(&reading.config, &shared)?;
         Ok((reading, draft.warnings))
@@ -135,20 +144,25 @@ fn early_log(invocation: &Invocation) -> PathBuf {
 }
 
 fn send_signal(invocation: &Invocation, signal: Signal) -> ExitCode {
-    let sent = reading::of_file(invocation).and_then(|reading| {
-        let path = &reading.config.main.pid;
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            vec![format!("open() \"{}\" failed ({})", path.display(), sockets::describe(&error))]
-        })?;
-        let number = text.trim();
-        let pid: u32 = number.parse().map_err(|_| {
-            vec![format!("invalid PID number \"{number}\" in \"{}\"", path.display())]
-        })?;
+    finish(running(invocation).and_then(|(pid, _)| {
         signal::send(pid, signal).map_err(|error| {
             vec![format!("kill({pid}, {}) failed ({})", signal.number(), sockets::describe(&error))]
         })
-    });
-    finish(sent)
+    }))
+}
+
+/// The pid of the running server, and the file that it stands in.
+fn running(invocation: &Invocation) -> Result<(u32, PathBuf), Vec<String>> {
+    let reading = reading::of_file(invocation)?;
+    let path = &reading.config.main.pid;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        vec![format!("open() \"{}\" failed ({})", path.display(), sockets::describe(&error))]
+    })?;
+    let number = text.trim();
+    let pid = number
+        .parse()
+        .map_err(|_| vec![format!("invalid PID number \"{number}\" in \"{}\"", path.display())])?;
+    Ok((pid, path.clone()))
 }
 
 fn shared(open: &mut Open, config: &Config) -> Result<Shared, Vec<String>> {
@@ -165,12 +179,14 @@ fn read_and_start(invocation: &Invocation) -> Result<(), Vec<String>> {
 
 fn start(
     invocation: &Invocation,
-    reading: Reading,
+    mut reading: Reading,
     greeting: Option<&str>,
 ) -> Result<(), Vec<String>> {
     warn(invocation, &reading.warnings);
+    let account = account(&reading.config)?;
+    let mut pools = Pools::default();
+    let plan = pools.prepare(Arc::make_mut(&mut reading.config))?;
     let config = reading.config;
-    let account = account(&config)?;
     let mut open = Open::default();
     let shared = shared(&mut open, &config)?;
     let draft = assemble::draft(&config, &shared)?;
@@ -189,6 +205,7 @@ fn start(
         None => vec![Vec::new(); usize::from(workers)],
     };
     signal::block();
+    let (door, signals) = desk().map_err(|error| one(format!("epoll: {error}")))?;
     let generation = Arc::new(assemble::generation(1, draft, per_worker, logs, &shared));
     let mut control = Control {
         invocation,
@@ -200,7 +217,11 @@ fn start(
         threads: Vec::new(),
         served: greeting.is_some(),
         log: crate::control_log::ControlLog::new(&generation),
+        pools,
+        door,
+        signals,
     };
+    control.commit(plan, &Weak::new());
     control.spawn(workers, &generation, account.as_ref())?;
     // Only now, when every socket listens, as those who wait for the file expect.
     let pid = if greeting.is_some() { None } else { Some(PidFile::write(&config.main.pid)?) };
@@ -209,6 +230,13 @@ fn start(
     }
     control.obey(pid);
     Ok(())
+}
+
+/// What the control thread waits at.
+fn desk() -> std::io::Result<(Epoll, Signals)> {
+    let (mut door, signals) = (Epoll::new()?, Signals::open()?);
+    door.watch(signals.fd(), php::SIGNALS, io::Watch::Level);
+    Ok((door, signals))
 }
 
 fn set_limits(config: &Config) -> Result<(), Vec<String>> {
@@ -268,9 +296,36 @@ struct Control<'a> {
     /// Started without a configuration file, so there is none to read again.
     served: bool,
     log: crate::control_log::ControlLog,
+    pools: Pools,
+    door: Epoll,
+    signals: Signals,
 }
 
 impl Control<'_> {
+    /// Runs the pools of a configuration.
+    fn commit(&mut self, plan: php::Plan, old: &Weak<engine::Site>) {
+        let mut desk = Desk { door: &mut self.door, log: &self.log };
+        self.pools.commit(plan, old, &mut desk);
+    }
+
+    /// Waits for a signal; meanwhile looks after the pools. A successor is left to who started it.
+    fn wait(
+        &mut self,
+        until: base::Instant,
+        heir: Option<u32>,
+        ready: &mut Vec<io::Ready>,
+    ) -> Option<Signal> {
+        let until = self.pools.deadline().map_or(until, |at| at.min(until));
+        ready.clear();
+        let _ = self.door.wait(Some(until), ready);
+        let mut desk = Desk { door: &mut self.door, log: &self.log };
+        for one in ready.iter().filter(|one| one.token != php::SIGNALS) {
+            self.pools.handle_ready(one.token, &mut desk);
+        }
+        self.pools.tick(heir, &mut desk);
+        self.signals.take()
+    }
+
     fn spawn(
         &mut self,
         workers: u16,
@@ -323,11 +378,14 @@ impl Control<'_> {
     fn obey(&mut self, mut pid: Option<PidFile>) {
         let mut drain_until = None;
         let mut grace_until = None;
-        let mut successor = None;
+        let mut successor: Option<std::process::Child> = None;
+        let mut ready = Vec::new();
         loop {
-            let signal = signal::wait(TICK_MS);
+            let tick = io::process::now().mono.after(TICK);
+            let heir = successor.as_ref().map(std::process::Child::id);
+            let signal = self.wait(tick, heir, &mut ready);
             if self.threads.iter().all(JoinHandle::is_finished) {
-                return;
+                return self.pools.shutdown();
             }
             self.open.succeed(&self.shared.quic_keys);
             if let Some(pid) = &mut pid {
@@ -399,7 +457,8 @@ impl Control<'_> {
     }
 
     fn try_reload(&mut self) -> Result<Vec<String>, Vec<String>> {
-        let reading = reading::of_file(self.invocation)?;
+        let mut reading = reading::of_file(self.invocation)?;
+        let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
         let draft = assemble::draft(&reading.config, &self.shared)?;
         let one = |text: String| vec![text];
         let logs = assemble::open_logs(&reading.config).map_err(one)?;
@@ -418,6 +477,8 @@ impl Control<'_> {
             Arc::new(assemble::generation(number, draft, per_worker, logs, &self.shared));
         self.config = reading.config;
         self.log = crate::control_log::ControlLog::new(&generation);
+        let old = Arc::downgrade(&self.generation.site);
+        self.commit(plan, &old);
         self.generation = generation.clone();
         self.post_all(|| Mail::Configure(generation.clone()));
         Ok(warnings)

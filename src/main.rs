@@ -6,6 +6,7 @@ mod control;
 mod control_log;
 mod demo;
 mod messages;
+mod php;
 mod pid;
 mod reading;
 mod serve;

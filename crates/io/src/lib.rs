@@ -3,6 +3,7 @@
 //! Everything above is generic over [`Io`], so that a simulator can stand in for the kernel.
 //! All `unsafe` of the project lives in `sys`, one thin safe wrapper per system call.
 
+pub mod child;
 pub mod epoll;
 pub mod file;
 pub mod listen;

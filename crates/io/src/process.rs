@@ -53,6 +53,18 @@ pub fn is_root() -> bool {
     sys::effective_uid() == 0
 }
 
+/// The numbers of the user and group that we are.
+#[must_use]
+pub fn own_ids() -> (u32, u32) {
+    (sys::effective_uid(), sys::effective_gid())
+}
+
+/// The name of the user with this number.
+#[must_use]
+pub fn user_name(uid: u32) -> Option<String> {
+    sys::user_name(uid)
+}
+
 /// The numbers of a user and, unless `group` names another, of its group.
 #[must_use]
 pub fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {

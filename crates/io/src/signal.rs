@@ -1,6 +1,8 @@
 //! Signals as values: blocked everywhere, taken one at a time by the control thread.
 
-use crate::sys;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::{Fd, sys};
 
 /// What a signal asks of the server; nginx's meanings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,10 +68,31 @@ pub fn block() {
     sys::block_signals(&ALL);
 }
 
-/// Waits for one of the signals above, at most `timeout_ms`.
-#[must_use]
-pub fn wait(timeout_ms: u64) -> Option<Signal> {
-    sys::wait_signal(&ALL, timeout_ms).and_then(Signal::from_number)
+/// The signals above as a descriptor that can be watched beside others.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// Opens the descriptor; [`block`] comes first.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn open() -> std::io::Result<Self> {
+        sys::signal_fd(&ALL).map(Self)
+    }
+
+    /// The descriptor to watch.
+    #[must_use]
+    pub fn fd(&self) -> Fd {
+        Fd(self.0.as_raw_fd())
+    }
+
+    /// Takes one signal that has come.
+    #[must_use]
+    pub fn take(&self) -> Option<Signal> {
+        sys::take_signal(self.0.as_raw_fd()).and_then(Signal::from_number)
+    }
 }
 
 /// Sends a signal to a process.

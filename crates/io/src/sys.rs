@@ -1,19 +1,22 @@
 //! Thin safe wrappers: each one system call or one libc function, arguments checked by type.
 
+mod child;
 mod epoll;
 mod file;
 mod process;
 mod socket;
 mod udp;
 
+pub(crate) use child::{CleanSlate, ended_child, is_readable, kill_group, prepare_child, reap};
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
     create_temp, list, open, open_append, read, read_at, send_file, standard_error, stat_fd, write,
     write_at,
 };
 pub(crate) use process::{
-    become_user, block_signals, daemonize, dup_to, effective_uid, find_user, kill, monotonic_nanos,
-    now, pin_to_core, raise_nofile, set_nofile, utc_offset_seconds, wait_signal,
+    become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid, find_user, kill,
+    monotonic_nanos, now, pin_to_core, raise_nofile, set_nofile, signal_fd, take_signal, user_name,
+    utc_offset_seconds,
 };
 pub(crate) use socket::{
     More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io::{Error, Result};
 use std::mem;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use base::{Instant, Now};
 
@@ -57,16 +58,23 @@ pub(crate) fn block_signals(numbers: &[i32]) {
     let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-pub(crate) fn wait_signal(numbers: &[i32], timeout_ms: u64) -> Option<i32> {
+/// A descriptor that is readable while one of these signals is pending.
+pub(crate) fn signal_fd(numbers: &[i32]) -> Result<OwnedFd> {
     let set = signal_set(numbers);
-    let timeout = libc::timespec {
-        tv_sec: i64::try_from(timeout_ms / 1000).unwrap_or(i64::MAX),
-        tv_nsec: (timeout_ms % 1000) as i64 * 1_000_000,
-    };
-    // SAFETY: set and timeout outlive the call; no information is asked for.
-    let number =
-        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) };
-    (number > 0).then_some(number)
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: the set outlives the call; -1 asks for a new descriptor.
+    let fd = check(unsafe { libc::signalfd(-1, &raw const set, flags) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The number of one pending signal, taken from a descriptor of [`signal_fd`].
+pub(crate) fn take_signal(fd: i32) -> Option<i32> {
+    // The number is the first field of a signalfd_siginfo.
+    let mut report = [0; size_of::<libc::signalfd_siginfo>()];
+    let read = super::read(fd, &mut report).ok()?;
+    let number: [u8; 4] = report.get(..4)?.try_into().ok()?;
+    if read == report.len() { i32::try_from(u32::from_ne_bytes(number)).ok() } else { None }
 }
 
 pub(crate) fn kill(pid: u32, number: i32) -> Result<()> {
@@ -113,6 +121,21 @@ pub(crate) fn effective_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+pub(crate) fn effective_gid() -> u32 {
+    // SAFETY: no pointers are involved.
+    unsafe { libc::getegid() }
+}
+
+pub(crate) fn user_name(uid: u32) -> Option<String> {
+    // SAFETY: no pointers go in; the control thread calls this.
+    let entry = unsafe { libc::getpwuid(uid) };
+    // SAFETY: a non-null answer points to static storage valid until the next call.
+    let entry = unsafe { entry.as_ref() }?;
+    // SAFETY: the name of an entry is NUL-terminated and lives as long as the entry.
+    let name = unsafe { std::ffi::CStr::from_ptr(entry.pw_name) };
+    name.to_str().ok().map(str::to_owned)
+}
+
 pub(crate) fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {
     let name = CString::new(user).ok()?;
     // SAFETY: the name is NUL-terminated; the control thread calls this before any worker runs.
@@ -147,9 +170,9 @@ pub(crate) fn become_user(user: &str, uid: u32, gid: u32) -> Result<()> {
 }
 
 /// Groups of one user; more than this are cut.
-const GROUPS_MAX: usize = 256;
+pub(super) const GROUPS_MAX: usize = 256;
 
-fn check_call(result: libc::c_long) -> Result<()> {
+pub(super) fn check_call(result: libc::c_long) -> Result<()> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 

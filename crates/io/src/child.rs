@@ -1,0 +1,154 @@
+//! Programs that the server starts and outlives: spawned in a process group of their own with a
+//! clean slate, ended by the kernel when the server is, reaped without waiting.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{Fd, sys};
+
+/// The account that a program runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its name, for the supplementary groups.
+    pub name: String,
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+}
+
+/// A program to be started.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// Its path.
+    pub program: &'a Path,
+    /// Its arguments, without the name.
+    pub args: &'a [OsString],
+    /// All of its environment.
+    pub env: &'a [(&'a str, OsString)],
+    /// Whom it becomes before it runs; nobody else if absent.
+    pub account: Option<&'a Account>,
+    /// A listening socket that it gets.
+    pub socket: Inherit<'a>,
+    /// Where its standard output and error go.
+    pub output: OwnedFd,
+}
+
+/// How a program gets a listening socket.
+#[derive(Clone, Copy, Debug)]
+pub enum Inherit<'a> {
+    /// Under the number that it has in this process.
+    SameNumber(&'a UnixListener),
+    /// As its standard input.
+    Stdin(&'a UnixListener),
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With this status.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl std::fmt::Display for End {
+    /// As nginx says it of a worker: `exited with code 1`, `exited on signal 9`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exit(code) => write!(f, "exited with code {code}"),
+            Self::Signal(number) => write!(f, "exited on signal {number}"),
+        }
+    }
+}
+
+/// What a program is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// QUIT.
+    Quit,
+    /// USR1.
+    User1,
+    /// TERM.
+    Terminate,
+    /// KILL.
+    Kill,
+}
+
+impl Tell {
+    const fn number(self) -> i32 {
+        match self {
+            Self::Quit => libc::SIGQUIT,
+            Self::User1 => libc::SIGUSR1,
+            Self::Terminate => libc::SIGTERM,
+            Self::Kill => libc::SIGKILL,
+        }
+    }
+}
+
+/// Starts a program in a process group of its own; its number. The kernel sends it TERM when the
+/// calling thread ends, however that ends.
+///
+/// # Errors
+///
+/// The program cannot be run, or the account not be taken on.
+pub fn spawn(order: Order<'_>) -> std::io::Result<u32> {
+    let mut command = Command::new(order.program);
+    command.args(order.args).env_clear().process_group(0).current_dir("/");
+    command.envs(order.env.iter().map(|(name, value)| (OsStr::new(name), value)));
+    let keep = match order.socket {
+        Inherit::SameNumber(socket) => {
+            command.stdin(Stdio::null());
+            Some(socket.as_raw_fd())
+        }
+        Inherit::Stdin(socket) => {
+            command.stdin(OwnedFd::from(socket.try_clone()?));
+            None
+        }
+    };
+    command.stdout(order.output.try_clone()?).stderr(order.output);
+    let slate = sys::CleanSlate::new(order.account, keep)?;
+    sys::prepare_child(&mut command, slate);
+    command.spawn().map(|child| child.id())
+}
+
+/// One child that has ended, whoever started it, but not `except`; none when all live on.
+#[must_use]
+pub fn reap(except: Option<u32>) -> Option<(u32, End)> {
+    sys::ended_child().filter(|pid| Some(*pid) != except).and_then(sys::reap)
+}
+
+/// Signals one process. One that is gone needs no telling.
+pub fn tell(pid: u32, what: Tell) {
+    let _ = sys::kill(pid, what.number());
+}
+
+/// Signals a process group; false when nobody is left in it.
+pub fn tell_group(group: u32, what: Tell) -> bool {
+    sys::kill_group(group, what.number())
+}
+
+/// Whether anybody is left in a process group.
+#[must_use]
+pub fn is_group_alive(group: u32) -> bool {
+    sys::kill_group(group, 0)
+}
+
+/// Sets how many clients a listening socket lets wait.
+///
+/// # Errors
+///
+/// The kernel refuses.
+pub fn set_backlog(socket: &UnixListener, clients: u32) -> std::io::Result<()> {
+    sys::listen(socket.as_raw_fd(), clients)
+}
+
+/// Whether something can be read from a descriptor now, its end included.
+#[must_use]
+pub fn is_readable(fd: Fd) -> bool {
+    sys::is_readable(fd.0)
+}

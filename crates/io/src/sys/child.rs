@@ -1,0 +1,121 @@
+//! Between fork and exec, and after the end.
+
+use std::ffi::CString;
+use std::io::{Error, Result};
+use std::mem;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use super::check;
+use super::process::{GROUPS_MAX, check_call};
+use crate::child::{Account, End};
+
+/// What a child does to itself before it becomes the program; made before the fork, as no memory
+/// may be asked for after it.
+pub(crate) struct CleanSlate {
+    ids: Option<(u32, u32)>,
+    groups: [u32; GROUPS_MAX],
+    group_count: usize,
+    keep: Option<i32>,
+    parent: i32,
+}
+
+impl CleanSlate {
+    pub(crate) fn new(account: Option<&Account>, keep: Option<i32>) -> Result<Self> {
+        // SAFETY: no pointers are involved.
+        let parent = unsafe { libc::getpid() };
+        let mut slate = Self { ids: None, groups: [0; GROUPS_MAX], group_count: 0, keep, parent };
+        let Some(account) = account else { return Ok(slate) };
+        let name = CString::new(account.name.as_str())
+            .map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
+        let mut count = GROUPS_MAX as libc::c_int;
+        let list = slate.groups.as_mut_ptr();
+        // SAFETY: the name is NUL-terminated, and the list holds `count` numbers.
+        let fits = unsafe { libc::getgrouplist(name.as_ptr(), account.gid, list, &raw mut count) };
+        slate.group_count = if fits < 0 { GROUPS_MAX } else { usize::try_from(count).unwrap_or(0) };
+        slate.ids = Some((account.uid, account.gid));
+        Ok(slate)
+    }
+
+    /// Only calls that are safe after a fork of a process with threads.
+    fn wipe(&self) -> Result<()> {
+        // SAFETY: all zeroes is overwritten by sigemptyset.
+        let mut none: libc::sigset_t = unsafe { mem::zeroed() };
+        // SAFETY: the set outlives the call.
+        unsafe { libc::sigemptyset(&raw mut none) };
+        // SAFETY: the set outlives the call; no old set is asked for.
+        let _ =
+            unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
+        // SAFETY: restoring a default installs no handler.
+        let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        // SAFETY: the option takes four numbers. What we refuse for ourselves is not inherited.
+        let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
+        if let Some((uid, gid)) = self.ids {
+            let list = self.groups.as_ptr();
+            // SAFETY: the list holds at least `group_count` numbers and outlives the call.
+            check_call(unsafe { libc::syscall(libc::SYS_setgroups, self.group_count, list) })?;
+            // SAFETY: no pointers are involved.
+            check_call(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;
+            // SAFETY: no pointers are involved.
+            check_call(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
+        }
+        if let Some(fd) = self.keep {
+            // SAFETY: no pointers are involved; the flag is of this process's descriptor only.
+            check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;
+        }
+        // After the change of account, which would clear it.
+        // SAFETY: the option takes a number.
+        check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0) })?;
+        // SAFETY: no pointers are involved.
+        if unsafe { libc::getppid() } != self.parent {
+            return Err(Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn prepare_child(command: &mut Command, slate: CleanSlate) {
+    // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
+    unsafe { command.pre_exec(move || slate.wipe()) };
+}
+
+/// A child that has ended and is left as it is.
+pub(crate) fn ended_child() -> Option<u32> {
+    // SAFETY: all zeroes is a valid report, and says that there is none.
+    let mut report: libc::siginfo_t = unsafe { mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the report outlives the call.
+    check(unsafe { libc::waitid(libc::P_ALL, 0, &raw mut report, flags) }).ok()?;
+    // SAFETY: waitid fills in the fields that say who it was.
+    let pid = unsafe { report.si_pid() };
+    u32::try_from(pid).ok().filter(|pid| *pid != 0)
+}
+
+pub(crate) fn reap(pid: u32) -> Option<(u32, End)> {
+    let mut status = 0;
+    let number = i32::try_from(pid).ok()?;
+    // SAFETY: the number outlives the call.
+    let reaped = unsafe { libc::waitpid(number, &raw mut status, libc::WNOHANG) };
+    if reaped != number {
+        return None;
+    }
+    let end = if libc::WIFSIGNALED(status) {
+        End::Signal(libc::WTERMSIG(status))
+    } else {
+        End::Exit(libc::WEXITSTATUS(status))
+    };
+    Some((pid, end))
+}
+
+pub(crate) fn kill_group(group: u32, number: i32) -> bool {
+    // 0 and 1 would mean other groups than one that we made.
+    let Some(group) = i32::try_from(group).ok().filter(|group| *group > 1) else { return false };
+    // SAFETY: no pointers are involved.
+    unsafe { libc::kill(-group, number) == 0 }
+}
+
+pub(crate) fn is_readable(fd: i32) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which outlives the call; it does not wait.
+    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+}

@@ -1,0 +1,304 @@
+//! The PHP pools that the server runs itself: from a configuration to processes, over reloads and
+//! deaths, to the end. All of it happens on the control thread; requests never wait for it.
+
+pub(crate) mod command;
+mod fpm;
+mod lsphp;
+mod pool;
+mod process;
+mod runtime;
+mod settle;
+mod size;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use base::Instant;
+use conf::model::{Config, Level, PeerAddress, UpstreamKind, UpstreamServer};
+use engine::Site;
+use io::Io as _;
+use io::child;
+use io::epoll::Epoll;
+
+use crate::control_log::ControlLog;
+use pool::{Ctx, Pool, Socket};
+use runtime::Runtime;
+use settle::Settled;
+
+/// What the control thread watches: its signals, the command socket, the output of processes.
+pub(crate) const SIGNALS: u64 = 0;
+const COMMANDS: u64 = 1;
+/// Time for a command to be said.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time for processes to end when the server does.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What the control thread lends.
+pub(crate) struct Desk<'a> {
+    pub(crate) door: &'a mut Epoll,
+    pub(crate) log: &'a ControlLog,
+}
+
+/// All pools of the server.
+#[derive(Debug, Default)]
+pub(crate) struct Pools {
+    pools: Vec<Pool>,
+    commands: Option<UnixListener>,
+    /// Behind what lies in it, as it is removed last.
+    runtime: Option<Runtime>,
+    serial: u64,
+}
+
+/// Pools of a configuration that is not in force yet. Dropping it changes nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    entries: Vec<(Settled, Option<Socket>)>,
+}
+
+/// Checks the pools of a configuration without starting anything.
+///
+/// # Errors
+///
+/// One text per mistake.
+pub(crate) fn check(config: &Config) -> Result<(), Vec<String>> {
+    settle::all(config).map(drop)
+}
+
+impl Pools {
+    /// Settles the pools of a configuration, opens the sockets that are missing, and writes their
+    /// addresses into it.
+    ///
+    /// # Errors
+    ///
+    /// One text per mistake; what runs goes on then.
+    pub(crate) fn prepare(&mut self, config: &mut Config) -> Result<Plan, Vec<String>> {
+        let all = settle::all(config)?;
+        let Some(http) = &mut config.http else { return Ok(Plan::default()) };
+        let mut plan = Plan::default();
+        for (index, settled) in (0_u32..).zip(all) {
+            let known = self.pools.iter().find(|pool| pool.suits(&settled));
+            let (address, socket): (Arc<Path>, _) = match known {
+                Some(known) => (known.socket.path().into(), None),
+                None => {
+                    let socket = self.open(&settled).map_err(|text| vec![text])?;
+                    (socket.path().into(), Some(socket))
+                }
+            };
+            for upstream in &mut http.upstreams {
+                if upstream.kind == UpstreamKind::Pool(index) {
+                    upstream.servers = vec![server(&address, settled.children)];
+                    upstream.queue = Some(settled.pool.queue);
+                }
+            }
+            plan.entries.push((settled, socket));
+        }
+        Ok(plan)
+    }
+
+    fn open(&mut self, settled: &Settled) -> Result<Socket, String> {
+        let runtime = match &mut self.runtime {
+            Some(runtime) => runtime,
+            none => none.insert(Runtime::create()?),
+        };
+        self.serial += 1;
+        let path = pool::socket_path(runtime.path(), &settled.pool.name, self.serial);
+        Socket::open(path, settled)
+    }
+
+    /// Runs what a plan says. `old` is the configuration whose requests may still need a pool that
+    /// the plan does not have.
+    pub(crate) fn commit(&mut self, plan: Plan, old: &Weak<Site>, desk: &mut Desk<'_>) {
+        self.listen(desk);
+        let now = io::process::now().mono;
+        let mut kept = Vec::new();
+        for (settled, socket) in plan.entries {
+            kept.push(settled.clone());
+            match (socket, self.pools.iter().position(|pool| pool.suits(&settled))) {
+                (Some(socket), _) => {
+                    if settled.runs_as_root() {
+                        let text = "scripts run as root; set \"user\"";
+                        process::say(desk.log, Level::Warn, &settled.pool.name, text);
+                    }
+                    self.pools.push(Pool::new(settled, socket));
+                    let last = self.pools.len() - 1;
+                    self.with(desk, now, |pools, ctx| pools[last].start(ctx));
+                }
+                (None, Some(at)) => {
+                    self.with(desk, now, |pools, ctx| pools[at].configure(settled, ctx));
+                }
+                (None, None) => {}
+            }
+        }
+        for pool in &mut self.pools {
+            if !kept.iter().any(|settled| pool.suits(settled)) {
+                pool.retire(old, now);
+            }
+        }
+    }
+
+    /// Lends pools what they may touch.
+    fn with<T>(
+        &mut self,
+        desk: &mut Desk<'_>,
+        now: Instant,
+        body: impl FnOnce(&mut [Pool], &mut Ctx<'_>) -> T,
+    ) -> Option<T> {
+        let dir = self.runtime.as_ref()?.path();
+        // Tokens below are taken.
+        self.serial = self.serial.max(COMMANDS);
+        let mut ctx =
+            Ctx { now, door: &mut *desk.door, log: desk.log, dir, serial: &mut self.serial };
+        Some(body(&mut self.pools, &mut ctx))
+    }
+
+    /// Opens the command socket once there is something to command.
+    fn listen(&mut self, desk: &mut Desk<'_>) {
+        let Some(runtime) = &self.runtime else { return };
+        if self.commands.is_some() {
+            return;
+        }
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        let path = runtime.control();
+        let opened = UnixListener::bind(&path)
+            .and_then(|socket| std::fs::set_permissions(&path, private).map(|()| socket));
+        match opened {
+            Ok(socket) => {
+                desk.door.watch(io::Fd(socket.as_raw_fd()), COMMANDS, io::Watch::Level);
+                self.commands = Some(socket);
+            }
+            Err(error) => {
+                let text = format!("bind() to unix:{} failed ({error})", path.display());
+                desk.log.write(Level::Alert, &text);
+            }
+        }
+    }
+
+    /// Handles what the control thread was told is readable.
+    pub(crate) fn handle_ready(&mut self, token: u64, desk: &mut Desk<'_>) {
+        let now = io::process::now().mono;
+        if token == COMMANDS {
+            return self.take_command(now, desk);
+        }
+        self.with(desk, now, |pools, ctx| {
+            for pool in pools {
+                if pool.read(token, ctx) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Reaps, starts again, ends: what is due. A child `except` is left to who waits for it.
+    pub(crate) fn tick(&mut self, except: Option<u32>, desk: &mut Desk<'_>) {
+        let now = io::process::now().mono;
+        while let Some((pid, end)) = child::reap(except) {
+            self.with(desk, now, |pools, ctx| {
+                for pool in pools {
+                    if pool.handle_end(pid, end, ctx) {
+                        return;
+                    }
+                }
+            });
+        }
+        self.with(desk, now, |pools, ctx| pools.iter_mut().for_each(|pool| pool.tick(ctx)));
+        self.pools.retain(|pool| !pool.is_over());
+    }
+
+    /// When to call [`Self::tick`] at the latest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.pools.iter().filter_map(Pool::deadline).min()
+    }
+
+    fn take_command(&mut self, now: Instant, desk: &mut Desk<'_>) {
+        let Some(client) = self.commands.as_ref().and_then(|socket| Some(socket.accept().ok()?.0))
+        else {
+            return;
+        };
+        // Only our own account can connect, and `bolide php` speaks at once.
+        let _ = client.set_read_timeout(Some(COMMAND_TIMEOUT));
+        let _ = client.set_write_timeout(Some(COMMAND_TIMEOUT));
+        let mut line = String::new();
+        if BufReader::new(&client).read_line(&mut line).is_err() {
+            return;
+        }
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some(command::STATUS) => self.tell_status(&client, now),
+            Some(command::RESTART) => self.restart(&client, words.next(), now, desk),
+            _ => {}
+        }
+    }
+
+    fn tell_status(&self, mut client: &UnixStream, now: Instant) {
+        for pool in &self.pools {
+            let _ = writeln!(client, "{}", pool.status(now));
+        }
+    }
+
+    fn restart(
+        &mut self,
+        mut client: &UnixStream,
+        name: Option<&str>,
+        now: Instant,
+        desk: &mut Desk<'_>,
+    ) {
+        let found = self.with(desk, now, |pools, ctx| {
+            let chosen = |pool: &&mut Pool| {
+                pool.is_configured() && name.is_none_or(|name| pool.name() == name)
+            };
+            let mut found = 0;
+            for pool in pools.iter_mut().filter(chosen) {
+                found += 1;
+                process::say(ctx.log, Level::Notice, pool.name(), "restarting");
+                pool.restart(ctx, client.try_clone().ok());
+            }
+            found
+        });
+        if found.unwrap_or(0) == 0 {
+            let name = name.unwrap_or_default();
+            let _ = writeln!(client, "error: there is no php pool \"{name}\"");
+        }
+    }
+
+    /// Ends all processes; none is left afterwards.
+    pub(crate) fn shutdown(&mut self) {
+        let now = io::process::now().mono;
+        self.pools.iter_mut().for_each(|pool| pool.stop(now));
+        let until = now.after(END_TIMEOUT);
+        while self.is_alive() && io::process::now().mono < until {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        self.pools.iter_mut().for_each(Pool::kill);
+        let until = io::process::now().mono.after(END_TIMEOUT);
+        while self.is_alive() && io::process::now().mono < until {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        self.pools.clear();
+        self.commands = None;
+        self.runtime = None;
+    }
+
+    fn is_alive(&self) -> bool {
+        while child::reap(None).is_some() {}
+        self.pools.iter().any(Pool::is_alive)
+    }
+}
+
+/// The one server of a pool's group.
+fn server(path: &Arc<Path>, children: u32) -> UpstreamServer {
+    UpstreamServer {
+        name: format!("unix:{}", path.display()).into(),
+        addresses: vec![PeerAddress::Unix(path.clone())],
+        weight: 1,
+        max_conns: children,
+        // There is no other to turn to.
+        max_fails: 0,
+        fail_timeout: Duration::from_secs(10),
+        backup: false,
+        down: false,
+    }
+}

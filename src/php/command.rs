@@ -1,0 +1,50 @@
+//! `bolide php status` and `bolide php restart`: the words that are said to a running server, and
+//! what it answers.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::runtime;
+use crate::cli::Php;
+use crate::messages::out;
+
+/// Asks for a line per pool.
+pub(super) const STATUS: &str = "status";
+/// Starts one pool again, or all.
+pub(super) const RESTART: &str = "restart";
+
+/// Sends a command to the server whose pid stands in the file `pid_file`, and prints its answer.
+///
+/// # Errors
+///
+/// In words: no server, no pool, or the restart failed.
+pub(crate) fn send(pid: u32, pid_file: &Path, command: &Php) -> Result<(), Vec<String>> {
+    let one = |text: String| vec![text];
+    let path = runtime::control_of(pid).ok_or_else(|| {
+        let from = pid_file.display();
+        one(format!("the server {pid} of \"{from}\" runs no php pool, or is not ours to command"))
+    })?;
+    let failed = |error: std::io::Error| one(format!("{}: {error}", path.display()));
+    let mut socket = UnixStream::connect(&path).map_err(failed)?;
+    let line = match command {
+        Php::Status => STATUS.to_owned(),
+        Php::Restart(None) => RESTART.to_owned(),
+        Php::Restart(Some(name)) => format!("{RESTART} {name}"),
+    };
+    writeln!(socket, "{line}").map_err(failed)?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).map_err(failed)?;
+    let (mut good, mut bad) = (String::new(), Vec::new());
+    for line in answer.lines() {
+        match line.strip_prefix("error: ") {
+            Some(why) => bad.push(why.to_owned()),
+            None => {
+                good.push_str(line.strip_prefix("ok: ").unwrap_or(line));
+                good.push('\n');
+            }
+        }
+    }
+    out(good.as_bytes());
+    if bad.is_empty() { Ok(()) } else { Err(bad) }
+}

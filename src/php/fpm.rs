@@ -1,0 +1,208 @@
+//! What php-fpm is told: its configuration file, its arguments, its environment; and how the lines
+//! that it writes are understood.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use conf::model::Level;
+
+use super::settle::Settled;
+
+/// PHP settings that are looked at only when php-fpm starts; a pool's section is too late.
+const STARTUP_ONLY: [&str; 4] = ["opcache.", "extension", "zend_extension", "ffi.preload"];
+/// Seconds that a graceful end may take before php-fpm itself loses patience; ours ends first.
+const PATIENCE_SECONDS: u32 = 86_400;
+/// What scripts have for `PATH` where the configuration gives nothing.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The configuration file of one pool. `alias` is the name by which php-fpm knows the socket that
+/// it inherits; nothing is there, as php-fpm removes it when it ends.
+pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
+    let pool = &settled.pool;
+    let mut text = format!(
+        "[global]\n\
+         daemonize = no\n\
+         error_log = /proc/self/fd/2\n\
+         log_limit = 8192\n\
+         log_buffering = no\n\
+         process_control_timeout = {PATIENCE_SECONDS}\n\
+         [{name}]\n\
+         listen = {alias}\n\
+         catch_workers_output = yes\n\
+         decorate_workers_output = no\n\
+         clear_env = yes\n\
+         pm.max_children = {children}\n\
+         pm.max_requests = {requests}\n\
+         request_terminate_timeout = {timeout}\n",
+        name = super::settle::plain(&pool.name),
+        alias = quote(&alias.to_string_lossy()),
+        children = settled.children,
+        requests = pool.max_requests,
+        timeout = pool.request_timeout.as_millis().div_ceil(1000),
+    );
+    let start = settled.start;
+    if start == settled.children {
+        text.push_str("pm = static\n");
+    } else {
+        let spare = (start / 2).max(1);
+        let _ = write!(
+            text,
+            "pm = dynamic\n\
+             pm.start_servers = {start}\n\
+             pm.min_spare_servers = {spare}\n\
+             pm.max_spare_servers = {start}\n"
+        );
+    }
+    if let Some(account) = settled.account.as_ref().filter(|_| io::process::is_root()) {
+        let _ = writeln!(text, "user = {}\ngroup = {}", account.uid, account.gid);
+    }
+    if !pool.env.iter().any(|(name, _)| name == "PATH") {
+        let _ = writeln!(text, "env[PATH] = {PATH}");
+    }
+    for (name, value) in &pool.env {
+        let _ = writeln!(text, "env[{name}] = {}", quote(value));
+    }
+    for (name, value) in settings(settled) {
+        if !STARTUP_ONLY.iter().any(|start| name.starts_with(start)) {
+            let _ = writeln!(text, "php_admin_value[{name}] = {}", quote(&value));
+        }
+    }
+    text
+}
+
+/// A file for PHP's directory of further settings.
+pub(super) fn ini(settled: &Settled) -> String {
+    let mut text = String::new();
+    for (name, value) in settings(settled) {
+        let _ = writeln!(text, "{name} = {}", quote(&value));
+    }
+    text
+}
+
+/// PHP's settings of a pool; what `ini` says wins over `memory`.
+fn settings(settled: &Settled) -> Vec<(String, String)> {
+    let pool = &settled.pool;
+    let mut all = Vec::new();
+    if !pool.ini.iter().any(|(name, _)| name == "memory_limit") {
+        all.push(("memory_limit".to_owned(), pool.memory.to_string()));
+    }
+    all.extend(pool.ini.iter().cloned());
+    all
+}
+
+/// The arguments: in the foreground, logging to standard error; as root only where the operator
+/// wants scripts to be root.
+pub(super) fn args(settled: &Settled, file: &Path) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec!["-F".into(), "-O".into(), "-y".into(), file.into()];
+    if settled.runs_as_root() {
+        args.push("-R".into());
+    }
+    args
+}
+
+/// How php-fpm takes over a socket that is open already, as it does when it starts itself again.
+pub(super) fn sockets(alias: &Path, number: i32) -> OsString {
+    let mut text = alias.as_os_str().to_owned();
+    text.push(format!("={number}"));
+    text
+}
+
+/// A value as PHP's ini language reads it back: `'…'` takes everything but itself.
+fn quote(value: &str) -> String {
+    let mut text = String::with_capacity(value.len() + 2);
+    text.push('\'');
+    for c in value.chars() {
+        match c {
+            '\'' => text.push_str("'\"'\"'"),
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+    text.push('\'');
+    text
+}
+
+/// What a line of php-fpm's or a child's standard error is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// The pool takes requests.
+    Ready,
+    /// A text for the log.
+    Text(Level, &'a str),
+    /// Nothing to tell.
+    Blank,
+}
+
+/// Reads one line.
+pub(super) fn line(text: &str) -> Line<'_> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Line::Blank;
+    }
+    let own = text.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    let Some((level, rest)) = own.and_then(|(_, rest)| rest.split_once(": ")) else {
+        return Line::Text(level_of_script(text), text);
+    };
+    let level = match level {
+        "DEBUG" => Level::Debug,
+        // What php-fpm notices is its ordinary life: starts, stops, children replaced.
+        "NOTICE" if rest == "ready to handle connections" => return Line::Ready,
+        "NOTICE" => Level::Info,
+        "WARNING" => Level::Warn,
+        "ERROR" => Level::Error,
+        "ALERT" => Level::Alert,
+        _ => return Line::Text(level_of_script(text), text),
+    };
+    Line::Text(level, rest)
+}
+
+/// The level of a line that a script or PHP itself wrote.
+fn level_of_script(text: &str) -> Level {
+    let text = text.strip_prefix("NOTICE: PHP message: ").unwrap_or(text);
+    // PHP's own lines may begin with a time in brackets.
+    let said = text.split_once("] ").map_or(text, |(_, rest)| rest);
+    let Some(kind) = said.strip_prefix("PHP ") else { return Level::Error };
+    match kind.split(':').next().unwrap_or_default() {
+        "Warning" | "Core Warning" | "Compile Warning" | "User Warning" => Level::Warn,
+        "Notice" | "Deprecated" | "Strict Standards" => Level::Notice,
+        _ => Level::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, line, quote};
+    use conf::model::Level;
+
+    #[test]
+    fn values_are_quoted_so_that_nothing_is_interpreted() {
+        assert_eq!(quote("a \"b\" ${HOME} {}|"), "'a \"b\" ${HOME} {}|'");
+        assert_eq!(quote("it's"), "'it'\"'\"'s'");
+        assert_eq!(quote("a\nuser = 0"), "'a user = 0'");
+    }
+
+    #[test]
+    fn lines_have_the_level_that_their_writer_meant() {
+        for (text, level, rest) in [
+            (
+                "[21-Nov-2026 08:54:50] WARNING: [pool x] seems busy",
+                Level::Warn,
+                "[pool x] seems busy",
+            ),
+            ("[21-Nov-2026 08:54:50] ERROR: unable to bind", Level::Error, "unable to bind"),
+            ("[21-Nov-2026 08:54:50] ALERT: oops", Level::Alert, "oops"),
+            ("[21-Nov-2026 08:54:50] NOTICE: Finishing ...", Level::Info, "Finishing ..."),
+            ("PHP Warning:  x in y", Level::Warn, "PHP Warning:  x in y"),
+            ("PHP Deprecated:  x", Level::Notice, "PHP Deprecated:  x"),
+            ("PHP Fatal error:  x", Level::Error, "PHP Fatal error:  x"),
+            ("anything: else", Level::Error, "anything: else"),
+            ("[x] anything: else", Level::Error, "[x] anything: else"),
+        ] {
+            assert_eq!(line(text), Line::Text(level, rest), "{text}");
+        }
+        let ready = "[21-Nov-2026 08:54:50] NOTICE: ready to handle connections\n";
+        assert_eq!(line(ready), Line::Ready);
+        assert_eq!(line("  \n"), Line::Blank);
+    }
+}

@@ -1,0 +1,458 @@
+//! One pool: a socket that outlives the processes behind it, and who accepts on it.
+//!
+//! ```text
+//!             start               ready
+//!   (nobody) ──────► next ─────────────────► current ──────► old ──► (gone)
+//!       ▲             │ ends: told,            │ dies         finishes its requests
+//!       └─ retry ─────┴─ current stays         └─► another is started at once
+//! ```
+//!
+//! The listening socket belongs to the server and not to a process, so that requests wait for a
+//! restart instead of failing. Easiest to break: `current` is told to finish only when `next` takes
+//! requests.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Weak;
+use std::time::Duration;
+
+use base::Instant;
+use conf::model::Level;
+use engine::Site;
+use io::Io as _;
+use io::child::{self, End};
+use io::epoll::Epoll;
+
+use super::process::{Process, say};
+use super::settle::{Settled, plain};
+use crate::control_log::ControlLog;
+
+/// A master that lived so long did not fail to start.
+const HEALTHY_AFTER: Duration = Duration::from_secs(10);
+/// The first wait after failures in a row, which doubles.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+/// The longest.
+const RETRY_MAX: Duration = Duration::from_secs(10);
+/// Failures in a row after which clients are refused instead of kept waiting.
+const REFUSE_AFTER: u32 = 4;
+/// How long a pool that is no longer configured waits for requests of the old configuration.
+const RETIRE_AFTER: Duration = Duration::from_secs(300);
+/// Clients that wait in the kernel beyond those that the pool counts: of another server that takes
+/// over, of children that are being replaced.
+const BACKLOG_SPARE: u32 = 64;
+
+/// What a pool may touch.
+pub(super) struct Ctx<'a> {
+    pub(super) now: Instant,
+    pub(super) door: &'a mut Epoll,
+    pub(super) log: &'a ControlLog,
+    pub(super) dir: &'a Path,
+    pub(super) serial: &'a mut u64,
+}
+
+/// A listening socket with its path.
+#[derive(Debug)]
+pub(super) struct Socket {
+    path: PathBuf,
+    /// None while nobody can answer.
+    listener: Option<UnixListener>,
+}
+
+impl Socket {
+    /// Opens a socket for the workers only.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words.
+    pub(super) fn open(path: PathBuf, settled: &Settled) -> Result<Self, String> {
+        let mut socket = Self { path, listener: None };
+        socket.listen(settled)?;
+        Ok(socket)
+    }
+
+    fn listen(&mut self, settled: &Settled) -> Result<(), String> {
+        let failed = |what: &str, path: &Path, error: &std::io::Error| {
+            let why = crate::sockets::describe(error);
+            format!("{what} to unix:{} failed ({why})", path.display())
+        };
+        let path = &self.path;
+        let _ = fs::remove_file(path);
+        let listener = UnixListener::bind(path).map_err(|error| failed("bind()", path, &error))?;
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(path, private)
+            .and_then(|()| match settled.owner {
+                Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
+                None => Ok(()),
+            })
+            .and_then(|()| child::set_backlog(&listener, backlog(settled)))
+            .map_err(|error| failed("chown()", path, &error))?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn backlog(settled: &Settled) -> u32 {
+    settled.children.saturating_add(settled.pool.queue.len).saturating_add(BACKLOG_SPARE)
+}
+
+/// A pool that runs.
+#[derive(Debug)]
+pub(super) struct Pool {
+    pub(super) settled: Settled,
+    pub(super) socket: Socket,
+    current: Option<Process>,
+    next: Option<Process>,
+    old: Vec<Process>,
+    failures: u32,
+    retry_at: Option<Instant>,
+    /// Started again after an end that nobody asked for.
+    restarts: u64,
+    retire: Option<Retire>,
+    /// Who waits to be told how a restart went.
+    waiting: Vec<UnixStream>,
+}
+
+/// The end of a pool that is no longer configured.
+#[derive(Debug)]
+struct Retire {
+    /// The last configuration that knows it.
+    site: Weak<Site>,
+    until: Instant,
+}
+
+impl Pool {
+    pub(super) fn new(settled: Settled, socket: Socket) -> Self {
+        Self {
+            settled,
+            socket,
+            current: None,
+            next: None,
+            old: Vec::new(),
+            failures: 0,
+            retry_at: None,
+            restarts: 0,
+            retire: None,
+            waiting: Vec::new(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.settled.pool.name
+    }
+
+    /// Whether a configuration names it.
+    pub(super) fn is_configured(&self) -> bool {
+        self.retire.is_none()
+    }
+
+    /// Whether nothing is left of it.
+    pub(super) fn is_over(&self) -> bool {
+        !self.is_configured() && self.processes().next().is_none()
+    }
+
+    /// The sum of its processes; those that finish included.
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.current.iter().chain(&self.next).chain(&self.old)
+    }
+
+    fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.current.iter_mut().chain(&mut self.next).chain(&mut self.old)
+    }
+
+    /// Starts a master; it takes over when it is ready.
+    pub(super) fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if let Err(why) = self.try_start(ctx) {
+            say(ctx.log, Level::Alert, self.name(), &why);
+            self.answer(&format!("error: {why}"));
+            self.fail(ctx);
+        }
+    }
+
+    fn try_start(&mut self, ctx: &mut Ctx<'_>) -> Result<(), String> {
+        self.retry_at = None;
+        if self.socket.listener.is_none() {
+            self.socket.listen(&self.settled)?;
+        }
+        let Some(listener) = &self.socket.listener else { return Ok(()) };
+        child::set_backlog(listener, backlog(&self.settled))
+            .map_err(|error| format!("listen: {error}"))?;
+        *ctx.serial += 1;
+        let process = Process::start(&self.settled, listener, ctx.dir, *ctx.serial, ctx.now)?;
+        if let Some(fd) = process.output() {
+            ctx.door.watch(fd, process.serial, io::Watch::Level);
+        }
+        // One that has not become ready yet and is replaced already has nothing to finish.
+        if let Some(mut replaced) = self.next.replace(process) {
+            replaced.stop(ctx.now);
+            self.old.push(replaced);
+        }
+        if self.current.is_none() {
+            self.current = self.next.take();
+        }
+        Ok(())
+    }
+
+    /// Starts again with other settings, or the same, and lets requests under way end.
+    pub(super) fn restart(&mut self, ctx: &mut Ctx<'_>, client: Option<UnixStream>) {
+        self.waiting.extend(client);
+        self.failures = 0;
+        if self.current.as_ref().is_some_and(|process| !process.is_ready) {
+            // It does not take requests yet and may never do.
+            if let Some(mut process) = self.current.take() {
+                process.stop(ctx.now);
+                self.old.push(process);
+            }
+        }
+        self.start(ctx);
+        self.settle(ctx);
+    }
+
+    /// Takes other settings for the processes to come.
+    pub(super) fn configure(&mut self, settled: Settled, ctx: &mut Ctx<'_>) {
+        self.retire = None;
+        let same = self.settled.is_same(&settled);
+        if same {
+            return;
+        }
+        self.settled = settled;
+        say(ctx.log, Level::Notice, self.name(), "settings have changed, starting again");
+        self.restart(ctx, None);
+    }
+
+    /// No configuration names it any more; it stays for the requests of the last that did.
+    pub(super) fn retire(&mut self, site: &Weak<Site>, now: Instant) {
+        if self.retire.is_none() {
+            self.retire = Some(Retire { site: site.clone(), until: now.after(RETIRE_AFTER) });
+        }
+    }
+
+    /// Whether it can be what a configuration now says.
+    pub(super) fn suits(&self, settled: &Settled) -> bool {
+        self.settled.shares_socket(settled)
+    }
+
+    /// Takes the output of the process with this token; false when it is none of ours.
+    pub(super) fn read(&mut self, serial: u64, ctx: &mut Ctx<'_>) -> bool {
+        let name = self.settled.pool.name.clone();
+        let Some(process) = self.processes_mut().find(|process| process.serial == serial) else {
+            return false;
+        };
+        process.read(&name, ctx.log);
+        self.settle(ctx);
+        true
+    }
+
+    /// Lets `next` take over when it can.
+    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+        if self.next.as_ref().is_some_and(|next| next.is_ready) || self.current.is_none() {
+            let before = std::mem::replace(&mut self.current, self.next.take());
+            if let Some(mut process) = before {
+                process.finish(ctx.now);
+                self.old.push(process);
+            }
+        }
+        if self.next.is_none()
+            && let Some(process) = self.current.as_ref().filter(|process| process.is_ready)
+        {
+            let text = format!("ok: {}: restarted, pid {}", self.name(), process.pid);
+            self.answer(&text);
+        }
+    }
+
+    /// Tells everybody who waits for a restart, and lets them go.
+    fn answer(&mut self, text: &str) {
+        for mut client in self.waiting.drain(..) {
+            // Somebody who has left need not know.
+            let _ = writeln!(client, "{text}");
+        }
+    }
+
+    /// Hears that a process has ended; false when it is none of ours.
+    pub(super) fn handle_end(&mut self, pid: u32, end: End, ctx: &mut Ctx<'_>) -> bool {
+        let is_it = |process: &Process| process.pid == pid;
+        if let Some(at) = self.old.iter().position(is_it) {
+            let mut process = self.old.swap_remove(at);
+            self.last_words(&mut process, ctx);
+            self.keep_orphans(process, ctx);
+            return true;
+        }
+        if self.next.as_ref().is_some_and(is_it) {
+            self.bury_next(end, ctx);
+            return true;
+        }
+        if !self.current.as_ref().is_some_and(is_it) {
+            return false;
+        }
+        let Some(mut process) = self.current.take() else { return true };
+        self.last_words(&mut process, ctx);
+        let text = format!("process {pid} {end}, starting again");
+        say(ctx.log, Level::Alert, self.name(), &text);
+        self.restarts += 1;
+        let lived = ctx.now.since(process.started);
+        self.keep_orphans(process, ctx);
+        if lived >= HEALTHY_AFTER {
+            self.failures = 0;
+        }
+        self.current = self.next.take();
+        if self.current.is_none() {
+            self.fail(ctx);
+        }
+        true
+    }
+
+    /// A successor did not come to life; the one before it goes on.
+    fn bury_next(&mut self, end: End, ctx: &mut Ctx<'_>) {
+        let Some(mut process) = self.next.take() else { return };
+        self.last_words(&mut process, ctx);
+        let text = format!("process {} {end} before it took requests", process.pid);
+        say(ctx.log, Level::Alert, self.name(), &text);
+        self.answer(&format!("error: {}: {text}; the old one goes on", self.name()));
+        process.kill();
+    }
+
+    /// Reads what a process wrote before it ended.
+    fn last_words(&self, process: &mut Process, ctx: &mut Ctx<'_>) {
+        let Some(fd) = process.output() else { return };
+        ctx.door.unwatch(fd);
+        // Its children may hold the pipe open, so only what is there already.
+        if child::is_readable(fd) {
+            process.read(self.name(), ctx.log);
+        }
+    }
+
+    /// Children of a dead master end their requests.
+    fn keep_orphans(&mut self, mut process: Process, ctx: &mut Ctx<'_>) {
+        if child::is_group_alive(process.pid) {
+            process.orphan(ctx.now);
+            self.old.push(process);
+        }
+    }
+
+    /// Nobody takes requests: tries again, at once or later.
+    fn fail(&mut self, ctx: &mut Ctx<'_>) {
+        if self.current.is_some() {
+            return;
+        }
+        let delay = retry_delay(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        self.retry_at = Some(ctx.now.after(delay));
+        if self.failures == REFUSE_AFTER {
+            let text = "does not start; requests to it fail until it does";
+            say(ctx.log, Level::Alert, self.name(), text);
+            self.socket.listener = None;
+            self.answer("error: it does not start; see the error log");
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, ctx: &mut Ctx<'_>) {
+        for process in self.processes_mut() {
+            process.tick(ctx.now);
+        }
+        self.old.retain(|process| child::is_group_alive(process.pid));
+        self.settle(ctx);
+        let is_due = self.retry_at.is_some_and(|at| ctx.now >= at);
+        match &self.retire {
+            None if is_due => self.start(ctx),
+            Some(retire) if retire.site.strong_count() == 0 || ctx.now >= retire.until => {
+                self.retry_at = None;
+                let all = self.current.take().into_iter().chain(self.next.take());
+                for mut process in all {
+                    process.finish(ctx.now);
+                    self.old.push(process);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// When to call [`Self::tick`] at the latest.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let processes = self.processes().filter_map(Process::deadline);
+        processes.chain(self.retry_at).min()
+    }
+
+    /// Ends every process with the requests that it is in.
+    pub(super) fn stop(&mut self, now: Instant) {
+        for process in self.processes_mut() {
+            process.stop(now);
+        }
+    }
+
+    /// Kills what is left.
+    pub(super) fn kill(&mut self) {
+        for process in self.processes_mut() {
+            process.kill();
+        }
+    }
+
+    /// Whether any process of it is left.
+    pub(super) fn is_alive(&self) -> bool {
+        self.processes().any(|process| child::is_group_alive(process.pid))
+    }
+
+    /// One line for a person.
+    pub(super) fn status(&self, now: Instant) -> String {
+        let name = self.name();
+        let program = self.settled.binary.display();
+        let mut text = match &self.current {
+            Some(process) => {
+                let state = if process.is_ready { "running" } else { "starting" };
+                let (running, max) = (process.children(), self.settled.children);
+                let seconds = now.since(process.started).as_secs();
+                format!(
+                    "{name}: {state}, {program} pid {}, {running} of {max} children, {seconds} s",
+                    process.pid
+                )
+            }
+            None => format!("{name}: down, {program}, failed {} times in a row", self.failures),
+        };
+        if self.restarts > 0 {
+            text.push_str(&format!(", ended {} times", self.restarts));
+        }
+        if !self.old.is_empty() {
+            text.push_str(&format!(", {} finishing", self.old.len()));
+        }
+        if !self.is_configured() {
+            text.push_str(", no longer configured");
+        }
+        text
+    }
+}
+
+/// How long to wait before the next try after so many failures in a row.
+fn retry_delay(failures: u32) -> Duration {
+    match failures.checked_sub(1) {
+        None => Duration::ZERO,
+        Some(doublings) => (RETRY_FIRST * (1 << doublings.min(10))).min(RETRY_MAX),
+    }
+}
+
+/// The path of a pool's socket.
+pub(super) fn socket_path(dir: &Path, name: &str, serial: u64) -> PathBuf {
+    dir.join(format!("{}-{serial}.sock", plain(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::retry_delay;
+
+    #[test]
+    fn the_first_try_is_at_once_and_the_waits_double_up_to_ten_seconds() {
+        let millis: Vec<u128> = (0..10).map(|n| retry_delay(n).as_millis()).collect();
+        assert_eq!(millis, [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+        assert_eq!(retry_delay(u32::MAX).as_millis(), 10_000);
+    }
+}

@@ -1,0 +1,299 @@
+//! One master process of a pool, php-fpm or lsphp: how it is started, heard and ended.
+
+use std::fs;
+use std::io::{PipeReader, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base::Instant;
+use conf::model::{Level, Protocol};
+use io::child::{self, Inherit, Order, Tell};
+
+use super::fpm::{self, Line};
+use super::lsphp;
+use super::settle::{Settled, plain};
+use crate::control_log::ControlLog;
+
+/// Bytes of a line that has not ended; a longer one is written in pieces.
+const LINE_MAX: usize = 8192;
+/// How long requests under way may take where the pool sets no limit itself.
+const PATIENCE: Duration = Duration::from_hours(1);
+/// Between one way of ending a process and the next, harder one.
+const HARDER_AFTER: Duration = Duration::from_secs(5);
+/// lsphp does not say that it is ready; one that lives so long is.
+const LSPHP_READY_AFTER: Duration = Duration::from_millis(200);
+
+/// A running master. Its children are in its process group; whoever forgets it ends them.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    /// The token of its output.
+    pub(super) serial: u64,
+    pub(super) started: Instant,
+    /// Whether it takes requests.
+    pub(super) is_ready: bool,
+    /// Its children live on without it.
+    is_headless: bool,
+    protocol: Protocol,
+    patience: Duration,
+    ending: Option<Ending>,
+    output: Option<PipeReader>,
+    partial: Vec<u8>,
+    files: Vec<PathBuf>,
+}
+
+/// A process that shall end, and what is done when it has not by a certain time.
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    next: Tell,
+    at: Instant,
+}
+
+impl Process {
+    /// Starts the master of a pool on a socket that listens already.
+    ///
+    /// # Errors
+    ///
+    /// Its files cannot be written, or the program cannot be run.
+    pub(super) fn start(
+        settled: &Settled,
+        socket: &UnixListener,
+        dir: &Path,
+        serial: u64,
+        now: Instant,
+    ) -> Result<Self, String> {
+        let (output, input) = std::io::pipe().map_err(|error| format!("pipe: {error}"))?;
+        let mut files = Vec::new();
+        let name = format!("{}-{serial}", plain(&settled.pool.name));
+        let pid = launch(settled, socket, &dir.join(name), input.into(), &mut files)
+            .inspect_err(|_| remove(&files))?;
+        let limit = settled.pool.request_timeout;
+        Ok(Self {
+            pid,
+            serial,
+            started: now,
+            is_ready: false,
+            is_headless: false,
+            protocol: settled.pool.protocol,
+            patience: if limit.is_zero() { PATIENCE } else { limit + HARDER_AFTER },
+            ending: None,
+            output: Some(output),
+            partial: Vec::new(),
+            files,
+        })
+    }
+
+    /// The descriptor of its output; none when that has ended.
+    pub(super) fn output(&self) -> Option<io::Fd> {
+        self.output.as_ref().map(|pipe| io::Fd(pipe.as_raw_fd()))
+    }
+
+    /// Takes what it has written and logs it. Called when its output is readable, so that the read
+    /// does not wait. An output that has ended is closed, which also ends the watch.
+    pub(super) fn read(&mut self, pool: &str, log: &ControlLog) {
+        let mut buffer = [0; 16 << 10];
+        let read = self.output.as_mut().and_then(|pipe| pipe.read(&mut buffer).ok()).unwrap_or(0);
+        self.partial.extend_from_slice(&buffer[..read]);
+        let ended = read == 0;
+        while let Some(end) = line_end(&self.partial, ended) {
+            let line: Vec<u8> = self.partial.drain(..end).collect();
+            self.hear(&line, pool, log);
+        }
+        if ended {
+            self.output = None;
+        }
+    }
+
+    fn hear(&mut self, line: &[u8], pool: &str, log: &ControlLog) {
+        match fpm::line(&printable(line)) {
+            Line::Ready => self.is_ready = true,
+            Line::Text(level, text) => log.write(level, &format!("php pool \"{pool}\": {text}")),
+            Line::Blank => {}
+        }
+    }
+
+    /// Lets requests under way end and takes no others.
+    pub(super) fn finish(&mut self, now: Instant) {
+        if self.ending.is_none() {
+            child::tell(self.pid, self.gently());
+            self.ending = Some(Ending { next: Tell::Terminate, at: now.after(self.patience) });
+        }
+    }
+
+    /// Its master is dead: lets its children end the requests that they are in.
+    pub(super) fn orphan(&mut self, now: Instant) {
+        self.is_headless = true;
+        let _ = child::tell_group(self.pid, self.gently());
+        self.ending = Some(Ending { next: Tell::Terminate, at: now.after(self.patience) });
+    }
+
+    /// Ends it with the requests that it is in.
+    pub(super) fn stop(&mut self, now: Instant) {
+        if self.is_headless {
+            let _ = child::tell_group(self.pid, Tell::Terminate);
+        } else {
+            child::tell(self.pid, Tell::Terminate);
+        }
+        self.ending = Some(Ending { next: Tell::Kill, at: now.after(HARDER_AFTER) });
+    }
+
+    /// Kills it and its children, whatever they do.
+    pub(super) fn kill(&self) {
+        let _ = child::tell_group(self.pid, Tell::Kill);
+    }
+
+    /// Becomes harder with a process that does not end, and notices that one is ready.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.protocol == Protocol::Lsapi && now >= self.started.after(LSPHP_READY_AFTER) {
+            self.is_ready = true;
+        }
+        let Some(ending) = self.ending.filter(|ending| now >= ending.at) else { return };
+        let _ = child::tell_group(self.pid, ending.next);
+        self.ending = Some(Ending { next: Tell::Kill, at: now.after(HARDER_AFTER) });
+    }
+
+    /// When to call [`Self::tick`] next.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let ready = (self.protocol == Protocol::Lsapi && !self.is_ready)
+            .then(|| self.started.after(LSPHP_READY_AFTER));
+        let ending = self.ending.map(|ending| ending.at);
+        ready.into_iter().chain(ending).min()
+    }
+
+    /// How many children it has.
+    pub(super) fn children(&self) -> usize {
+        let path = format!("/proc/{0}/task/{0}/children", self.pid);
+        fs::read_to_string(path).unwrap_or_default().split_whitespace().count()
+    }
+
+    const fn gently(&self) -> Tell {
+        match self.protocol {
+            Protocol::FastCgi => Tell::Quit,
+            Protocol::Lsapi => Tell::User1,
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        remove(&self.files);
+    }
+}
+
+/// Writes the files of a master and starts it.
+fn launch(
+    settled: &Settled,
+    socket: &UnixListener,
+    base: &Path,
+    output: std::os::fd::OwnedFd,
+    files: &mut Vec<PathBuf>,
+) -> Result<u32, String> {
+    let number = socket.as_raw_fd();
+    let further = base.with_extension("d");
+    files.push(further.clone());
+    let mut scan = std::ffi::OsString::from(":");
+    scan.push(&further);
+    let mut env = vec![("PHP_INI_SCAN_DIR", scan)];
+    let account = settled.account.as_ref().filter(|_| io::process::is_root());
+    let reader = account.filter(|_| settled.pool.protocol == Protocol::Lsapi);
+    let written = fs::create_dir(&further)
+        .and_then(|()| own(&further, 0o700, reader))
+        .and_then(|()| private(&further.join("pool.ini"), &fpm::ini(settled), reader));
+    written.map_err(|error| format!("{}: {error}", further.display()))?;
+    let (args, inherit, become_account);
+    match settled.pool.protocol {
+        Protocol::FastCgi => {
+            let (file, alias) = (base.with_extension("conf"), base.with_extension("none"));
+            files.push(file.clone());
+            private(&file, &fpm::configuration(settled, &alias), None)
+                .map_err(|error| format!("{}: {error}", file.display()))?;
+            args = fpm::args(settled, &file);
+            env.push(("FPM_SOCKETS", fpm::sockets(&alias, number)));
+            env.push(("PATH", "/usr/local/bin:/usr/bin:/bin".into()));
+            (inherit, become_account) = (Inherit::SameNumber(socket), None);
+        }
+        Protocol::Lsapi => {
+            env.extend(lsphp::env(settled));
+            args = Vec::new();
+            (inherit, become_account) = (Inherit::Stdin(socket), reader);
+        }
+    }
+    let program = settled.binary.as_path();
+    let order =
+        Order { program, args: &args, env: &env, account: become_account, socket: inherit, output };
+    child::spawn(order).map_err(|error| format!("cannot run \"{}\": {error}", program.display()))
+}
+
+/// Writes a file that only its owner can read.
+fn private(path: &Path, text: &str, owner: Option<&child::Account>) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    own(path, 0o600, owner)
+}
+
+fn own(path: &Path, mode: u32, owner: Option<&child::Account>) -> std::io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+    match owner {
+        Some(owner) => std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)),
+        None => Ok(()),
+    }
+}
+
+fn remove(files: &[PathBuf]) {
+    for path in files {
+        // What is not there need not be removed; the whole directory goes at the end.
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+}
+
+/// Where the first line ends, the end included.
+fn line_end(bytes: &[u8], ended: bool) -> Option<usize> {
+    let at = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+    let cut = (bytes.len() > LINE_MAX).then_some(LINE_MAX);
+    let rest = (ended && !bytes.is_empty()).then_some(bytes.len());
+    at.filter(|at| *at <= LINE_MAX).or(cut).or(rest)
+}
+
+/// A line as the log may have it.
+fn printable(line: &[u8]) -> String {
+    let mut text = String::with_capacity(line.len());
+    for c in String::from_utf8_lossy(line.trim_ascii()).chars() {
+        if c.is_control() && c != '\t' {
+            text.extend(c.escape_default());
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// Tells the log, of a pool.
+pub(super) fn say(log: &ControlLog, level: Level, pool: &str, text: &str) {
+    log.write(level, &format!("php pool \"{pool}\": {text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINE_MAX, line_end, printable};
+
+    #[test]
+    fn lines_end_at_their_end_or_when_they_are_too_long() {
+        assert_eq!(line_end(b"one\ntwo", false), Some(4));
+        assert_eq!(line_end(b"two", false), None);
+        assert_eq!(line_end(b"two", true), Some(3));
+        assert_eq!(line_end(b"", true), None);
+        let mut long = vec![b'a'; LINE_MAX + 10];
+        assert_eq!(line_end(&long, false), Some(LINE_MAX));
+        long.push(b'\n');
+        assert_eq!(line_end(&long, false), Some(LINE_MAX));
+    }
+
+    #[test]
+    fn what_a_script_writes_cannot_forge_the_log() {
+        assert_eq!(printable(b"a\r\x1b[2Jb\xff\n"), "a\\r\\u{1b}[2Jb\u{fffd}");
+    }
+}

@@ -1,0 +1,122 @@
+//! The private directory of a running server: sockets and files of its pools. It is held by a lock,
+//! so that what a killed server left behind is told from what a living one uses.
+
+use std::fs::{self, File};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// How its name begins.
+const PREFIX: &str = "bolide-";
+/// The file whose lock says that the server lives; its open descriptor tells others where it is.
+const LOCK: &str = "bolide.lock";
+/// The socket for commands.
+const CONTROL: &str = "control";
+
+/// The directory. It is removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Runtime {
+    /// Makes the directory, and removes those of servers that are gone.
+    ///
+    /// # Errors
+    ///
+    /// No place takes it.
+    pub(crate) fn create() -> std::result::Result<Self, String> {
+        let mut last = String::new();
+        for base in places() {
+            sweep(&base);
+            match Self::below(&base) {
+                Ok(made) => return Ok(made),
+                Err(error) => {
+                    last = format!("mkdir() below \"{}\" failed ({error})", base.display());
+                }
+            }
+        }
+        Err(last)
+    }
+
+    fn below(base: &Path) -> Result<Self> {
+        let pid = std::process::id();
+        for n in 0..1000 {
+            let path = base.join(format!("{PREFIX}{pid}-{n}"));
+            match fs::DirBuilder::new().create(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error),
+            }
+            // Workers and pools of other accounts pass through; they cannot list it, and each file
+            // in it is its owner's alone.
+            let mode = if io::process::is_root() { 0o711 } else { 0o700 };
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+            let lock = open(&path.join(LOCK))?;
+            // Another server that starts now may have taken it for one that was left behind.
+            if lock.try_lock().is_ok() && path.join(LOCK).exists() {
+                return Ok(Self { path, _lock: lock });
+            }
+        }
+        Err(Error::from(ErrorKind::AlreadyExists))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The socket for commands.
+    pub(crate) fn control(&self) -> PathBuf {
+        self.path.join(CONTROL)
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept by the next server.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// The command socket of the running server `pid`; none when it has no pools, or is another's.
+pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let lock = open
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .find(|path| path.file_name().is_some_and(|name| name == LOCK))?;
+    Some(lock.with_file_name(CONTROL))
+}
+
+fn open(lock: &Path) -> Result<File> {
+    File::options().create(true).append(true).open(lock)
+}
+
+/// Where the directory may be, best first.
+fn places() -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    if io::process::is_root() {
+        all.push(PathBuf::from("/run"));
+    } else {
+        all.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
+    }
+    all.push(std::env::temp_dir());
+    all
+}
+
+/// Removes what servers of ours left that were killed.
+fn sweep(base: &Path) {
+    let Ok(entries) = fs::read_dir(base) else { return };
+    let Ok(own) = fs::metadata("/proc/self").map(|me| me.uid()) else { return };
+    for entry in entries.flatten() {
+        let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let lock = entry.path().join(LOCK);
+        let is_own = || fs::symlink_metadata(&lock).is_ok_and(|at| at.is_file() && at.uid() == own);
+        if is_named && is_own() && open(&lock).is_ok_and(|file| file.try_lock().is_ok()) {
+            // Somebody who sweeps at the same time has removed it then.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
