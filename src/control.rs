@@ -223,6 +223,8 @@ fn start(
     };
     control.commit(plan, &Weak::new());
     control.spawn(workers, &generation, account.as_ref())?;
+    // Or the first configuration would be held as long as the server runs.
+    drop(generation);
     // Only now, when every socket listens, as those who wait for the file expect.
     let pid = if greeting.is_some() { None } else { Some(PidFile::write(&config.main.pid)?) };
     if let Some(greeting) = greeting {
