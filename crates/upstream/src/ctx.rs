@@ -48,7 +48,7 @@ pub enum FetchWake {
     /// A place that it waited for may be free.
     Turn,
     /// Nobody waits for the answer any more. If it goes on nevertheless
-    /// (`fastcgi_ignore_client_abort`), the worker reads on and the answer is thrown away.
+    /// (`fastcgi_ignore_client_abort`), the worker reads on and nothing is told any more.
     Abandoned,
 }
 
@@ -76,7 +76,8 @@ pub enum FetchEffect {
     Deadline(Instant),
     /// Tell the exchange.
     Tell(OriginNews),
-    /// Let go of the connection, which may not stand yet.
+    /// Let go of the connection, which may not stand yet. What else it said is of no interest,
+    /// even if it was received already.
     Release(Fate),
     /// Close the idle connection of this name: it made room for another.
     Evict(u64),

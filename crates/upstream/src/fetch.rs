@@ -312,7 +312,7 @@ impl Fetch {
         }
         let (level, text) = words::connect_failed(&address, errno);
         self.log(level, &text, words::CONNECTING, ctx);
-        self.fail(Fault::Error, ctx);
+        self.fail(Fault::Error, words::CONNECTING, ctx);
     }
 
     /// The kept connection was of no use: the same server again over a fresh one.
@@ -377,13 +377,14 @@ impl Fetch {
         let status = if head.status == 0 { 200 } else { head.status };
         let fault = Fault::Status(status);
         // Unlike other faults, this is an answer: it is what the client gets from the last one.
-        if self.may_try_next(fault, ctx.now.mono) {
-            self.fail(fault, ctx);
-            return;
-        }
+        let is_last = !self.may_try_next(fault, ctx.now.mono);
         let Some(trial) = &mut self.trial else { return };
         trial.status = status;
         trial.header_ms = Some(words::millis(trial.began, ctx.now.mono));
+        if !is_last {
+            self.fail(fault, words::READING_HEAD, ctx);
+            return;
+        }
         let attempt = self.group.as_ref().map(|group| trial.attempt(group, ctx.now.mono));
         self.state = State::Answering;
         if let Some(attempt) = attempt {
@@ -409,7 +410,7 @@ impl Fetch {
         if self.state == State::Asking
             && self.request.settings.catch_stderr.iter().any(|p| caught(p))
         {
-            self.fail(Fault::InvalidHead, ctx);
+            self.fail(Fault::InvalidHead, doing, ctx);
         }
     }
 
@@ -444,7 +445,7 @@ impl Fetch {
         let doing = self.reading_what();
         if error.is_invalid() {
             self.log(Level::Error, error.text(), doing, ctx);
-            self.fail(Fault::InvalidHead, ctx);
+            self.fail(Fault::InvalidHead, doing, ctx);
         } else {
             self.lose(error.text(), doing, ctx);
         }
@@ -462,7 +463,7 @@ impl Fetch {
             return;
         }
         self.log(Level::Error, text, doing, ctx);
-        self.fail(Fault::Error, ctx);
+        self.fail(Fault::Error, doing, ctx);
     }
 
     fn handle_deadline(&mut self, ctx: &mut FetchCtx<'_>) {
@@ -476,15 +477,14 @@ impl Fetch {
         if now < at {
             return;
         }
-        self.log(Level::Error, words::TIMED_OUT, doing, ctx);
-        self.fail(Fault::Timeout, ctx);
+        self.fail(Fault::Timeout, doing, ctx);
     }
 
     fn handle_abandoned(&mut self, ctx: &mut FetchCtx<'_>) {
         self.reading = Reading::On;
         let goes_on = self.request.settings.ignore_client_abort
             && self.request.body.is_complete()
-            && self.state != State::New;
+            && !matches!(self.state, State::New | State::Queued(_));
         if goes_on {
             self.audience = Audience::Gone;
             if let Some(trial) = &mut self.trial {
@@ -509,12 +509,11 @@ impl Fetch {
     }
 
     /// The attempt failed: asks the next one, or gives up.
-    fn fail(&mut self, fault: Fault, ctx: &mut FetchCtx<'_>) {
-        let Some(group) = self.group.clone() else { return };
+    fn fail(&mut self, fault: Fault, doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let now = ctx.now.mono;
         let again = self.state != State::Answering && self.may_try_next(fault, now);
         if let Some(trial) = self.trial.take() {
-            self.end_trial(trial, fault, &group, ctx);
+            self.end_trial(trial, fault, doing, ctx);
         }
         self.tries = self.tries.saturating_sub(1);
         if again {
@@ -528,9 +527,11 @@ impl Fetch {
         &mut self,
         trial: Trial,
         fault: Fault,
-        group: &Arc<Group>,
+        doing: &'static str,
         ctx: &mut FetchCtx<'_>,
     ) {
+        let Some(group) = self.group.clone() else { return };
+        let peer = Arc::clone(&group.peers[trial.peer].name);
         let answered = self.state == State::Answering;
         if trial.link.held {
             ctx.effects.push(FetchEffect::Release(Fate::Close));
@@ -539,19 +540,21 @@ impl Fetch {
             trial.lease.health().note_success();
         } else if fault.is_blame() {
             let mut scales = Scales {
-                group,
+                group: &group,
                 pools: ctx.pools,
                 prng: ctx.prng,
                 now: ctx.now.mono,
                 affinity: &[],
             };
             if scales.note_failure(trial.peer) {
-                let peer = Arc::clone(&group.peers[trial.peer].name);
-                self.log_of(Level::Warn, words::DISABLED, words::CONNECTING, Some(peer), ctx);
+                self.log_of(Level::Warn, words::DISABLED, doing, Some(Arc::clone(&peer)), ctx);
             }
         }
+        if fault == Fault::Timeout {
+            self.log_of(Level::Error, words::TIMED_OUT, doing, Some(peer), ctx);
+        }
         let status = if answered { trial.status } else { fault.status() };
-        self.tell_attempt(trial, status, group, ctx);
+        self.tell_attempt(trial, status, &group, ctx);
     }
 
     /// Gives up: nothing more is told.

@@ -194,12 +194,18 @@ impl Pools {
 
     /// Lets a fetch wait for a place; how many waited before, over all workers.
     pub(crate) fn join(&mut self, group: &Group, fetch: u64, len: u32) -> Result<u32, QueueFull> {
-        let before = group.waiting.join(len).ok_or(QueueFull)?;
         let worker = self.worker;
         let pool = self.pool(group);
-        pool.queue.push_back(fetch);
+        // The mark comes first: who sees the count must find whom to tell.
         pool.waiting.mark(worker, true);
-        Ok(before)
+        if let Some(before) = pool.waiting.join(len) {
+            pool.queue.push_back(fetch);
+            return Ok(before);
+        }
+        if pool.queue.is_empty() {
+            pool.waiting.mark(worker, false);
+        }
+        Err(QueueFull)
     }
 
     /// Whether a fetch of ours waits in front of all others of ours.

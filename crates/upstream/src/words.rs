@@ -48,16 +48,14 @@ pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
 
 /// What the application wrote to its error stream; none if that is nothing.
 pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
-    let text = text.trim_ascii_end();
-    if text.is_empty() {
-        return None;
-    }
+    let is_idle = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'.' | b' ');
+    let end = text.iter().rposition(|byte| !is_idle(byte))? + 1;
     let whose = match protocol {
         Protocol::FastCgi => "FastCGI",
         Protocol::Lsapi => "LSAPI",
     };
     let mut line = format!("{whose} sent in stderr: \"").into_bytes();
-    line.extend_from_slice(&text[..text.len().min(STDERR_MAX)]);
+    line.extend_from_slice(&text[..end.min(STDERR_MAX)]);
     line.push(b'"');
     Some(line)
 }
