@@ -51,7 +51,7 @@ _PATTERNS = {
     ERRORS: ["error_page: GET /hello.txt | Range: *", "headers added: GET /hello.txt | Range: bytes=99-", "try_files: GET /code200/x", "try_files: access log"],
     VARIABLES: ["variables: GET / | Cookie: c = 1", "variables: GET /link"],
     TLS: ["test: *ssl_certificate *"],
-    MISTAKES: ["test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream*",
+    MISTAKES: ["test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream a { zone a; *", "test: http: fastcgi_param *",
                "test: server: rewrite*", "test: server: if (*", "test: server: proxy_pass*"],
 }
 

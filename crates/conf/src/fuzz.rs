@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use crate::lex::{Lexeme, Lexer, Origin, quote};
+use crate::model::{Handler, Pass, PassTo};
 use crate::source::{Options, Source};
 
 /// A source whose every file has the same bytes.
@@ -50,7 +51,14 @@ pub fn config(data: &[u8]) {
             assert!(!server.names.is_empty());
             assert!(server.root.index() < http.locations.len());
         }
+        for group in &http.upstreams {
+            assert!(group.servers.iter().any(|server| !server.backup));
+            assert!(group.servers.iter().all(|server| !server.addresses.is_empty()));
+        }
         for location in &http.locations {
+            if let Handler::Pass(Pass { to: PassTo::Group(id), .. }) = &location.handler {
+                assert!(id.index() < http.upstreams.len());
+            }
             assert!(location.nested.iter().all(|id| id.index() < http.locations.len()));
         }
     }

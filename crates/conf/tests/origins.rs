@@ -60,6 +60,7 @@ fn a_pass_names_an_address_a_socket_a_group_or_a_text() {
     assert_eq!(group(&http, "/a").servers[0].addresses, [inet("127.0.0.1:9000")]);
     assert_eq!(&*group(&http, "/a").name, "127.0.0.1:9000");
     assert_eq!(group(&http, "/a").kind, UpstreamKind::Address);
+    assert_eq!((group(&http, "/a").keepalive.idle_max, group(&http, "/a").queue), (0, None));
     assert_eq!(group(&http, "/b").servers[0].addresses, [unix("/run/php.sock")]);
     assert_eq!(group(&http, "/b").servers[0].addresses[0].to_string(), "unix:/run/php.sock");
     assert_eq!((&*group(&http, "/c").name, group(&http, "/c").kind), ("php", UpstreamKind::Block));

@@ -10,7 +10,7 @@ use super::peer::UNIX_PATH_MAX;
 use super::upstream;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Inherit, leaf, millis, offset, own, value};
-use crate::model::{Keepalive, PeerAddress, PhpPool, Protocol, Queue, UpstreamKind};
+use crate::model::{PeerAddress, PhpPool, Protocol, Queue, UpstreamKind};
 use crate::reader::{Fault, INVALID, Parsed, Reader, show};
 use crate::value as values;
 
@@ -122,8 +122,6 @@ fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
     server.max_fails = 0;
     group.servers.push(server);
     group.queue = Some(queue);
-    // A child that keeps an idle connection could serve nobody else.
-    group.keepalive = Keepalive { idle_max: 0, ..group.keepalive };
     pass::add(r, key, group);
     Ok(())
 }

@@ -69,13 +69,19 @@ fn group(r: &mut Reader) -> &mut Upstream {
 
 /// A group without servers.
 pub(super) fn empty(name: &str, kind: UpstreamKind, place: Place) -> Upstream {
+    // Of a pool, a child that keeps an idle connection could serve nobody else; a single address
+    // is nginx's choice.
+    let idle_max = match kind {
+        UpstreamKind::Block => 32,
+        UpstreamKind::Address | UpstreamKind::Pool(_) => 0,
+    };
     Upstream {
         name: name.into(),
         kind,
         balance: Balance::RoundRobin,
         servers: Vec::new(),
         keepalive: Keepalive {
-            idle_max: 32,
+            idle_max,
             requests: 1000,
             time: Duration::from_secs(3600),
             timeout: Duration::from_secs(60),
