@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use conf::model::{AccessTarget, Config, LogTarget, Workers};
 use engine::Site;
+use upstream::Groups;
 use worker::{Generation, Handout, ListenSettings, OpenLogs, Sockets};
 
 use crate::tls_setup::{self, TlsState};
@@ -64,11 +65,16 @@ pub(crate) fn generation(
     sockets: Vec<Sockets>,
     logs: OpenLogs,
     shared: &Shared,
+    previous: Option<&Generation>,
 ) -> Generation {
-    let connections_max = draft.site.config().events.worker_connections;
+    let config = draft.site.config();
+    let connections_max = config.events.worker_connections;
+    let upstreams = config.http.as_ref().map_or(&[][..], |http| &http.upstreams);
+    let groups = Groups::new(upstreams, previous.map(|previous| &*previous.groups));
     Generation {
         number,
         site: draft.site,
+        groups: Arc::new(groups),
         listens: draft.listens,
         sockets: Handout::new(sockets),
         logs,

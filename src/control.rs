@@ -206,7 +206,7 @@ fn start(
     };
     signal::block();
     let (door, signals) = desk().map_err(|error| one(format!("epoll: {error}")))?;
-    let generation = Arc::new(assemble::generation(1, draft, per_worker, logs, &shared));
+    let generation = Arc::new(assemble::generation(1, draft, per_worker, logs, &shared, None));
     let mut control = Control {
         invocation,
         shared,
@@ -475,8 +475,10 @@ impl Control<'_> {
             warnings.push("\"worker_processes\" takes effect after a restart only".to_owned());
         }
         let number = self.generation.number + 1;
+        let previous = Some(&*self.generation);
         let generation =
-            Arc::new(assemble::generation(number, draft, per_worker, logs, &self.shared));
+            assemble::generation(number, draft, per_worker, logs, &self.shared, previous);
+        let generation = Arc::new(generation);
         self.config = reading.config;
         self.log = crate::control_log::ControlLog::new(&generation);
         let old = Arc::downgrade(&self.generation.site);

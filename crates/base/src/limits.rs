@@ -30,6 +30,8 @@ pub const FILES_CONTENT_MAX: u64 = 64 * 1024 * 1024;
 pub const VARIANTS_SIZE_MAX: u64 = 32 * 1024 * 1024;
 /// Connections of one worker that are not bounded by `worker_connections`.
 pub const CONNS_MAX: u32 = 1 << 20;
+/// Connections of one worker to origins.
+pub const LINKS_MAX: u32 = 1 << 18;
 /// Exchanges in flight on one worker.
 pub const EXCHANGES_MAX: u32 = 1 << 18;
 /// Readiness reports handled in one turn.

@@ -110,6 +110,13 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// The key of whoever lives at this index.
+    #[must_use]
+    pub fn key_at(&self, index: u32) -> Option<Key<T>> {
+        let (generation, slot) = self.entries.get(index as usize)?;
+        slot.as_ref().map(|_| Key { index, generation: *generation, of: PhantomData })
+    }
+
     /// How many entries are live.
     #[must_use]
     pub const fn live(&self) -> usize {
@@ -149,5 +156,6 @@ mod tests {
         assert_eq!(slab.remove(old), None);
         assert_eq!(slab.get(new), Some(&"c"));
         assert_eq!(slab.keys().collect::<Vec<_>>(), [new]);
+        assert_eq!((slab.key_at(0), slab.key_at(1)), (Some(new), None));
     }
 }

@@ -319,6 +319,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "some descriptor stands for the file")]
     fn write(spool: &mut Spool, disk: &mut Vec<u8>) {
         while let Some(write) = spool.next_write() {
             let file = write.file.unwrap_or_else(|| {

@@ -11,6 +11,7 @@ use base::Now;
 use base::prng::Prng;
 use bytes::Bytes;
 use http::Scheme;
+use upstream::Groups;
 
 use crate::log::Logs;
 use crate::site::Site;
@@ -19,21 +20,27 @@ use crate::site::Site;
 #[derive(Clone, Debug)]
 #[allow(
     clippy::redundant_allocation,
-    reason = "the inner count is shared by cores, the outer is not"
+    reason = "the inner counts are shared by cores, the outer is not"
 )]
-pub struct SiteRef(Rc<Arc<Site>>);
+pub struct SiteRef(Rc<(Arc<Site>, Arc<Groups>)>);
 
 impl SiteRef {
-    /// Wraps a site for this worker; do it once per worker and configuration.
+    /// Wraps a site and its origins for this worker; do it once per worker and configuration.
     #[must_use]
-    pub fn new(site: Arc<Site>) -> Self {
-        Self(Rc::new(site))
+    pub fn new(site: Arc<Site>, groups: Arc<Groups>) -> Self {
+        Self(Rc::new((site, groups)))
+    }
+
+    /// The groups of origins that the site names.
+    #[must_use]
+    pub fn groups(&self) -> &Arc<Groups> {
+        &self.0.1
     }
 
     /// The shared site.
     #[must_use]
     pub fn shared(&self) -> &Arc<Site> {
-        &self.0
+        &self.0.0
     }
 }
 
@@ -42,7 +49,7 @@ impl Deref for SiteRef {
 
     #[inline]
     fn deref(&self) -> &Site {
-        &self.0
+        &self.0.0
     }
 }
 

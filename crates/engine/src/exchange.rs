@@ -246,6 +246,18 @@ impl Exchange {
         self.answer.body.feed(bytes);
     }
 
+    /// What it is answered by, while it is in work.
+    #[must_use]
+    pub const fn site(&self) -> Option<&SiteRef> {
+        self.request.site.as_ref()
+    }
+
+    /// Whether the client waits to be told that it may send the request body.
+    #[must_use]
+    pub fn expects_continue(&self) -> bool {
+        self.state != State::Idle && self.request.head().expects_continue
+    }
+
     /// What has bytes for a file, when `Effect::Spool` was asked for.
     pub fn spool_mut(&mut self) -> Option<&mut Spool> {
         match (self.state, &mut self.answer.body) {
@@ -573,6 +585,11 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return state };
         self.log_refusal(refusal, &site, ctx);
         self.drop_fetch(ctx);
+        if refusal.status == 408 {
+            // As in nginx, a client that does not send its body is not answered.
+            self.answer.bare_status = 408;
+            return self.finish(&site, ctx);
+        }
         self.answer.head.close = true;
         self.run(Next::Page(refusal.status), ctx)
     }

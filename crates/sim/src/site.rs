@@ -131,6 +131,8 @@ pub struct Sockets {
     open: BTreeMap<(u16, usize), Arc<Listener>>,
     log: FileRef,
     keys: Arc<quic::SharedKeys>,
+    /// The groups of the configuration in force.
+    groups: Option<Arc<upstream::Groups>>,
 }
 
 impl Sockets {
@@ -142,7 +144,7 @@ impl Sockets {
     pub fn new(anchor: Anchor) -> std::io::Result<Self> {
         let log = FileRef::new(anchor.copy()?);
         let keys = Arc::new(quic::SharedKeys::from_secret([7; 32]));
-        Ok(Self { anchor, open: BTreeMap::new(), log, keys })
+        Ok(Self { anchor, open: BTreeMap::new(), log, keys, groups: None })
     }
 
     fn socket(
@@ -177,6 +179,8 @@ impl Sockets {
         let config = outcome.config.ok_or_else(|| format!("{:?}", outcome.diagnostics))?;
         let site = Site::compile(Arc::new(config)).map_err(|all| format!("{all:?}"))?;
         let http = site.config().http.as_ref().ok_or("no http block")?;
+        let groups = Arc::new(upstream::Groups::new(&http.upstreams, self.groups.as_deref()));
+        self.groups = Some(Arc::clone(&groups));
         let listens =
             http.listens.iter().map(|listen| ListenSettings::new(http, listen, None)).collect();
         let mut sockets = Vec::new();
@@ -193,6 +197,7 @@ impl Sockets {
         Ok(Arc::new(Generation {
             number: u64::from(layout.number),
             site: Arc::new(site),
+            groups,
             listens,
             sockets: worker::Handout::new(sockets),
             logs,

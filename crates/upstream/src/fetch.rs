@@ -686,6 +686,3 @@ impl Fetch {
         self.tell(OriginNews::Attempt(attempt), ctx);
     }
 }
-
-#[cfg(test)]
-mod tests;

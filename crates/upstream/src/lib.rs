@@ -21,6 +21,3 @@ pub use fetch::Fetch;
 pub use groups::{Group, Groups};
 pub use pool::{Notice, Pools, Turns};
 pub use request::{Attempt, OriginNews, OriginRequest, Refused, Target};
-
-#[cfg(test)]
-mod tests;

@@ -226,6 +226,18 @@ impl Conn {
         }
     }
 
+    /// Who owns the request that is not answered to its end.
+    pub fn users(&self) -> impl Iterator<Item = User> {
+        let waits = matches!(self.answer, Answer::Wanted | Answer::Sending(_));
+        (waits && self.user != crate::conn::UNBOUND).then_some(self.user).into_iter()
+    }
+
+    /// Whether an answered request's body is still being taken, to be thrown away.
+    #[must_use]
+    pub const fn is_draining(&self) -> bool {
+        matches!(self.answer, Answer::Done)
+    }
+
     /// Throws the request body away from now on; [`crate::Event::BodyEnd`] still comes.
     pub fn discard_body(&mut self, stream: StreamId) {
         if self.is_current(stream) {

@@ -244,6 +244,11 @@ impl Conn {
         }
     }
 
+    /// Who owns the requests that are not answered to their ends.
+    pub fn users(&self) -> impl Iterator<Item = User> {
+        self.streams.users()
+    }
+
     /// Nobody wants the request body: its window is given back by itself from now on, and no more
     /// of it is told.
     pub fn discard_body(&mut self, stream: StreamId) {

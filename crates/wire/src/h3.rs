@@ -279,6 +279,11 @@ impl Conn {
         }
     }
 
+    /// Who owns the requests on streams that are still open.
+    pub fn users(&self) -> impl Iterator<Item = User> {
+        self.streams.users()
+    }
+
     /// Drops what comes of a request body and asks the peer not to send it.
     pub fn discard_body(&mut self, stream: StreamId, quic: &mut impl QuicStreams) {
         let Some((_, stream)) = self.streams.find(stream) else { return };

@@ -18,10 +18,33 @@ pub(crate) struct Bodies<'a, I> {
     pub(crate) now: Instant,
     /// Where streams go that their pace holds.
     pub(crate) paced: &'a mut Vec<(User, Instant)>,
+    /// Where exchanges go whose origins may be read again.
+    pub(crate) roomy: &'a mut Vec<Key<Live>>,
 }
 
 impl<I: Io> BodySource for Bodies<'_, I> {
     fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+        let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
+        if live.paused {
+            let pull = self.pull_paced(user, max, out);
+            self.note_room(user);
+            return pull;
+        }
+        self.pull_paced(user, max, out)
+    }
+}
+
+impl<I: Io> Bodies<'_, I> {
+    /// Lets the origin be read again if a pull made room for more of its answer.
+    fn note_room(&mut self, user: User) {
+        let key = Key::from_bits(user);
+        let live = self.exchanges.get(key);
+        if live.is_some_and(|live| live.paused && live.exchange.wants_origin()) {
+            self.roomy.push(key);
+        }
+    }
+
+    fn pull_paced(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
         let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
         let Some(throttle) = &live.throttle else { return self.pull_some(user, max, out) };
         let allowed = throttle.allowed(self.now);
@@ -38,9 +61,7 @@ impl<I: Io> BodySource for Bodies<'_, I> {
         }
         pull
     }
-}
 
-impl<I: Io> Bodies<'_, I> {
     fn pull_some(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
         let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
         let mut piece = live.exchange.pull(max, out);

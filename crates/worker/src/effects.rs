@@ -29,6 +29,7 @@ impl<I: Io> Worker<I> {
                 None
             }
             Effect::DiscardBody => {
+                self.end_upload(key.to_bits());
                 self.with_stream(key, StreamAct::Discard);
                 None
             }
@@ -36,13 +37,36 @@ impl<I: Io> Worker<I> {
                 self.with_stream(key, StreamAct::Consumed(bytes));
                 None
             }
-            Effect::Spool(_)
-            | Effect::Fetch(_)
-            | Effect::FetchBody(_)
-            | Effect::FetchBodyEnd
-            | Effect::FetchMore(_)
-            | Effect::FetchDrop
-            | Effect::Interim(_) => None,
+            Effect::Spool(directory) => {
+                self.spool(key, directory);
+                None
+            }
+            Effect::Fetch(request) => {
+                self.begin_fetch(key, request);
+                None
+            }
+            Effect::FetchBody(bytes) => {
+                self.feed_fetch(key, bytes);
+                None
+            }
+            Effect::FetchBodyEnd => {
+                self.finish_fetch_body(key);
+                None
+            }
+            // Before each read it is asked whether there is room.
+            Effect::FetchMore(false) => None,
+            Effect::FetchMore(true) => {
+                self.resume_fetch(key);
+                None
+            }
+            Effect::FetchDrop => {
+                self.drop_fetch(key);
+                None
+            }
+            Effect::Interim(head) => {
+                self.interim(key, &head);
+                None
+            }
             Effect::Deadline(at) => {
                 self.wheel.arm_once(at, crate::token::Token::Exchange(key).pack());
                 None
@@ -60,6 +84,26 @@ impl<I: Io> Worker<I> {
             Effect::Finish => {
                 self.retire(key);
                 None
+            }
+        }
+    }
+
+    /// Sends a head that another one follows.
+    fn interim(&mut self, key: Key<Live>, head: &http::ResponseHead) {
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        // Whoever is gone or answered already has no use for it.
+        match live.owner {
+            Owner::Tcp(conn) => {
+                if let Some(framing) = self.conns.get_mut(conn).and_then(|c| c.framing.as_mut()) {
+                    let _ = framing.respond(live.stream, head);
+                    self.mark_dirty(conn);
+                }
+            }
+            Owner::Quic(conn) => {
+                if let Some(found) = self.quics.get_mut(conn) {
+                    let _ = found.h3.respond(live.stream, head);
+                    self.mark_quic(conn);
+                }
             }
         }
     }
@@ -104,7 +148,10 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn with_stream(&mut self, key: Key<Live>, act: StreamAct) {
+    pub(crate) fn with_stream(&mut self, key: Key<Live>, act: StreamAct) {
+        if let StreamAct::Consumed(bytes) = act {
+            self.note_consumed(key, bytes);
+        }
         let Some(live) = self.core.exchanges.get(key) else { return };
         let stream = live.stream;
         match live.owner {
@@ -114,6 +161,7 @@ impl<I: Io> Worker<I> {
                     return;
                 };
                 match act {
+                    StreamAct::Continue => framing.send_continue(stream),
                     StreamAct::Ready => framing.body_ready(stream),
                     StreamAct::Discard => framing.discard_body(stream),
                     StreamAct::Consumed(bytes) => framing.body_consumed(stream, bytes),
@@ -155,6 +203,7 @@ impl<I: Io> Worker<I> {
 /// What is done to one stream, whichever framing carries it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StreamAct {
+    Continue,
     Ready,
     Discard,
     Consumed(usize),

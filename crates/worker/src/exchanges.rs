@@ -1,15 +1,22 @@
 //! From framing events to exchanges and back.
 
-use base::Key;
+use std::time::Duration;
+
+use base::{Instant, Key};
+use conf::model::Level;
 use engine::{ConnInfo, Ctx, Exchange, SiteRef, TlsFacts, Wake};
 use http::{RequestBody, RequestHead};
 use io::Io;
 use wire::{Event, StreamId, User};
 
 use crate::Generation;
+use crate::effects::StreamAct;
+use crate::fetches::LiveFetch;
+use crate::framing::{Cut, Framing};
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::throttle::Throttle;
+use crate::token::Token;
 use crate::worker::Worker;
 
 /// Exchanges kept for reuse, so that a warm worker allocates none.
@@ -32,7 +39,31 @@ pub(crate) struct Live {
     pub(crate) stream: StreamId,
     /// The pace of its answer, if that is limited.
     pub(crate) throttle: Option<Throttle>,
+    /// The request to an origin that is under way for it.
+    pub(crate) fetch: Option<Key<LiveFetch>>,
+    /// The origin is not read because the answer has no room.
+    pub(crate) paused: bool,
+    pub(crate) upload: Upload,
 }
+
+/// How the request body of an exchange comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upload {
+    /// Nothing more comes, or nobody wants it.
+    Over,
+    /// More is wanted of the client.
+    Coming {
+        /// When bytes came last.
+        since: Instant,
+        /// Bytes that we have not given the room back of; as long as there are any, the client
+        /// may be waiting for us.
+        owed: usize,
+    },
+}
+
+/// A request body that stands still.
+const LATE_BODY: engine::Refusal =
+    engine::Refusal { status: 408, reason: "client timed out (110: Connection timed out)" };
 
 /// What the request line of HTTP spoken to a TLS socket is answered with (nginx's 497).
 const PLAIN_ON_TLS: engine::Refusal =
@@ -74,9 +105,16 @@ impl<I: Io> Worker<I> {
                 let wake = Wake::Refused(convert(refusal));
                 self.begin(owner, stream, head, wake);
             }
-            Event::Body { user, bytes } => self.wake(user, Wake::Body(bytes)),
-            Event::BodyEnd { user } => self.wake(user, Wake::BodyEnd),
+            Event::Body { user, bytes } => {
+                self.note_body(user, bytes.len());
+                self.wake(user, Wake::Body(bytes));
+            }
+            Event::BodyEnd { user } => {
+                self.end_upload(user);
+                self.wake(user, Wake::BodyEnd);
+            }
             Event::BodyRefused { user, refusal } => {
+                self.end_upload(user);
                 self.wake(user, Wake::BodyRefused(convert(refusal)));
             }
             Event::Reset { user } => self.wake(user, Wake::ClientGone),
@@ -124,8 +162,80 @@ impl<I: Io> Worker<I> {
         let mut early = std::mem::take(&mut self.scratch.early);
         for (key, wake) in early.drain(..) {
             self.step(key, wake);
+            self.invite_body(key);
         }
         self.scratch.early = early;
+    }
+
+    /// Tells a client that waits for it that its request body is wanted; not if it is answered.
+    /// From now on it must not stand still for too long.
+    fn invite_body(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        if live.upload == Upload::Over {
+            return;
+        }
+        let timeout = body_timeout(live);
+        if live.exchange.expects_continue() {
+            self.with_stream(key, StreamAct::Continue);
+        }
+        self.wheel.arm_once(self.now.mono.after(timeout), Token::Body(key).pack());
+    }
+
+    fn note_body(&mut self, user: User, len: usize) {
+        let now = self.now.mono;
+        let live = self.core.exchanges.get_mut(Key::from_bits(user));
+        if let Some(Upload::Coming { since, owed }) = live.map(|live| &mut live.upload) {
+            *since = now;
+            *owed += len;
+        }
+    }
+
+    /// Nothing more comes of a request body, or nobody wants it.
+    pub(crate) fn end_upload(&mut self, user: User) {
+        if let Some(live) = self.core.exchanges.get_mut(Key::from_bits(user)) {
+            live.upload = Upload::Over;
+        }
+    }
+
+    /// Room for more of a request body was given back.
+    pub(crate) fn note_consumed(&mut self, key: Key<Live>, len: usize) {
+        let now = self.now.mono;
+        let live = self.core.exchanges.get_mut(key);
+        if let Some(Upload::Coming { since, owed }) = live.map(|live| &mut live.upload) {
+            *since = now;
+            *owed = owed.saturating_sub(len);
+        }
+    }
+
+    /// A request body may have stood still for too long: its stream ends without an answer, as in
+    /// nginx, and is logged with 408.
+    pub(crate) fn expire_body(&mut self, key: Key<Live>) {
+        let now = self.now.mono;
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        let Upload::Coming { since, owed } = live.upload else { return };
+        let timeout = body_timeout(live);
+        let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
+        if due > now {
+            return self.wheel.arm_once(due, Token::Body(key).pack());
+        }
+        let (owner, stream) = (live.owner, live.stream);
+        self.step(key, Wake::BodyRefused(LATE_BODY));
+        let cut = match owner {
+            Owner::Tcp(conn) => {
+                let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
+                framing.map_or(Cut::Connection, |framing| framing.reset(stream))
+            }
+            Owner::Quic(conn) => {
+                self.reset_quic(conn, stream);
+                Cut::Stream
+            }
+        };
+        self.give_up(key);
+        match owner {
+            Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
+            Owner::Tcp(conn) => self.mark_dirty(conn),
+            Owner::Quic(_) => {}
+        }
     }
 
     fn begin(&mut self, owner: Owner, stream: StreamId, head: Box<RequestHead>, wake: Wake) {
@@ -133,8 +243,19 @@ impl<I: Io> Worker<I> {
         let has_body = head.body != RequestBody::None;
         let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
         exchange.start(head, site);
-        let key = match self.core.exchanges.insert(Live { exchange, owner, stream, throttle: None })
-        {
+        let live = Live {
+            exchange,
+            owner,
+            stream,
+            throttle: None,
+            fetch: None,
+            paused: false,
+            upload: match has_body {
+                true => Upload::Coming { since: self.now.mono, owed: 0 },
+                false => Upload::Over,
+            },
+        };
+        let key = match self.core.exchanges.insert(live) {
             Ok(key) => key,
             Err(live) => {
                 debug_assert!(false, "streams are bounded below the slab: {:?}", live.stream);
@@ -143,12 +264,16 @@ impl<I: Io> Worker<I> {
         };
         match owner {
             Owner::Tcp(conn) => {
-                if let Some(framing) = self.conns.get_mut(conn).and_then(|c| c.framing.as_mut()) {
-                    framing.bind(stream, key.to_bits());
+                if let Some(conn) = self.conns.get_mut(conn) {
+                    conn.exchanges += 1;
+                    if let Some(framing) = &mut conn.framing {
+                        framing.bind(stream, key.to_bits());
+                    }
                 }
             }
             Owner::Quic(conn) => {
                 if let Some(conn) = self.quics.get_mut(conn) {
+                    conn.exchanges += 1;
                     conn.h3.bind(stream, key.to_bits());
                 }
             }
@@ -157,6 +282,9 @@ impl<I: Io> Worker<I> {
             return self.scratch.early.push((key, wake));
         }
         self.step(key, wake);
+        if has_body {
+            self.invite_body(key);
+        }
     }
 
     fn abandon(&mut self, owner: Owner) {
@@ -187,7 +315,7 @@ impl<I: Io> Worker<I> {
             *generation = newest.clone();
             return Some(self.site.clone());
         }
-        Some(SiteRef::new(generation.site.clone()))
+        Some(SiteRef::new(generation.site.clone(), generation.groups.clone()))
     }
 
     /// Steps an exchange and performs what it wants done.
@@ -242,7 +370,20 @@ impl<I: Io> Worker<I> {
 
     /// Frees an exchange whose log lines are written.
     pub(crate) fn retire(&mut self, key: Key<Live>) {
+        self.drop_fetch(key);
         let Some(mut live) = self.core.exchanges.remove(key) else { return };
+        match live.owner {
+            Owner::Tcp(conn) => {
+                if let Some(conn) = self.conns.get_mut(conn) {
+                    conn.exchanges -= 1;
+                }
+            }
+            Owner::Quic(conn) => {
+                if let Some(conn) = self.quics.get_mut(conn) {
+                    conn.exchanges -= 1;
+                }
+            }
+        }
         self.core.heads.put(live.exchange.take_request());
         if self.core.spare.len() < SPARE_MAX {
             self.core.spare.push(live.exchange);
@@ -251,24 +392,93 @@ impl<I: Io> Worker<I> {
 
     /// Tells every exchange of a connection that is gone.
     pub(crate) fn orphan(&mut self, owner: Owner) {
-        // PERF: a connection without streams owns no exchange, and the search below visits all.
-        if let Owner::Quic(key) = owner
-            && self.quics.get(key).is_none_or(|conn| conn.h3.streams_open() == 0)
-        {
+        if self.owned(owner) == 0 {
             return;
         }
-        let mut gone = std::mem::take(&mut self.scratch.gone);
-        gone.extend(
-            self.core.exchanges.keys().filter(|&key| {
-                self.core.exchanges.get(key).is_some_and(|live| live.owner == owner)
-            }),
-        );
-        for key in gone.drain(..) {
-            self.step(key, Wake::ClientGone);
-            self.retire(key);
+        let mut users = std::mem::take(&mut self.scratch.gone);
+        self.users(owner, &mut users);
+        for user in users.drain(..) {
+            self.give_up(Key::from_bits(user));
         }
-        self.scratch.gone = gone;
+        // PERF: those whose streams are over and whose origins are not are few, and the search
+        // visits all exchanges.
+        if self.owned(owner) > 0 {
+            let all = self.core.exchanges.keys();
+            let owned = |key| self.core.exchanges.get(key).is_some_and(|live| live.owner == owner);
+            users.extend(all.filter(|&key| owned(key)).map(Key::to_bits));
+            for user in users.drain(..) {
+                self.give_up(Key::from_bits(user));
+            }
+        }
+        self.scratch.gone = users;
     }
+
+    /// Ends an exchange that has nobody to answer.
+    pub(crate) fn give_up(&mut self, key: Key<Live>) {
+        self.step(key, Wake::ClientGone);
+        self.retire(key);
+    }
+
+    /// How many exchanges a connection owns.
+    fn owned(&self, owner: Owner) -> u32 {
+        match owner {
+            Owner::Tcp(key) => self.conns.get(key).map_or(0, |conn| conn.exchanges),
+            Owner::Quic(key) => self.quics.get(key).map_or(0, |conn| conn.exchanges),
+        }
+    }
+
+    /// Appends who owns the open streams of a connection.
+    fn users(&self, owner: Owner, into: &mut Vec<User>) {
+        match owner {
+            Owner::Tcp(key) => {
+                if let Some(framing) = self.conns.get(key).and_then(|conn| conn.framing.as_ref()) {
+                    framing.users(into);
+                }
+            }
+            Owner::Quic(key) => {
+                into.extend(self.quics.get(key).into_iter().flat_map(|conn| conn.h3.users()));
+            }
+        }
+    }
+
+    /// Whether a client has to wait for us: for an origin, or for a body whose time is kept apart.
+    pub(crate) fn is_waited_for(&mut self, owner: Owner) -> bool {
+        let mut users = std::mem::take(&mut self.scratch.gone);
+        self.users(owner, &mut users);
+        let waits = users.drain(..).any(|user| {
+            self.core.exchanges.get(Key::from_bits(user)).is_some_and(|live| {
+                live.fetch.is_some() && !live.paused || live.upload != Upload::Over
+            })
+        });
+        self.scratch.gone = users;
+        waits
+    }
+
+    /// A client that hung up while an origin makes its answer is not waited for; as in nginx, even
+    /// if it only ended its own side.
+    pub(crate) fn leave_if_alone(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get(key) else { return };
+        let Some(Framing::H1(framing)) = &conn.framing else { return };
+        let user = framing.users().next().filter(|_| conn.eof || conn.hung_up);
+        let live = user.and_then(|user| self.core.exchanges.get(Key::from_bits(user)));
+        // The rest of a body may stand before the end.
+        let Some(live) = live.filter(|live| live.upload == Upload::Over) else { return };
+        let fetch = live.fetch.and_then(|fetch| self.origins.fetches.get(fetch));
+        let Some(fetch) = fetch else { return };
+        if fetch.fetch.request().settings.ignore_client_abort {
+            return;
+        }
+        let info = conn.info.clone();
+        let text = "epoll_wait() reported that client prematurely closed connection, so upstream \
+                    connection is closed too";
+        self.log_conn(Level::Info, &info, text);
+        self.close(key, io::Reset::No);
+    }
+}
+
+fn body_timeout(live: &Live) -> Duration {
+    let timeout = live.exchange.settings().map(|settings| settings.client_body_timeout);
+    timeout.unwrap_or_default().max(Duration::from_millis(1))
 }
 
 const fn convert(refusal: wire::Refusal) -> engine::Refusal {

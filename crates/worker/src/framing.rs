@@ -16,6 +16,16 @@ pub(crate) enum Framing {
 /// How an HTTP/2 client without ALPN announces itself (RFC 9113 §3.4).
 const PREFACE_START: &[u8] = b"PRI * HTTP/2.0\r\n";
 
+/// PROTOCOL_ERROR (RFC 9113 §7).
+const PROTOCOL_ERROR: u32 = 1;
+
+/// What has to end with a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Stream,
+    Connection,
+}
+
 /// What the first bytes of a connection say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstBytes {
@@ -93,6 +103,32 @@ impl Framing {
         }
     }
 
+    pub(crate) fn users(&self, into: &mut Vec<User>) {
+        match self {
+            Self::H1(conn) => into.extend(conn.users()),
+            Self::H2(conn) => into.extend(conn.users()),
+        }
+    }
+
+    /// Cuts a stream off; the whole connection where it has only one.
+    pub(crate) fn reset(&mut self, stream: StreamId) -> Cut {
+        match self {
+            Self::H1(_) => Cut::Connection,
+            Self::H2(conn) => {
+                // As nginx does, whatever RFC 9113 §7 would call it.
+                conn.reset(stream, PROTOCOL_ERROR);
+                Cut::Stream
+            }
+        }
+    }
+
+    pub(crate) fn send_continue(&mut self, stream: StreamId) {
+        match self {
+            Self::H1(conn) => conn.send_continue(stream),
+            Self::H2(conn) => conn.send_continue(stream),
+        }
+    }
+
     pub(crate) fn body_ready(&mut self, stream: StreamId) {
         match self {
             Self::H1(conn) => conn.body_ready(stream),
@@ -152,6 +188,14 @@ impl Framing {
     pub(crate) fn is_reading_head(&self) -> bool {
         match self {
             Self::H1(conn) => conn.is_reading_head(),
+            Self::H2(_) => false,
+        }
+    }
+
+    /// Whether what comes of an answered request's body is being thrown away.
+    pub(crate) fn is_draining(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.is_draining(),
             Self::H2(_) => false,
         }
     }

@@ -37,6 +37,8 @@ pub struct Generation {
     pub number: u64,
     /// The compiled configuration.
     pub site: Arc<Site>,
+    /// The groups of origins that it names; what is known of them outlives it.
+    pub groups: Arc<upstream::Groups>,
     /// One entry per listen of the configuration.
     pub listens: Vec<ListenSettings>,
     /// Sockets by worker.

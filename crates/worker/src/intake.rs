@@ -73,6 +73,7 @@ impl<I: Io> Worker<I> {
             waiting: Waiting::Head,
             deadline: self.now.mono,
             armed: Armed::default(),
+            exchanges: 0,
         };
         let key = match self.conns.insert(conn) {
             Ok(key) => key,
@@ -260,6 +261,7 @@ impl<I: Io> Worker<I> {
         framing.handle_eof(&mut self.scratch.events);
         self.handle_events(Owner::Tcp(key));
         self.mark_dirty(key);
+        self.leave_if_alone(key);
     }
 
     fn after_input(&mut self, key: Key<TcpConn>) {

@@ -26,6 +26,11 @@ pub enum Mail {
     Stop,
     /// A background job is done.
     Finished(Finished),
+    /// A place at an origin of the group with this number may be free for one of ours.
+    Turn {
+        /// Names the group in all configurations.
+        group: u32,
+    },
     /// A datagram that the kernel gave to the wrong worker.
     Datagram(Box<Strayed>),
 }

@@ -1,5 +1,7 @@
 //! From bodies to the socket: pull, frame, seal, one gathered write per turn.
 
+use std::collections::VecDeque;
+
 use base::{Key, Segment, SendChain, Weave};
 use bytes::Bytes;
 use io::{Io, Reset, Sent};
@@ -11,7 +13,7 @@ use crate::tcp::{ROOM_MIN, TcpConn};
 use crate::worker::Worker;
 
 /// Shared pieces below this are copied: a gather entry costs more than copying them.
-const SHARE_MIN: usize = 16 * 1024;
+pub(crate) const SHARE_MIN: usize = 16 * 1024;
 /// Bytes that may be pulled for one connection in one turn.
 const ROOM_MAX: usize = 256 * 1024;
 
@@ -69,6 +71,7 @@ impl<I: Io> Worker<I> {
                 io: &mut self.io,
                 now: self.now.mono,
                 paced: &mut self.scratch.paced,
+                roomy: &mut self.origins.roomy,
             };
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
             framing.transmit(self.now, left, chain, events, &mut bodies);
@@ -231,7 +234,7 @@ fn is_intact(io: &mut impl Io, segment: Option<&Segment>) -> bool {
     }
 }
 
-fn segment_len(segment: &Segment) -> u64 {
+pub(crate) fn segment_len(segment: &Segment) -> u64 {
     match segment {
         Segment::Inline(start, end) => (end - start) as u64,
         Segment::Bytes(bytes) => bytes.len() as u64,
@@ -239,7 +242,7 @@ fn segment_len(segment: &Segment) -> u64 {
     }
 }
 
-fn advance(segment: &mut Segment, n: u64) {
+pub(crate) fn advance(segment: &mut Segment, n: u64) {
     match segment {
         Segment::Inline(start, _) => *start += n as usize,
         Segment::Bytes(bytes) => {
@@ -253,7 +256,7 @@ fn advance(segment: &mut Segment, n: u64) {
 }
 
 /// Keeps all of `chain` behind its first `sent` bytes.
-fn keep_rest(chain: &SendChain, mut sent: u64, unsent: &mut std::collections::VecDeque<Segment>) {
+pub(crate) fn keep_rest(chain: &SendChain, mut sent: u64, unsent: &mut VecDeque<Segment>) {
     for segment in chain.segments() {
         let len = segment_len(segment);
         if sent >= len {

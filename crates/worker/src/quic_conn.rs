@@ -29,6 +29,8 @@ pub(crate) struct QuicConn {
     /// Streams whose bytes were left in the transport until the framing wants them.
     pub(crate) waiting: Vec<u64>,
     pub(crate) armed: Armed,
+    /// Exchanges that it owns.
+    pub(crate) exchanges: u32,
 }
 
 /// The streams of a QUIC connection as the framing sees them.

@@ -72,6 +72,8 @@ pub(crate) struct TcpConn {
     pub(crate) waiting: Waiting,
     pub(crate) deadline: Instant,
     pub(crate) armed: Armed,
+    /// Exchanges that it owns.
+    pub(crate) exchanges: u32,
 }
 
 impl TcpConn {

@@ -7,6 +7,7 @@ use conf::model::Level;
 use io::{Io, Reset};
 
 use crate::exchanges::Owner;
+use crate::framing::Framing;
 use crate::tcp::{TcpConn, Waiting};
 use crate::token::Token;
 use crate::worker::Worker;
@@ -40,6 +41,13 @@ impl<I: Io> Worker<I> {
                 Some(Token::Tcp(key)) => self.expire_tcp(key, at),
                 Some(Token::Quic(key)) => self.expire_quic(key, at),
                 Some(Token::Exchange(key)) => self.expire_exchange_of(key),
+                Some(Token::Fetch(slot)) => self.expire_fetch(slot, at),
+                Some(Token::Link(key)) => self.receive_link(key),
+                Some(Token::Body(key)) => self.expire_body(key),
+                Some(Token::Links) => {
+                    self.origins.armed.fired(at);
+                    self.expire_links();
+                }
                 _ => debug_assert!(false, "listeners have no deadlines"),
             }
         }
@@ -71,10 +79,8 @@ impl<I: Io> Worker<I> {
             Waiting::Linger => self.close(key, Reset::No),
             Waiting::Head if self.refuse_late_head(key) => {}
             Waiting::Head | Waiting::Room => {
-                let Some(conn) = self.conns.get(key) else { return };
-                let reset = if conn.settings().reset_timedout { Reset::Yes } else { Reset::No };
                 self.log_timeout(key);
-                self.close(key, reset);
+                self.close_timed_out(key);
             }
         }
     }
@@ -94,17 +100,25 @@ impl<I: Io> Worker<I> {
         true
     }
 
-    /// A request body stands still, or an exchange waits for something slow of ours.
+    /// The client takes nothing or sends nothing, or an exchange waits for something of ours.
     fn expire_exchange(&mut self, key: Key<TcpConn>) {
+        let is_ours = self.is_waited_for(Owner::Tcp(key));
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.deadline = self.now.mono.after(conn.settings().body_timeout);
-        let waits_for_client =
-            conn.framing.as_ref().is_some_and(|framing| framing.wants_input()) && !conn.readable;
-        if waits_for_client {
+        let listens = |framing: &Framing| framing.wants_input() || framing.is_draining();
+        let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
+        if waits_for_client && !is_ours {
             self.log_timeout(key);
             return self.close(key, Reset::No);
         }
         self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+    }
+
+    /// Closes a connection whose client is late.
+    pub(crate) fn close_timed_out(&mut self, key: Key<TcpConn>) {
+        let Some(conn) = self.conns.get(key) else { return };
+        let reset = if conn.settings().reset_timedout { Reset::Yes } else { Reset::No };
+        self.close(key, reset);
     }
 
     fn log_timeout(&mut self, key: Key<TcpConn>) {

@@ -3,6 +3,7 @@
 use base::Key;
 
 use crate::exchanges::Live;
+use crate::links::Link;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 
@@ -21,6 +22,14 @@ pub(crate) enum Token {
     Quic(Key<QuicConn>),
     /// An exchange that asked to be woken.
     Exchange(Key<Live>),
+    /// A connection to an origin.
+    Link(Key<Link>),
+    /// Whatever request to an origin lives in this slot.
+    Fetch(u32),
+    /// Connections to origins that nobody uses.
+    Links,
+    /// An exchange whose client owes it more of a request body.
+    Body(Key<Live>),
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -37,6 +46,10 @@ impl Token {
             Self::Tcp(key) => (3, key.to_bits()),
             Self::Quic(key) => (4, key.to_bits()),
             Self::Exchange(key) => (5, key.to_bits()),
+            Self::Link(key) => (6, key.to_bits()),
+            Self::Fetch(slot) => (7, u64::from(slot)),
+            Self::Body(key) => (8, key.to_bits()),
+            Self::Links => (9, 0),
         };
         kind << KIND_SHIFT | bits & BITS
     }
@@ -50,6 +63,10 @@ impl Token {
             3 => Self::Tcp(Key::from_bits(bits)),
             4 => Self::Quic(Key::from_bits(bits)),
             5 => Self::Exchange(Key::from_bits(bits)),
+            6 => Self::Link(Key::from_bits(bits)),
+            7 => Self::Fetch(bits as u32),
+            8 => Self::Body(Key::from_bits(bits)),
+            9 => Self::Links,
             _ => return None,
         })
     }
@@ -69,6 +86,10 @@ mod tests {
             Token::Tcp(Key::from_bits(0x12_0000_0003)),
             Token::Quic(Key::from_bits(5)),
             Token::Exchange(Key::from_bits(6)),
+            Token::Link(Key::from_bits(7)),
+            Token::Fetch(8),
+            Token::Links,
+            Token::Body(Key::from_bits(9)),
         ] {
             assert_eq!(Token::unpack(token.pack()), Some(token));
         }

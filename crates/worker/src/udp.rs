@@ -31,6 +31,8 @@ const ROOM: usize = base::limits::SEND_PER_TURN;
 const TRAINS_MAX: usize = 32;
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const H3_NO_ERROR: u64 = 0x100;
+/// H3_REQUEST_INCOMPLETE (RFC 9114 §8.1).
+const H3_REQUEST_INCOMPLETE: u64 = 0x10d;
 
 /// A UDP socket with its QUIC endpoint.
 #[derive(Debug)]
@@ -202,6 +204,7 @@ impl<I: Io> Worker<I> {
             lost: false,
             waiting: Vec::new(),
             armed: Default::default(),
+            exchanges: 0,
         };
         let key = self.quics.insert(conn).ok()?;
         udp.set_key(id, Some(key));
@@ -341,10 +344,20 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// Cuts a request off that did not arrive in time.
+    pub(crate) fn reset_quic(&mut self, key: Key<QuicConn>, stream: StreamId) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            conn.h3.reset(stream, H3_REQUEST_INCOMPLETE, &mut Streams(transport));
+        }
+        self.mark_quic(key);
+    }
+
     /// Does one thing to one stream.
     pub(crate) fn quic_stream(&mut self, key: Key<QuicConn>, stream: StreamId, act: StreamAct) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         match act {
+            StreamAct::Continue => conn.h3.send_continue(stream),
             StreamAct::Ready => conn.h3.body_ready(stream),
             StreamAct::Consumed(bytes) => conn.h3.body_consumed(stream, bytes),
             StreamAct::Discard => {
@@ -421,6 +434,7 @@ impl<I: Io> Worker<I> {
                 io: &mut self.io,
                 now: self.now.mono,
                 paced: &mut self.scratch.paced,
+                roomy: &mut self.origins.roomy,
             };
             let settings = &conn.generation.listens[conn.info.listen].h3;
             self.scratch.chain.configure(Weave::Shared(1024), false);

@@ -264,6 +264,8 @@ impl World {
             tls: None,
             started: now,
         };
+        let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);
+        let groups = Arc::new(upstream::Groups::new(upstreams, None));
         Self {
             door: Door::default(),
             conn,
@@ -271,7 +273,7 @@ impl World {
             files: Table::new(1),
             requests: 0,
             pull_max: 16 * 1024,
-            site: SiteRef::new(site),
+            site: SiteRef::new(site, groups),
             logs: Logs::new(12, 13),
             prng: Prng::new(7),
             clock: Clock::new(now, 0),

@@ -250,6 +250,13 @@ impl Streams {
         (stream.user != UNBOUND).then_some(stream.user)
     }
 
+    /// The users of streams whose responses are not complete.
+    pub(super) fn users(&self) -> impl Iterator<Item = User> {
+        let taken = self.ids.iter().zip(&self.slots).filter(|(id, _)| **id != 0);
+        let waiting = taken.filter(|(_, stream)| stream.is_active() && stream.user != UNBOUND);
+        waiting.map(|(_, stream)| stream.user)
+    }
+
     /// Slots, taken or free.
     pub(super) const fn slots(&self) -> u32 {
         self.ids.len() as u32

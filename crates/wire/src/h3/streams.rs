@@ -235,6 +235,12 @@ pub(super) struct Streams {
 }
 
 impl Streams {
+    /// The users of all streams that have one.
+    pub(super) fn users(&self) -> impl Iterator<Item = User> {
+        let streams = self.slots.iter().filter_map(|slot| slot.stream.as_ref());
+        streams.map(|stream| stream.user).filter(|&user| user != UNBOUND)
+    }
+
     /// How many there are, dead ones included.
     pub(super) const fn live(&self) -> usize {
         self.slots.len() - self.free.len()

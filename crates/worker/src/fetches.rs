@@ -1,0 +1,279 @@
+//! Requests to origins: what exchanges want of them, what they want done, and their deadlines.
+
+use std::sync::Arc;
+
+use base::wheel::Armed;
+use base::{Instant, Key};
+use bytes::Bytes;
+use engine::Wake;
+use io::Io;
+use upstream::{
+    Fate, Fetch, FetchCtx, FetchEffect, FetchWake, Groups, OriginNews, OriginRequest, Refused,
+};
+use wire::OriginConnSettings;
+
+use crate::effects::StreamAct;
+use crate::exchanges::{Live, Owner};
+use crate::links::Link;
+use crate::mail::Mail;
+use crate::token::Token;
+use crate::worker::Worker;
+
+/// A request to an origin in flight.
+#[derive(Debug)]
+pub(crate) struct LiveFetch {
+    pub(crate) fetch: Fetch,
+    /// Who waits for the answer; nobody when the client left and the origin may finish.
+    pub(crate) exchange: Option<Key<Live>>,
+    /// The connection that it uses.
+    pub(crate) link: Option<Key<Link>>,
+    /// The groups of the configuration that its exchange is answered by.
+    groups: Arc<Groups>,
+    /// Bytes of the request body that left in this attempt.
+    pub(crate) pulled: u64,
+    /// Bytes of the request body whose room was given back.
+    given: u64,
+    answers_head: bool,
+    /// When it wants to be woken.
+    deadline: Option<Instant>,
+}
+
+impl LiveFetch {
+    /// What the connection is told with the request.
+    pub(crate) fn conn_settings(&self) -> OriginConnSettings {
+        let settings = &self.fetch.request().settings;
+        OriginConnSettings {
+            head_max: settings.buffer_size,
+            keep: self.fetch.keeps(),
+            answers_head: self.answers_head,
+        }
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// An exchange asks an origin.
+    pub(crate) fn begin_fetch(&mut self, key: Key<Live>, request: Box<OriginRequest>) {
+        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        debug_assert!(live.fetch.is_none(), "an exchange asks one origin at a time");
+        let Some(site) = live.exchange.site() else { return };
+        let fetch = LiveFetch {
+            groups: site.groups().clone(),
+            exchange: Some(key),
+            link: None,
+            pulled: 0,
+            given: 0,
+            answers_head: live.exchange.method() == http::Method::Head,
+            deadline: None,
+            fetch: Fetch::new(request),
+        };
+        let Ok(fetch) = self.origins.fetches.insert(fetch) else {
+            let refused = Refused { status: 503, retry_after: None };
+            let news = Wake::Origin(OriginNews::Failed(refused));
+            return self.origins.news.push_back((key, news));
+        };
+        live.fetch = Some(fetch);
+        live.paused = false;
+        let owner = live.owner;
+        self.step_fetch(fetch, FetchWake::Start);
+        self.check_client(owner);
+    }
+
+    /// More of the request body.
+    pub(crate) fn feed_fetch(&mut self, key: Key<Live>, bytes: Bytes) {
+        let Some(live) = self.fetch_of(key) else {
+            return self.with_stream(key, StreamAct::Consumed(bytes.len()));
+        };
+        live.fetch.body_mut().push(bytes);
+        self.resume_body(key);
+    }
+
+    /// The request body is complete.
+    pub(crate) fn finish_fetch_body(&mut self, key: Key<Live>) {
+        if let Some(live) = self.fetch_of(key) {
+            live.fetch.body_mut().finish();
+            self.resume_body(key);
+        }
+        if let Some(owner) = self.core.exchanges.get(key).map(|live| live.owner) {
+            self.check_client(owner);
+        }
+    }
+
+    /// A client that hung up before there was something to wait for is not reported again.
+    fn check_client(&mut self, owner: Owner) {
+        if let Owner::Tcp(key) = owner
+            && self.conns.get(key).is_some_and(|conn| conn.hung_up || conn.eof)
+        {
+            self.origins.left.push(key);
+        }
+    }
+
+    fn fetch_of(&mut self, key: Key<Live>) -> Option<&mut LiveFetch> {
+        let fetch = self.core.exchanges.get(key)?.fetch?;
+        self.origins.fetches.get_mut(fetch)
+    }
+
+    fn resume_body(&mut self, key: Key<Live>) {
+        let Some(link) = self.fetch_of(key).and_then(|live| live.link) else { return };
+        if let Some(found) = self.origins.links.get_mut(link) {
+            found.conn.body_ready();
+            self.mark_link(link);
+        }
+    }
+
+    /// Nobody wants the answer any more.
+    pub(crate) fn drop_fetch(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        let Some(fetch) = live.fetch.take() else { return };
+        live.paused = false;
+        if let Some(live) = self.origins.fetches.get_mut(fetch) {
+            live.exchange = None;
+        }
+        self.step_fetch(fetch, FetchWake::Abandoned);
+        // It may go on for an origin that is to finish what it began.
+        self.reread_fetch(fetch);
+    }
+
+    /// The answer's reader has room again.
+    pub(crate) fn resume_fetch(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        if !std::mem::take(&mut live.paused) {
+            return;
+        }
+        let Some(fetch) = live.fetch else { return };
+        self.step_fetch(fetch, FetchWake::Resumed);
+        self.reread_fetch(fetch);
+    }
+
+    /// Lets the connection of a fetch be read though nothing is reported.
+    fn reread_fetch(&mut self, fetch: Key<LiveFetch>) {
+        if let Some(link) = self.origins.fetches.get(fetch).and_then(|live| live.link) {
+            self.read_again(link);
+        }
+    }
+
+    /// Gives the client's stream the room of what left for the origin.
+    pub(crate) fn give_room_back(&mut self, fetch: Key<LiveFetch>) {
+        let Some(live) = self.origins.fetches.get_mut(fetch) else { return };
+        // A second attempt sends bytes whose room was given back by the first.
+        let due = live.pulled.saturating_sub(live.given);
+        let Some(key) = live.exchange.filter(|_| due > 0) else { return };
+        live.given = live.pulled;
+        self.with_stream(key, StreamAct::Consumed(due as usize));
+    }
+
+    /// Steps a fetch and does what it wants done.
+    pub(crate) fn step_fetch(&mut self, key: Key<LiveFetch>, wake: FetchWake) {
+        self.origins.stepped = true;
+        let mut next = Some(wake);
+        while let Some(wake) = next.take() {
+            let Some(live) = self.origins.fetches.get_mut(key) else { return };
+            let mut ctx = FetchCtx {
+                now: self.now,
+                me: key.to_bits(),
+                prng: &mut self.core.prng,
+                groups: &live.groups,
+                pools: &mut self.origins.pools,
+                effects: &mut self.origins.effects,
+            };
+            live.fetch.step(wake, &mut ctx);
+            let mut effects = std::mem::take(&mut self.origins.effects);
+            for effect in effects.drain(..) {
+                let then = self.perform_fetch(key, effect);
+                debug_assert!(next.is_none() || then.is_none(), "one wish per step is answered");
+                next = next.or(then);
+            }
+            self.origins.effects = effects;
+        }
+    }
+
+    fn perform_fetch(&mut self, key: Key<LiveFetch>, effect: FetchEffect) -> Option<FetchWake> {
+        match effect {
+            FetchEffect::Connect(to) => return self.call_origin(key, &to),
+            FetchEffect::Reuse(name) => return self.reuse_link(key, name),
+            FetchEffect::Send => self.start_link(key),
+            FetchEffect::Deadline(at) => {
+                if let Some(live) = self.origins.fetches.get_mut(key) {
+                    live.deadline = Some(at);
+                    self.arm_fetch(key, at);
+                }
+            }
+            FetchEffect::Tell(news) => self.tell(key, news),
+            FetchEffect::Release(fate) => self.release_link(key, fate),
+            FetchEffect::Evict(name) => self.close_idle(name),
+            FetchEffect::Finish => self.end_fetch(key),
+        }
+        None
+    }
+
+    fn tell(&mut self, key: Key<LiveFetch>, news: OriginNews) {
+        let Some(live) = self.origins.fetches.get(key) else { return };
+        if let Some(exchange) = live.exchange {
+            self.origins.news.push_back((exchange, Wake::Origin(news)));
+        }
+    }
+
+    fn end_fetch(&mut self, key: Key<LiveFetch>) {
+        self.release_link(key, Fate::Close);
+        let Some(live) = self.origins.fetches.remove(key) else { return };
+        let Some(exchange) = live.exchange else { return };
+        if let Some(waiting) = self.core.exchanges.get_mut(exchange)
+            && waiting.fetch == Some(key)
+        {
+            (waiting.fetch, waiting.paused) = (None, false);
+        }
+    }
+
+    /// PERF: the entry belongs to the slot, not to its tenant, or every short request would leave
+    /// one behind for the length of a timeout.
+    fn arm_fetch(&mut self, key: Key<LiveFetch>, at: Instant) {
+        let slot = slot_of(key);
+        let all = &mut self.origins.armed_slots;
+        if all.len() <= slot {
+            all.resize_with(slot + 1, Armed::default);
+        }
+        self.wheel.arm(&mut all[slot], at, Token::Fetch(slot as u32).pack());
+    }
+
+    /// The moment that a fetch in this slot asked for may have come.
+    pub(crate) fn expire_fetch(&mut self, slot: u32, at: Instant) {
+        if let Some(armed) = self.origins.armed_slots.get_mut(slot as usize) {
+            armed.fired(at);
+        }
+        let Some(key) = self.origins.fetches.key_at(slot) else { return };
+        let Some(live) = self.origins.fetches.get_mut(key) else { return };
+        match live.deadline {
+            Some(deadline) if deadline <= self.now.mono => {
+                live.deadline = None;
+                self.step_fetch(key, FetchWake::Deadline);
+            }
+            Some(deadline) => self.arm_fetch(key, deadline),
+            None => {}
+        }
+    }
+
+    /// Wakes those whose turn in the queue of a group has come.
+    pub(crate) fn take_turns(&mut self) {
+        let mut turns = std::mem::take(&mut self.origins.turns);
+        loop {
+            self.origins.pools.take_turns(&mut turns);
+            if turns.wake.is_empty() && turns.tell.is_empty() {
+                break;
+            }
+            for notice in turns.tell.drain(..) {
+                if let Some(post) = self.posts.get(notice.worker) {
+                    // A full box belongs to a worker that will look at its queue anyway.
+                    let _ = post.send(Mail::Turn { group: notice.group });
+                }
+            }
+            for fetch in std::mem::take(&mut turns.wake) {
+                self.step_fetch(Key::from_bits(fetch), FetchWake::Turn);
+            }
+        }
+        self.origins.turns = turns;
+    }
+}
+
+/// Where in the slab a fetch lives.
+const fn slot_of(key: Key<LiveFetch>) -> usize {
+    (key.to_bits() & 0xffff_ffff) as usize
+}

@@ -1,0 +1,488 @@
+//! Connections to origins: calls, one read and one write per turn, and the watch over idle ones.
+//!
+//! ```text
+//!            stands              Send              Release(Keep)
+//!   Calling ───────▶ Standing ─────────▶ Busy ───────────────────▶ Idle ──Reuse──▶ Standing
+//!      │ refused        │                 │ Release(Close, Abort)    │ hang-up, too old
+//!      └────────────────┴─────────────────┴──────────────────────────┴──▶ (closed)
+//! ```
+//! A link belongs to one fetch or to the pool. Easiest to break: what is read is told to the fetch
+//! that the link belongs to at that moment, and to nobody once it was let go.
+
+use std::collections::VecDeque;
+use std::os::unix::ffi::OsStrExt;
+
+use base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
+use base::{Key, Segment, SendChain, Spool, SpoolPiece, Weave};
+use conf::model::{PeerAddress, Protocol};
+use io::{Call, Callee, Fd, Io, Ready, Received, Reset, Sent, Watch};
+use upstream::{Fate, FetchWake, Left};
+use wire::{BodySource, OriginConn, OriginError, Pull, User};
+
+use crate::fetches::LiveFetch;
+use crate::origin::Origins;
+use crate::output::{SHARE_MIN, advance, keep_rest, segment_len};
+use crate::throttle::Throttle;
+use crate::token::Token;
+use crate::worker::Worker;
+
+/// Bytes read from the file of a request body in one call.
+const READ_MAX: usize = 64 * 1024;
+/// Error numbers of Linux, for what the door tells without one.
+const EPIPE: i32 = 32;
+const ENOBUFS: i32 = 105;
+const ECONNRESET: i32 = 104;
+const EPROTO: i32 = 71;
+/// Bytes of the shared buffer that are kept between requests.
+const CHAIN_KEPT: usize = 256 * 1024;
+
+/// A connection to an origin.
+#[derive(Debug)]
+pub(crate) struct Link {
+    fd: Fd,
+    pub(crate) conn: OriginConn,
+    /// Whose request it carries; the pool's if none.
+    pub(crate) fetch: Option<Key<LiveFetch>>,
+    /// The call was answered.
+    stands: bool,
+    /// A request is under way.
+    is_started: bool,
+    /// What the socket did not take.
+    unsent: VecDeque<Segment>,
+    /// The socket may hold bytes to read.
+    readable: bool,
+    /// The last send was not taken whole.
+    blocked: bool,
+    /// The origin was reported to have ended its side.
+    hung_up: bool,
+    /// It stands in the list of those that may write this turn.
+    dirty: bool,
+    /// It stands in the list of those that are read again.
+    pub(crate) queued: bool,
+    /// The pace at which the origin may be read, if that is limited.
+    throttle: Option<Throttle>,
+    /// The pace holds it, and the fetch was told.
+    is_slowed: bool,
+}
+
+impl<I: Io> Worker<I> {
+    /// Calls an origin on behalf of a fetch.
+    pub(crate) fn call_origin(
+        &mut self,
+        fetch: Key<LiveFetch>,
+        to: &PeerAddress,
+    ) -> Option<FetchWake> {
+        let live = self.origins.fetches.get(fetch)?;
+        let request = live.fetch.request();
+        let conn = match request.protocol {
+            Protocol::FastCgi => OriginConn::fcgi(),
+            Protocol::Lsapi => OriginConn::lsapi(),
+        };
+        let keeps_alive = request.settings.socket_keepalive;
+        let callee = match to {
+            PeerAddress::Inet(at) => Callee::Inet(*at),
+            PeerAddress::Unix(path) => Callee::Unix(path.as_os_str().as_bytes()),
+        };
+        let Call { fd, stands } = match self.io.connect(callee) {
+            Ok(call) => call,
+            Err(errno) => return Some(FetchWake::ConnectFailed(errno)),
+        };
+        let link = Link {
+            fd,
+            conn,
+            fetch: Some(fetch),
+            stands,
+            is_started: false,
+            unsent: VecDeque::new(),
+            readable: false,
+            blocked: false,
+            hung_up: false,
+            dirty: false,
+            queued: false,
+            throttle: None,
+            is_slowed: false,
+        };
+        let key = match self.origins.links.insert(link) {
+            Ok(key) => key,
+            Err(link) => {
+                self.io.close(link.fd, Reset::No);
+                return Some(FetchWake::ConnectFailed(ENOBUFS));
+            }
+        };
+        if !self.io.watch(fd, Token::Link(key).pack(), Watch::Edge) {
+            self.close_link(key);
+            return Some(FetchWake::ConnectFailed(ENOBUFS));
+        }
+        if keeps_alive {
+            self.io.keep_alive(fd);
+        }
+        self.origins.fetches.get_mut(fetch)?.link = Some(key);
+        stands.then_some(FetchWake::Connected(key.to_bits()))
+    }
+
+    /// Takes an idle connection back into use.
+    pub(crate) fn reuse_link(&mut self, fetch: Key<LiveFetch>, name: u64) -> Option<FetchWake> {
+        let key = Key::from_bits(name);
+        let idle = self.origins.links.get_mut(key).filter(|link| link.fetch.is_none());
+        let Some(link) = idle else { return Some(FetchWake::Gone) };
+        link.fetch = Some(fetch);
+        self.origins.fetches.get_mut(fetch)?.link = Some(key);
+        Some(FetchWake::Connected(name))
+    }
+
+    /// Begins the request of a fetch on its connection.
+    pub(crate) fn start_link(&mut self, fetch: Key<LiveFetch>) {
+        let now = self.now.mono;
+        let Some((live, key, link)) = self.origins.with_link(fetch) else { return };
+        let request = live.fetch.request();
+        let settings = live.conn_settings();
+        link.conn.start(&request.params, request.body_len, &settings);
+        link.throttle = Throttle::new(engine::Rate { per_second: request.rate, after: 0 }, now);
+        (link.is_started, live.pulled) = (true, 0);
+        self.mark_link(key);
+        // Origins that speak first, or have died, were reported before anybody listened.
+        self.read_again(key);
+    }
+
+    /// Lets go of the connection of a fetch.
+    pub(crate) fn release_link(&mut self, fetch: Key<LiveFetch>, fate: Fate) {
+        let Some(live) = self.origins.fetches.get_mut(fetch) else { return };
+        let Some(key) = live.link.take() else { return };
+        let Some(link) = self.origins.links.get_mut(key) else { return };
+        link.fetch = None;
+        (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
+        let reusable = link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up;
+        match fate {
+            Fate::Keep if reusable && !self.draining => self.arm_links(),
+            Fate::Keep => {
+                self.origins.pools.forget(key.to_bits());
+                self.close_link(key);
+            }
+            Fate::Close => self.close_link(key),
+            Fate::Abort => {
+                link.conn.abort();
+                // Within a record of ours it could not be understood.
+                if link.stands && link.unsent.is_empty() {
+                    let chain = &mut self.origins.chain;
+                    chain.configure(Weave::Contiguous, false);
+                    link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);
+                    // An origin that has no room for a few bytes finds out by the close.
+                    let _ = self.io.send(link.fd, chain);
+                    chain.clear();
+                }
+                self.close_link(key);
+            }
+        }
+    }
+
+    /// Closes a connection that nobody uses.
+    pub(crate) fn close_link(&mut self, key: Key<Link>) {
+        if let Some(link) = self.origins.links.remove(key) {
+            self.io.close(link.fd, Reset::No);
+        }
+    }
+
+    /// Something became possible on a connection to an origin.
+    pub(crate) fn wake_link(&mut self, key: Key<Link>, report: Ready) {
+        let Some(link) = self.origins.links.get_mut(key) else { return };
+        link.readable |= report.readable || report.hangup;
+        link.hung_up |= report.hangup;
+        if !link.stands {
+            return self.conclude_call(key);
+        }
+        if link.fetch.is_none() {
+            return self.drop_idle(key);
+        }
+        if report.writable && link.blocked {
+            link.blocked = false;
+            self.mark_link(key);
+        }
+        self.receive_link(key);
+    }
+
+    fn conclude_call(&mut self, key: Key<Link>) {
+        let Some(link) = self.origins.links.get_mut(key) else { return };
+        let Some(fetch) = link.fetch else { return self.close_link(key) };
+        match self.io.connect_result(link.fd) {
+            Ok(()) => {
+                link.stands = true;
+                self.step_fetch(fetch, FetchWake::Connected(key.to_bits()));
+            }
+            Err(errno) => {
+                if let Some(live) = self.origins.fetches.get_mut(fetch) {
+                    live.link = None;
+                }
+                self.close_link(key);
+                self.step_fetch(fetch, FetchWake::ConnectFailed(errno));
+            }
+        }
+    }
+
+    /// An idle connection that says anything has ended, or is of no more use.
+    fn drop_idle(&mut self, key: Key<Link>) {
+        let Some(link) = self.origins.links.get_mut(key) else { return };
+        if !link.readable {
+            return;
+        }
+        let mut byte = [0];
+        if self.io.receive(link.fd, &mut byte) == Received::Blocked {
+            link.readable = false;
+            return;
+        }
+        self.origins.pools.forget(key.to_bits());
+        self.close_link(key);
+    }
+
+    /// Closes what has been idle for too long, and arms the next look.
+    pub(crate) fn expire_links(&mut self) {
+        while let Some(name) = self.origins.pools.expire(self.now.mono) {
+            self.close_idle(name);
+        }
+        self.arm_links();
+    }
+
+    /// Closes an idle connection that the pool no longer knows.
+    pub(crate) fn close_idle(&mut self, name: u64) {
+        let key = Key::from_bits(name);
+        if self.origins.links.get(key).is_some_and(|link| link.fetch.is_none()) {
+            self.close_link(key);
+        }
+    }
+
+    /// Sees to it that idle connections are looked at in time.
+    pub(crate) fn arm_links(&mut self) {
+        if let Some(at) = self.origins.pools.next_expiry() {
+            self.wheel.arm(&mut self.origins.armed, at, Token::Links.pack());
+        }
+    }
+
+    /// Lets a connection be read though nothing is reported.
+    pub(crate) fn read_again(&mut self, key: Key<Link>) {
+        if let Some(link) = self.origins.links.get_mut(key)
+            && link.readable
+            && !link.queued
+        {
+            link.queued = true;
+            self.origins.again.push(key);
+        }
+    }
+
+    /// One read, if whoever wants the answer has room.
+    pub(crate) fn receive_link(&mut self, key: Key<Link>) {
+        let Some(link) = self.origins.links.get_mut(key) else { return };
+        let Some(fetch) = link.fetch.filter(|_| link.is_started && link.readable) else { return };
+        if !self.may_read(fetch) {
+            return;
+        }
+        let Some(room) = self.room_of(key, fetch) else { return };
+        let scratch = &mut self.scratch.received;
+        if scratch.len() < room {
+            scratch.resize(room, 0);
+        }
+        let Some(link) = self.origins.links.get_mut(key) else { return };
+        match self.io.receive(link.fd, &mut scratch[..room]) {
+            Received::Bytes(n) => {
+                link.readable = n == room || link.hung_up;
+                if let Some(throttle) = &mut link.throttle {
+                    throttle.advance(n as u64);
+                }
+                let result = link.conn.receive(&scratch[..n], &mut self.origins.events);
+                self.step_fetch(fetch, FetchWake::Received(n as u64));
+                self.tell_fetch(key, fetch, result.map(drop));
+                self.read_again(key);
+            }
+            Received::Blocked => link.readable = false,
+            Received::End => {
+                (link.readable, link.hung_up) = (false, true);
+                let result = link.conn.handle_eof(&mut self.origins.events);
+                self.tell_fetch(key, fetch, result);
+            }
+            Received::Dead => {
+                (link.readable, link.hung_up) = (false, true);
+                self.step_fetch(fetch, FetchWake::ReceiveFailed(ECONNRESET));
+            }
+        }
+    }
+
+    /// Whether the exchange has room for more of the answer; it is woken when it has again.
+    fn may_read(&mut self, fetch: Key<LiveFetch>) -> bool {
+        let Some(live) = self.origins.fetches.get(fetch) else { return false };
+        let waiting = live.exchange.and_then(|key| self.core.exchanges.get_mut(key));
+        // Nobody waits for what an origin says to a client that has left.
+        let Some(waiting) = waiting else { return true };
+        if waiting.exchange.wants_origin() {
+            return true;
+        }
+        if !waiting.paused {
+            waiting.paused = true;
+            self.step_fetch(fetch, FetchWake::Paused);
+        }
+        false
+    }
+
+    /// Bytes that may be read now; none while the pace of the origin holds it.
+    fn room_of(&mut self, key: Key<Link>, fetch: Key<LiveFetch>) -> Option<usize> {
+        let now = self.now.mono;
+        let link = self.origins.links.get_mut(key)?;
+        let Some(throttle) = &link.throttle else { return Some(RECEIVE_SIZE) };
+        let room = throttle.allowed(now).min(RECEIVE_SIZE);
+        let was_slowed = std::mem::replace(&mut link.is_slowed, room == 0);
+        if room == 0 {
+            self.wheel.arm_once(throttle.next(now), Token::Link(key).pack());
+        }
+        match (was_slowed, room == 0) {
+            (false, true) => self.step_fetch(fetch, FetchWake::Paused),
+            (true, false) => self.step_fetch(fetch, FetchWake::Resumed),
+            _ => {}
+        }
+        (room > 0).then_some(room)
+    }
+
+    /// Tells a fetch what was heard, as long as the connection is its own.
+    fn tell_fetch(
+        &mut self,
+        key: Key<Link>,
+        fetch: Key<LiveFetch>,
+        result: Result<(), OriginError>,
+    ) {
+        let mut events = std::mem::take(&mut self.origins.events);
+        let broken = result.err().map(FetchWake::Broken);
+        for wake in events.drain(..).map(FetchWake::Event).chain(broken) {
+            if self.origins.fetches.get(fetch).is_none_or(|live| live.link != Some(key)) {
+                break;
+            }
+            self.step_fetch(fetch, wake);
+        }
+        self.origins.events = events;
+    }
+
+    /// Puts a connection among those that may write this turn.
+    pub(crate) fn mark_link(&mut self, key: Key<Link>) {
+        if let Some(link) = self.origins.links.get_mut(key)
+            && !link.dirty
+        {
+            link.dirty = true;
+            self.origins.dirty.push(key);
+        }
+    }
+
+    /// Writes what a connection has to say, once.
+    pub(crate) fn transmit_link(&mut self, key: Key<Link>) {
+        let Some(link) = self.origins.links.get_mut(key) else { return };
+        link.dirty = false;
+        let Some(fetch) = link.fetch.filter(|_| link.is_started && !link.blocked) else { return };
+        let mut bytes = 0;
+        let alive = self.flush_link(key, &mut bytes) && self.send_more(key, fetch, &mut bytes);
+        if !alive {
+            return self.step_fetch(fetch, FetchWake::SendFailed(EPIPE));
+        }
+        let Some(link) = self.origins.links.get(key) else { return };
+        let left = if !link.unsent.is_empty() {
+            Left::Blocked
+        } else if link.conn.is_request_sent() {
+            Left::Nothing
+        } else if link.conn.has_output() {
+            Left::Blocked
+        } else {
+            Left::Unready
+        };
+        if link.unsent.is_empty() {
+            let (is_broken, more) = (link.conn.is_broken(), link.conn.has_output());
+            self.give_room_back(fetch);
+            if is_broken {
+                return self.step_fetch(fetch, FetchWake::SendFailed(EPROTO));
+            }
+            if more {
+                self.mark_link(key);
+            }
+        }
+        self.step_fetch(fetch, FetchWake::Sent { bytes, left });
+    }
+
+    /// Sends what earlier turns left over; false when the connection is dead.
+    fn flush_link(&mut self, key: Key<Link>, bytes: &mut u64) -> bool {
+        let Some(link) = self.origins.links.get_mut(key) else { return false };
+        while let Some(segment) = link.unsent.front_mut() {
+            let len = segment_len(segment);
+            match self.io.send_segment(link.fd, segment) {
+                Sent::Bytes(n) => {
+                    *bytes += n;
+                    if n < len {
+                        advance(segment, n);
+                        link.blocked = true;
+                        return true;
+                    }
+                    link.unsent.pop_front();
+                }
+                Sent::Dead | Sent::FileFailed => return false,
+            }
+        }
+        true
+    }
+
+    /// Pulls and sends some of the request; false when the connection is dead.
+    fn send_more(&mut self, key: Key<Link>, fetch: Key<LiveFetch>, bytes: &mut u64) -> bool {
+        let Origins { links, fetches, chain, .. } = &mut self.origins;
+        let (Some(link), Some(live)) = (links.get_mut(key), fetches.get_mut(fetch)) else {
+            return true;
+        };
+        if !link.unsent.is_empty() || !link.conn.has_output() {
+            return true;
+        }
+        chain.configure(Weave::Shared(SHARE_MIN), false);
+        let spool = live.fetch.body_mut();
+        let mut body = RequestBody { spool, io: &mut self.io, pulled: 0 };
+        link.conn.transmit(SEND_PER_TURN, chain, fetch.to_bits(), &mut body);
+        live.pulled += body.pulled;
+        let len = chain.len();
+        let sent = if len > 0 { self.io.send(link.fd, chain) } else { Sent::Bytes(0) };
+        if let Sent::Bytes(n) = sent {
+            *bytes += n;
+            if n < len {
+                link.blocked = true;
+                keep_rest(chain, n, &mut link.unsent);
+            }
+        }
+        chain.clear();
+        chain.shrink(CHAIN_KEPT);
+        matches!(sent, Sent::Bytes(_))
+    }
+}
+
+/// The request body of one fetch, and the door through which its file is read.
+struct RequestBody<'a, I> {
+    spool: &'a mut Spool,
+    io: &'a mut I,
+    pulled: u64,
+}
+
+impl<I: Io> BodySource for RequestBody<'_, I> {
+    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+        let before = out.len();
+        let piece = self.spool.pull(max, out);
+        let pull = match piece {
+            SpoolPiece::More => Pull::More,
+            SpoolPiece::Pending => Pull::Pending,
+            SpoolPiece::End => Pull::End,
+            SpoolPiece::Broken => Pull::Broken,
+            SpoolPiece::File { file, offset, len } => {
+                let want = (len as usize).min(max).min(READ_MAX);
+                let n =
+                    out.push_with(want, |buffer| self.io.read(&file, offset, buffer).unwrap_or(0));
+                self.spool.advance(n as u64);
+                if n == 0 { Pull::Broken } else { Pull::More }
+            }
+        };
+        self.pulled += out.len() - before;
+        pull
+    }
+}
+
+/// A body that gives nothing.
+struct NoBody;
+
+impl BodySource for NoBody {
+    fn pull(&mut self, _user: User, _max: usize, _out: &mut SendChain) -> Pull {
+        Pull::Pending
+    }
+}

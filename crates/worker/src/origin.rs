@@ -1,0 +1,153 @@
+//! What a worker owns for origins: requests to them, connections to them, and who is told what.
+//!
+//! News for an exchange never reach it from within a step of its own: they stand in a queue that is
+//! emptied between two reports.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::limits::{EXCHANGES_MAX, LINKS_MAX};
+use base::wheel::Armed;
+use base::{Key, SendChain, Slab, Weave};
+use engine::Wake;
+use io::Io;
+use upstream::{FetchEffect, Pools, Turns};
+use wire::OriginEvent;
+
+use crate::exchanges::Live;
+use crate::fetches::LiveFetch;
+use crate::links::Link;
+use crate::tcp::TcpConn;
+use crate::worker::Worker;
+
+/// Requests to origins and connections to them.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    pub(crate) fetches: Slab<LiveFetch>,
+    pub(crate) links: Slab<Link>,
+    pub(crate) pools: Pools,
+    /// A fetch was stepped since turns were taken.
+    pub(crate) stepped: bool,
+    /// The deadline of each slot of fetches.
+    pub(crate) armed_slots: Vec<Armed>,
+    /// When idle links are looked at.
+    pub(crate) armed: Armed,
+    /// What exchanges are to be woken with, in order.
+    pub(crate) news: VecDeque<(Key<Live>, Wake)>,
+    /// Links that may write this turn.
+    pub(crate) dirty: Vec<Key<Link>>,
+    /// Links that are read again though nothing is reported.
+    pub(crate) again: Vec<Key<Link>>,
+    /// Exchanges whose bodies made room while they were pulled.
+    pub(crate) roomy: Vec<Key<Live>>,
+    /// Exchanges whose bodies go to a file, and the directory that it is made in.
+    pub(crate) spooling: Vec<(Key<Live>, Arc<PathBuf>)>,
+    /// Connections whose clients may have left before an origin was asked.
+    pub(crate) left: Vec<Key<TcpConn>>,
+    /// Buffers for the length of one call.
+    pub(crate) chain: SendChain,
+    pub(crate) effects: Vec<FetchEffect>,
+    pub(crate) events: Vec<OriginEvent>,
+    pub(crate) turns: Turns,
+}
+
+impl Origins {
+    /// Nothing yet, for the worker of this number.
+    pub(crate) fn new(worker: u16) -> Self {
+        Self {
+            fetches: Slab::with_capacity(EXCHANGES_MAX),
+            links: Slab::with_capacity(LINKS_MAX),
+            pools: Pools::new(usize::from(worker)),
+            stepped: false,
+            armed_slots: Vec::new(),
+            armed: Armed::default(),
+            news: VecDeque::new(),
+            dirty: Vec::new(),
+            again: Vec::new(),
+            roomy: Vec::new(),
+            spooling: Vec::new(),
+            left: Vec::new(),
+            chain: SendChain::new(Weave::Contiguous),
+            effects: Vec::new(),
+            events: Vec::new(),
+            turns: Turns::default(),
+        }
+    }
+
+    /// Whether the next turn has something to do though nothing is reported.
+    pub(crate) fn is_busy(&self) -> bool {
+        !(self.again.is_empty()
+            && self.dirty.is_empty()
+            && self.spooling.is_empty()
+            && self.roomy.is_empty()
+            && self.news.is_empty())
+    }
+
+    /// A fetch with its connection.
+    pub(crate) fn with_link(
+        &mut self,
+        fetch: Key<LiveFetch>,
+    ) -> Option<(&mut LiveFetch, Key<Link>, &mut Link)> {
+        let live = self.fetches.get_mut(fetch)?;
+        let key = live.link?;
+        Some((live, key, self.links.get_mut(key)?))
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Wakes the exchanges that origins have news for, and the fetches whose turn it is.
+    #[inline]
+    pub(crate) fn settle_origins(&mut self) {
+        while !self.origins.news.is_empty() || self.origins.stepped || !self.origins.left.is_empty()
+        {
+            self.settle_some();
+        }
+    }
+
+    fn settle_some(&mut self) {
+        while let Some((key, wake)) = self.origins.news.pop_front() {
+            self.step(key, wake);
+        }
+        while let Some(key) = self.origins.left.pop() {
+            self.leave_if_alone(key);
+        }
+        if std::mem::take(&mut self.origins.stepped) {
+            self.take_turns();
+        }
+    }
+
+    /// What origins are owed in this turn: reads that were put off, files, writes.
+    pub(crate) fn turn_origins(&mut self) {
+        self.settle_origins();
+        if !self.origins.is_busy() {
+            return;
+        }
+        for key in std::mem::take(&mut self.origins.roomy) {
+            self.resume_fetch(key);
+        }
+        for key in std::mem::take(&mut self.origins.again) {
+            if let Some(link) = self.origins.links.get_mut(key) {
+                link.queued = false;
+            }
+            self.receive_link(key);
+        }
+        self.settle_origins();
+        self.continue_spooling();
+        self.settle_origins();
+        for key in std::mem::take(&mut self.origins.dirty) {
+            self.transmit_link(key);
+        }
+        self.settle_origins();
+    }
+
+    /// Closes the connections that nobody uses.
+    pub(crate) fn drain_origins(&mut self) {
+        for key in self.origins.links.keys().collect::<Vec<_>>() {
+            if self.origins.links.get(key).is_some_and(|link| link.fetch.is_none()) {
+                self.origins.pools.forget(key.to_bits());
+                self.close_link(key);
+            }
+        }
+    }
+}
