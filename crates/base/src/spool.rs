@@ -292,7 +292,7 @@ impl Spool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::os::fd::AsFd as _;
 
     use bytes::Bytes;
 
@@ -323,7 +323,7 @@ mod tests {
     fn write(spool: &mut Spool, disk: &mut Vec<u8>) {
         while let Some(write) = spool.next_write() {
             let file = write.file.unwrap_or_else(|| {
-                FileRef::new(std::os::fd::OwnedFd::from(File::open("/dev/null").unwrap()))
+                FileRef::new(std::io::stdin().as_fd().try_clone_to_owned().unwrap())
             });
             disk.truncate(write.offset as usize);
             let len = write.bytes.len().min(5);

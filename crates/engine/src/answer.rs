@@ -8,12 +8,12 @@ mod inflow;
 use base::{FileRef, SendChain};
 use bytes::Bytes;
 use files::{Encoder, Meta};
-use http::ResponseHead;
 use http::range::ByteRange;
+use http::{Fields, Name, ResponseHead};
 
 use crate::content::origin::Asked;
 
-pub(crate) use inflow::{Fits, Inflow};
+pub(crate) use inflow::{Flush, Inflow};
 
 /// What one pull gave.
 #[derive(Clone, Debug)]
@@ -291,6 +291,8 @@ pub(crate) struct Answer {
     pub(crate) origin: Option<Box<Asked>>,
     /// Seconds for `Retry-After` in a 503.
     pub(crate) retry_after: Option<u32>,
+    /// Fields of an origin's answer that another answer of ours has to carry.
+    pub(crate) carried: Fields,
 }
 
 impl Answer {
@@ -307,6 +309,20 @@ impl Answer {
         self.compression = None;
         self.origin = None;
         self.retry_after = None;
+        self.carried.clear();
+    }
+
+    /// Keeps fields of an origin's answer for the one that takes its place.
+    pub(crate) fn carry(&mut self, fields: &Fields, which: impl Fn(Name) -> bool) {
+        self.carried.clear();
+        for field in fields.iter().filter(|field| which(field.name)) {
+            self.carried.push_parsed(field.name, field.text, field.value);
+        }
+    }
+
+    /// Whether what an origin sends is what the client gets.
+    pub(crate) fn is_from_origin(&self) -> bool {
+        self.origin.as_ref().is_some_and(|asked| asked.is_answering())
     }
 
     /// `$status`

@@ -24,7 +24,6 @@ use http::{Method, Name, RequestBody, RequestHead, ResponseHead, Scheme, Version
 use upstream::OriginNews;
 
 use crate::answer::{Answer, Body, Piece};
-use crate::body::Upload;
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
@@ -141,8 +140,6 @@ pub struct Exchange {
     pub(crate) waited_for_listing: bool,
     /// Bytes of the file of which impossible ranges were asked.
     pub(crate) unsatisfied: Option<u64>,
-    /// The request's body.
-    pub(crate) upload: Upload,
 }
 
 impl Exchange {
@@ -165,7 +162,6 @@ impl Exchange {
         self.waited_for_form = false;
         self.waited_for_listing = false;
         self.unsatisfied = None;
-        self.upload.clear();
         self.state = State::Received;
     }
 
@@ -261,7 +257,7 @@ impl Exchange {
     /// What has bytes for a file, when `Effect::Spool` was asked for.
     pub fn spool_mut(&mut self) -> Option<&mut Spool> {
         match (self.state, &mut self.answer.body) {
-            (State::Collecting(_), _) => self.upload.spool_mut(),
+            (State::Collecting(_), _) => self.request.upload.spool_mut(),
             (_, Body::Origin(inflow)) => Some(inflow.spool_mut()),
             _ => None,
         }
@@ -288,7 +284,16 @@ impl Exchange {
             Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
             conf::value::size(&text).unwrap_or(0)
         };
-        Rate { per_second: bytes(&settings.limit_rate), after: bytes(&settings.limit_rate_after) }
+        let asked = self.answer.origin.as_ref().and_then(|asked| asked.rate);
+        let per_second = asked.unwrap_or_else(|| bytes(&settings.limit_rate));
+        Rate { per_second, after: bytes(&settings.limit_rate_after) }
+    }
+
+    /// Whether [`Self::rate`] may limit anything.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.settings().is_some_and(|settings| settings.limit_rate.is_some())
+            || self.answer.origin.as_ref().is_some_and(|asked| asked.rate.is_some())
     }
 
     /// The request's method as sent; a `HEAD` answer has no body.
@@ -309,7 +314,7 @@ impl Exchange {
     pub fn take_request(&mut self) -> Box<RequestHead> {
         self.answer.body = Body::Empty;
         self.answer.origin = None;
-        self.upload.clear();
+        self.request.upload.clear();
         self.request.site = None;
         self.state = State::Idle;
         self.request.take_head()
@@ -507,7 +512,7 @@ impl Exchange {
         if self.request.head().method == Method::Head {
             self.answer.body = Body::Empty;
         }
-        if !matches!(self.answer.body, Body::Origin(_)) {
+        if self.is_fetching() && !self.answer.is_from_origin() {
             self.drop_fetch(ctx);
         }
         self.discard_rest(ctx);
@@ -518,8 +523,9 @@ impl Exchange {
 
     /// What still comes of the request body is of no use, unless an origin reads it.
     fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
-        let comes = self.request.head().body != RequestBody::None && !self.upload.is_complete();
-        if comes && !(self.upload.is_streamed() && self.is_fetching()) {
+        let comes =
+            self.request.head().body != RequestBody::None && !self.request.upload.is_complete();
+        if comes && !(self.request.upload.is_streamed() && self.is_fetching()) {
             ctx.effects.push(Effect::DiscardBody);
         }
     }
@@ -528,7 +534,7 @@ impl Exchange {
     /// the origin, or thrown away. They count until an answer is given.
     fn take_body(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
         self.request.body_received += bytes.len() as u64;
-        if self.upload.is_streamed() && self.is_fetching() {
+        if self.request.upload.is_streamed() && self.is_fetching() {
             return self.hand_on(state, bytes, ctx);
         }
         if self.answer.is_responded {
@@ -536,18 +542,18 @@ impl Exchange {
             return state;
         }
         let Some(site) = self.request.site.clone() else { return state };
-        if self.is_body_too_large(&site, ctx) {
+        if self.is_body_too_large(bytes.len(), &site, ctx) {
             ctx.effects.push(Effect::BodyConsumed(bytes.len()));
             return self.run(Next::Page(413), ctx);
         }
-        self.upload.keep(bytes);
+        self.request.upload.keep(bytes);
         state
     }
 
     /// A piece for the origin.
     fn hand_on(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return state };
-        if !self.is_body_too_large(&site, ctx) {
+        if !self.is_body_too_large(bytes.len(), &site, ctx) {
             ctx.effects.push(Effect::FetchBody(bytes));
             return state;
         }
@@ -560,22 +566,29 @@ impl Exchange {
     }
 
     fn end_body(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
-        self.upload.finish();
-        if self.upload.is_streamed() && self.is_fetching() {
+        self.request.upload.finish();
+        if self.request.upload.is_streamed() && self.is_fetching() {
             ctx.effects.push(Effect::FetchBodyEnd);
         }
         state
     }
 
-    /// Whether more came of the request body than may come; it is logged then.
-    pub(crate) fn is_body_too_large(&self, site: &Site, ctx: &mut Ctx<'_>) -> bool {
+    /// Whether more came of the request body, `len` of it just now, than may come; it is logged.
+    pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut Ctx<'_>) -> bool {
         let received = self.request.body_received;
         if !is_too_large(site.location(self.request.location), received) {
             return false;
         }
         self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"client intended to send too large chunked body: ");
-            http::digits::push_decimal(out, received);
+            // As in nginx, which counts chunks: what had come, and what comes.
+            if self.request.head().version < Version::Http2 {
+                http::digits::push_decimal(out, received - len as u64);
+                out.push(b'+');
+                http::digits::push_decimal(out, len as u64);
+            } else {
+                http::digits::push_decimal(out, received);
+            }
             out.extend_from_slice(b" bytes");
         });
         true
@@ -612,7 +625,7 @@ impl Exchange {
         if self.is_fetching() {
             return state;
         }
-        if self.upload.is_streamed() && state == State::Delivering {
+        if self.request.upload.is_streamed() && state == State::Delivering {
             self.discard_rest(ctx);
         }
         if state == State::Settling { self.finish(&site, ctx) } else { state }
@@ -646,7 +659,7 @@ impl Exchange {
         let location = site.location(self.request.location);
         let mut fields = std::mem::take(&mut self.answer.head.fields);
         fields.clear();
-        let place = Place { location, date: ctx.clock.http() };
+        let place = Place { location, date: ctx.clock.http(), carried: &self.answer.carried };
         headers::push_draft(&mut fields, status, draft, place);
         self.answer.head.status = status;
         if location.reads_answer {

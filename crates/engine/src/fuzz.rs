@@ -8,8 +8,10 @@ use http::{Method, RequestBody, Version};
 use crate::ctx::Refusal;
 use crate::site::Site;
 
+pub mod origin;
 pub mod world;
 
+pub use origin::{Got, Origin, Say};
 pub use world::{Door, Reply, World, compile, request};
 
 /// The site that [`exchange`] asks.

@@ -78,6 +78,15 @@ impl Kinds {
         &self.kinds[usize::from(place)]
     }
 
+    /// The type that is called `media`, if files here can have it.
+    pub(crate) fn of_media(&self, media: &[u8]) -> Option<&Kind> {
+        let html = self.html();
+        if media.eq_ignore_ascii_case(&html.media) {
+            return Some(html);
+        }
+        self.kinds.iter().find(|kind| kind.media.eq_ignore_ascii_case(media))
+    }
+
     /// `text/html`
     pub(crate) fn html(&self) -> &Kind {
         &self.kinds[usize::from(HTML)]

@@ -3,6 +3,7 @@
 use base::Now;
 use http::{Fields, Method, RequestBody, RequestHead, Version};
 
+use crate::body::Upload;
 use crate::captures::Captures;
 use crate::ctx::SiteRef;
 use crate::route::LocationId;
@@ -42,6 +43,8 @@ pub(crate) struct Request {
     pub(crate) started: Now,
     /// Body bytes that arrived.
     pub(crate) body_received: u64,
+    /// The body.
+    pub(crate) upload: Upload,
     /// Requests on the connection so far.
     pub(crate) number_on_conn: u64,
     /// `$request_id`
@@ -68,6 +71,7 @@ impl Request {
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.body_received = 0;
+        self.upload.clear();
     }
 
     /// The head as framing left it; an empty one between requests.

@@ -8,6 +8,7 @@ use conf::model;
 use conf::model::{Config, Http, ListenId, Settings};
 
 use crate::captures::Captures;
+use crate::content::params::Plan;
 use crate::kinds::Kinds;
 use crate::names::Names;
 use crate::pages::{Pages, Signature};
@@ -97,6 +98,27 @@ pub(crate) struct Origin {
     pub(crate) conf: model::Pass,
     /// Whether it is a pool of our own: what it is asked for must be a file then.
     pub(crate) is_pool: bool,
+    /// What the origin is told.
+    pub(crate) plan: Plan,
+    /// Known fields of its answers that clients do not see.
+    hidden: Vec<http::Name>,
+    /// Other ones, in lower case.
+    hidden_texts: Vec<Box<[u8]>>,
+}
+
+impl Location {
+    /// Whether clients do not see the origin's field `name`.
+    pub(crate) fn hides(&self, name: http::Name) -> bool {
+        self.pass.as_ref().is_some_and(|pass| pass.hidden.contains(&name))
+    }
+
+    /// Whether clients do not see the origin's field `text`, which is none of the known ones.
+    pub(crate) fn hides_text(&self, text: &[u8]) -> bool {
+        let is_hidden = |pass: &Arc<Origin>| {
+            pass.hidden_texts.iter().any(|hidden| hidden.eq_ignore_ascii_case(text))
+        };
+        self.pass.as_ref().is_some_and(is_hidden)
+    }
 }
 
 /// One `add_header`, its name parsed.

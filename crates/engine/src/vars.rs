@@ -2,6 +2,8 @@
 //!
 //! Knows every variable of the language; one whose feature is not there is absent.
 
+mod origin;
+
 use std::io::Write as _;
 use std::net::IpAddr;
 
@@ -112,6 +114,7 @@ impl<'a> Scope<'a> {
             .or_else(|| self.write_answer(var, out))
             .or_else(|| self.write_conn(var, out))
             .or_else(|| self.write_tls(var, out))
+            .or_else(|| self.write_origin(var, out))
             .unwrap_or(Found::No)
     }
 
@@ -131,7 +134,7 @@ impl<'a> Scope<'a> {
             Var::RequestField(name) => joined(&head.fields, name, out),
             Var::Cookie(name) => maybe(out, cookie(&head.fields, name.as_bytes())),
             Var::ContentType => maybe(out, head.fields.get(Name::ContentType)),
-            Var::ContentLength => maybe(out, head.fields.get(Name::ContentLength)),
+            Var::ContentLength => self.content_length(out),
             Var::Request => maybe(out, (!head.line.is_empty()).then_some(&head.line)),
             Var::RequestMethod => match (request.method, head.method) {
                 (http::Method::Get, sent) if sent != http::Method::Get => text(out, b"GET"),

@@ -111,7 +111,7 @@ impl<I: Io> Worker<I> {
     fn respond(&mut self, key: Key<Live>) -> Option<Wake> {
         let live = self.core.exchanges.get(key)?;
         let head = live.exchange.head();
-        let paced = live.exchange.settings().is_some_and(|settings| settings.limit_rate.is_some());
+        let paced = live.exchange.is_paced();
         let answered = match live.owner {
             Owner::Tcp(conn) => {
                 let framing = self.conns.get_mut(conn)?.framing.as_mut()?;

@@ -2,11 +2,12 @@
 //!
 //! Owns how much may wait; refuses more or fewer bytes than the head told. Easiest to break: a body
 //! that ends early is `Broken`, never `End`.
-#![allow(dead_code, reason = "codings follow")]
 
 use base::{Retain, SendChain, Spool, SpoolLimits, SpoolPiece};
 use bytes::Bytes;
 use files::Encoder;
+use http::negotiate::Coding;
+use http::range::ByteRange;
 
 use super::Piece;
 
@@ -25,92 +26,106 @@ pub(crate) struct Inflow {
     spool: Spool,
     /// What is missing of the length that the origin told.
     left: Option<u64>,
-    encoder: Option<Encoder>,
+    /// What is kept of the body: bytes to skip, then bytes to keep.
+    window: Option<(u64, u64)>,
+    coder: Option<Box<Coder>>,
+}
+
+/// What compresses a body. The encoder, which is large, is made with the first byte.
+#[derive(Debug)]
+struct Coder {
+    coding: Coding,
+    level: i8,
     flush: Flush,
-    /// Bytes before and after the encoder.
+    encoder: Option<Encoder>,
     before: u64,
     after: u64,
 }
 
-/// Whether a piece was more than the origin told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fits {
-    /// It was not.
-    Yes,
-    /// It was; what is too much was thrown away.
-    TooMuch,
+impl Coder {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), files::EncodeError> {
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
+            none => none.insert(Encoder::new(self.coding, self.level)?),
+        };
+        encoder.feed(bytes, out)?;
+        if self.flush == Flush::Always {
+            encoder.flush(out)?;
+        }
+        self.before += bytes.len() as u64;
+        self.after += out.len() as u64;
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), files::EncodeError> {
+        let encoder = match self.encoder.take() {
+            Some(encoder) => encoder,
+            None => Encoder::new(self.coding, self.level)?,
+        };
+        encoder.finish(out)?;
+        self.after += out.len() as u64;
+        Ok(())
+    }
 }
 
 impl Inflow {
     /// An empty body; `len` is what the origin told.
     pub(crate) const fn new(limits: SpoolLimits, len: Option<u64>) -> Self {
-        Self {
-            spool: Spool::new(limits, Retain::No),
-            left: len,
-            encoder: None,
-            flush: Flush::Lazily,
-            before: 0,
-            after: 0,
-        }
+        Self { spool: Spool::new(limits, Retain::No), left: len, window: None, coder: None }
     }
 
-    /// The same, compressed on its way.
-    pub(crate) fn encoded(self, encoder: Encoder, flush: Flush) -> Self {
-        Self { encoder: Some(encoder), flush, ..self }
+    /// Has the body compressed on its way.
+    pub(crate) fn encode(&mut self, coding: Coding, level: i8, flush: Flush) {
+        let coder = Coder { coding, level, flush, encoder: None, before: 0, after: 0 };
+        self.coder = Some(Box::new(coder));
     }
 
-    /// Takes what the origin sent.
-    pub(crate) fn push(&mut self, mut bytes: Bytes) -> Fits {
-        let mut fits = Fits::Yes;
+    /// Throws away what is outside of `range`.
+    pub(crate) const fn keep_only(&mut self, range: ByteRange) {
+        self.window = Some((range.start, range.len()));
+    }
+
+    /// Takes what the origin sent; what is more than it told is thrown away.
+    pub(crate) fn push(&mut self, mut bytes: Bytes) {
         if let Some(left) = &mut self.left {
-            if bytes.len() as u64 > *left {
-                bytes.truncate(*left as usize);
-                fits = Fits::TooMuch;
-            }
+            bytes.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= bytes.len() as u64;
         }
+        if let Some((skip, keep)) = &mut self.window {
+            let skipped = (*skip).min(bytes.len() as u64);
+            *skip -= skipped;
+            let _outside = bytes.split_to(skipped as usize);
+            bytes.truncate(usize::try_from(*keep).unwrap_or(usize::MAX));
+            *keep -= bytes.len() as u64;
+        }
         if bytes.is_empty() || self.spool.is_broken() {
-            return fits;
+            return;
         }
-        let Some(encoder) = &mut self.encoder else {
-            self.spool.push(bytes);
-            return fits;
-        };
+        let Some(coder) = &mut self.coder else { return self.spool.push(bytes) };
         let mut coded = Vec::new();
-        let fed = encoder.feed(&bytes, &mut coded).and_then(|()| match self.flush {
-            Flush::Lazily => Ok(()),
-            Flush::Always => encoder.flush(&mut coded),
-        });
-        self.before += bytes.len() as u64;
-        self.after += coded.len() as u64;
-        if fed.is_err() {
-            self.spool.fail();
-        } else if !coded.is_empty() {
-            self.spool.push(Bytes::from(coded));
+        match coder.feed(&bytes, &mut coded) {
+            Err(_) => self.spool.fail(),
+            Ok(()) if coded.is_empty() => {}
+            Ok(()) => self.spool.push(Bytes::from(coded)),
         }
-        fits
     }
 
-    /// Notes that the origin has sent everything; false when that is less than it told.
-    pub(crate) fn finish(&mut self) -> bool {
+    /// Notes that the origin has sent everything; if that is less than it told, the body is broken.
+    pub(crate) fn finish(&mut self) {
         if self.left.is_some_and(|left| left > 0) {
             self.spool.fail();
-            return false;
         }
         if self.spool.is_broken() || self.spool.is_complete() {
-            return true;
+            return;
         }
-        if let Some(encoder) = self.encoder.take() {
+        if let Some(coder) = &mut self.coder {
             let mut coded = Vec::new();
-            if encoder.finish(&mut coded).is_err() {
-                self.spool.fail();
-                return true;
+            if coder.finish(&mut coded).is_err() {
+                return self.spool.fail();
             }
-            self.after += coded.len() as u64;
             self.spool.push(Bytes::from(coded));
         }
         self.spool.finish();
-        true
     }
 
     /// Notes that the rest will not come.
@@ -118,9 +133,10 @@ impl Inflow {
         self.spool.fail();
     }
 
-    /// Bytes before and after the encoder.
-    pub(crate) const fn sizes(&self) -> (u64, u64) {
-        (self.before, self.after)
+    /// Coding, size before and size after, of a body that is compressed.
+    pub(crate) fn compression(&self) -> Option<(&'static str, u64, u64)> {
+        let coder = self.coder.as_deref()?;
+        Some((coder.coding.token(), coder.before, coder.after))
     }
 
     /// What waits, for writing it to a file.
@@ -154,8 +170,10 @@ impl Inflow {
 mod tests {
     use base::{SendChain, SpoolLimits, Weave};
     use bytes::Bytes;
+    use http::negotiate::Coding;
+    use http::range::ByteRange;
 
-    use super::{Fits, Inflow};
+    use super::{Flush, Inflow};
     use crate::answer::Piece;
 
     const LIMITS: SpoolLimits = SpoolLimits { memory: 100, file: 0 };
@@ -173,14 +191,14 @@ mod tests {
     #[test]
     fn a_body_is_as_long_as_its_head_told_or_it_is_broken() {
         let mut short = Inflow::new(LIMITS, Some(5));
-        assert_eq!(short.push(Bytes::from_static(b"abcd")), Fits::Yes);
+        short.push(Bytes::from_static(b"abcd"));
         assert!(matches!(drain(&mut short), (text, Piece::Pending) if text == b"abcd"));
-        assert!(!short.finish());
+        short.finish();
         assert!(matches!(drain(&mut short).1, Piece::Broken));
         let mut long = Inflow::new(LIMITS, Some(3));
-        assert_eq!(long.push(Bytes::from_static(b"abcd")), Fits::TooMuch);
-        assert_eq!(long.push(Bytes::from_static(b"e")), Fits::TooMuch);
-        assert!(long.finish());
+        long.push(Bytes::from_static(b"abcd"));
+        long.push(Bytes::from_static(b"e"));
+        long.finish();
         assert!(matches!(drain(&mut long), (text, Piece::End) if text == b"abc"));
     }
 
@@ -190,7 +208,33 @@ mod tests {
         inflow.push(Bytes::from_static(b"abc"));
         inflow.fail();
         assert!(matches!(drain(&mut inflow), (text, Piece::Broken) if text == b"abc"));
-        assert!(inflow.finish());
+        inflow.finish();
         assert!(matches!(drain(&mut inflow).1, Piece::Broken));
+    }
+
+    #[test]
+    fn a_range_is_cut_out_of_pieces_of_any_size() {
+        for size in 1..11 {
+            let mut inflow = Inflow::new(LIMITS, Some(10));
+            inflow.keep_only(ByteRange { start: 3, end: 7 });
+            for piece in b"0123456789".chunks(size) {
+                inflow.push(Bytes::copy_from_slice(piece));
+            }
+            inflow.finish();
+            assert!(matches!(drain(&mut inflow), (text, Piece::End) if text == b"3456"));
+        }
+    }
+
+    #[test]
+    fn a_flushed_coding_gives_each_piece_at_once_and_a_lazy_one_waits() {
+        for (flush, at_once) in [(Flush::Always, true), (Flush::Lazily, false)] {
+            let mut inflow = Inflow::new(SpoolLimits { memory: 1000, file: 0 }, None);
+            inflow.encode(Coding::Zstd, 3, flush);
+            inflow.push(Bytes::from_static(b"hello hello hello"));
+            assert_eq!(!drain(&mut inflow).0.is_empty(), at_once);
+            inflow.finish();
+            assert!(matches!(drain(&mut inflow).1, Piece::End));
+            assert!(matches!(inflow.compression(), Some(("zstd", 17, after)) if after > 0));
+        }
     }
 }

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use base::{Spool, SpoolLimits};
+use base::{Instant, Spool, SpoolLimits};
 use bytes::Bytes;
 use conf::model::{Balance, PassTo, Protocol, UpstreamId};
 use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, OriginNews, OriginRequest, Refused, request::Target};
 
-use crate::answer::{Body, Fits};
+use crate::answer::Body;
 use crate::body::Progress;
 use crate::content::file::Look;
 use crate::content::params;
@@ -31,8 +31,14 @@ pub(crate) struct Asked {
     pub(crate) later: Vec<usize>,
     /// The fields of the newest head.
     pub(crate) fields: Fields,
+    /// When it came.
+    head_at: Instant,
     /// Whether a fetch is under way.
     is_running: bool,
+    /// Whether its answer is the client's.
+    is_answering: bool,
+    /// `X-Accel-Limit-Rate`
+    pub(crate) rate: Option<u64>,
     /// Whether the origin may be read.
     is_paused: bool,
     /// What is spoken.
@@ -43,6 +49,33 @@ impl Asked {
     /// Whether a fetch is under way.
     pub(crate) const fn is_running(&self) -> bool {
         self.is_running
+    }
+
+    /// Whether what the origin sends is what the client gets.
+    pub(crate) const fn is_answering(&self) -> bool {
+        self.is_answering
+    }
+
+    /// Notes that what the origin sends is what the client gets.
+    pub(crate) const fn set_answering(&mut self) {
+        self.is_answering = true;
+    }
+
+    /// Keeps the fields of a head.
+    pub(crate) fn note_head(&mut self, fields: &Fields, now: base::Now) {
+        self.fields.copy_from(fields);
+        self.head_at = now.mono;
+    }
+
+    /// Nobody waits for the rest of the answer.
+    fn close_attempt(&mut self, now: base::Now) {
+        if let Some(last) = self.attempts.last_mut()
+            && !last.is_over
+        {
+            last.is_over = true;
+            let since = now.mono.since(self.head_at).as_millis() as u64;
+            last.response_ms = last.header_ms.map_or(last.response_ms, |header| header + since);
+        }
     }
 
     fn note(&mut self, attempt: Attempt) {
@@ -74,7 +107,7 @@ impl Exchange {
             && (pass.conf.protocol == Protocol::FastCgi
                 || self.request.head().body != RequestBody::Unknown);
         let has_body = self.request.head().body != RequestBody::None;
-        if !has_body || streams || self.upload.spool().is_some() {
+        if !has_body || streams || self.request.upload.spool().is_some() {
             return Next::Step(Step::Ask);
         }
         let settings = &location.settings;
@@ -85,7 +118,7 @@ impl Exchange {
             false => settings.client_body_buffer_size,
         };
         let limits = SpoolLimits { memory, file: u64::MAX };
-        let progress = self.upload.collect(limits, ctx.effects);
+        let progress = self.request.upload.collect(limits, ctx.effects);
         self.collected(progress, Step::Ask, location, ctx)
     }
 
@@ -141,20 +174,20 @@ impl Exchange {
         match wake {
             Wake::Body(bytes) => {
                 self.request.body_received += bytes.len() as u64;
-                if self.is_body_too_large(site, ctx) {
+                if self.is_body_too_large(bytes.len(), site, ctx) {
                     return Next::Fail(413);
                 }
                 let was_writing =
-                    self.upload.spool().is_some_and(|spool| spool.next_write().is_some());
-                self.upload.push(bytes);
+                    self.request.upload.spool().is_some_and(|spool| spool.next_write().is_some());
+                self.request.upload.push(bytes);
                 if was_writing {
                     return Next::Collect(step);
                 }
             }
-            Wake::BodyEnd => self.upload.finish(),
+            Wake::BodyEnd => self.request.upload.finish(),
             _ => {}
         }
-        let progress = self.upload.settle(ctx.effects);
+        let progress = self.request.upload.settle(ctx.effects);
         self.collected(progress, step, location, ctx)
     }
 
@@ -170,7 +203,7 @@ impl Exchange {
         let (body, body_len) = self.body_to_send(location);
         let mut params = http::Params::new();
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
-        params::write(&scope, pass, body_len, &mut params);
+        params::write(&scope, pass, &mut params);
         let request = OriginRequest {
             affinity: match &target {
                 Target::Group(id) => affinity(&scope, *id),
@@ -192,7 +225,9 @@ impl Exchange {
         }
         asked.fields.clear();
         asked.is_running = true;
+        asked.is_answering = false;
         asked.is_paused = false;
+        asked.rate = None;
         asked.scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
             Protocol::Lsapi => "lsapi",
@@ -206,20 +241,20 @@ impl Exchange {
         if !location.settings.origin.pass_request_body {
             return (Spool::empty(), Some(0));
         }
-        if let Some(spool) = self.upload.spool() {
+        if let Some(spool) = self.request.upload.spool() {
             let len = spool.received();
             return (spool.clone(), Some(len));
         }
         match self.request.head().body {
             RequestBody::None => (Spool::empty(), Some(0)),
             // It was handed on once, and is gone.
-            _ if self.upload.is_streamed() => (Spool::empty(), Some(0)),
+            _ if self.request.upload.is_streamed() => (Spool::empty(), Some(0)),
             body => {
                 let len = match body {
                     RequestBody::Length(len) => Some(len),
                     _ => None,
                 };
-                (self.upload.stream(location.settings.client_body_buffer_size), len)
+                (self.request.upload.stream(location.settings.client_body_buffer_size), len)
             }
         }
     }
@@ -280,15 +315,12 @@ impl Exchange {
                     asked.is_running = false;
                 }
                 if let Body::Origin(inflow) = &mut self.answer.body {
-                    if !is_whole {
+                    if is_whole {
+                        inflow.finish();
+                    } else {
                         inflow.fail();
-                    } else if !inflow.finish() {
-                        record::error_at_origin(self, site, ctx, |out| {
-                            out.extend_from_slice(
-                                b"upstream prematurely closed connection while reading upstream",
-                            );
-                        });
                     }
+                    self.answer.compression = inflow.compression();
                 }
                 self.spool_answer(site, ctx);
                 ctx.effects.push(Effect::Ready);
@@ -302,14 +334,7 @@ impl Exchange {
 
     fn take_piece(&mut self, bytes: Bytes, site: &Site, ctx: &mut Ctx<'_>) {
         let Body::Origin(inflow) = &mut self.answer.body else { return };
-        if inflow.push(bytes) == Fits::TooMuch {
-            record::error_at_origin(self, site, ctx, |out| {
-                out.extend_from_slice(
-                    b"upstream sent more data than specified in \"Content-Length\" header \
-                    while reading upstream",
-                );
-            });
-        }
+        inflow.push(bytes);
         self.spool_answer(site, ctx);
         if let Some(asked) = &mut self.answer.origin
             && asked.is_running
@@ -381,6 +406,7 @@ impl Exchange {
         if let Some(asked) = &mut self.answer.origin
             && std::mem::take(&mut asked.is_running)
         {
+            asked.close_attempt(ctx.now);
             ctx.effects.push(Effect::FetchDrop);
         }
     }

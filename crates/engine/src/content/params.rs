@@ -1,31 +1,196 @@
 //! What an application is told about a request, and how it is found.
+//!
+//! Easiest to break: a parameter that configuration names must win over the client's field of the
+//! same name, even where the parameter itself is left out.
 
 use std::net::SocketAddr;
 use std::path::Path;
 
-use conf::model::{PeerAddress, UpstreamId, UpstreamKind};
-use http::Params;
+use conf::model::{Param, PeerAddress, UpstreamId, UpstreamKind};
+use conf::vars::{Part, Template, Var};
+use http::{Fields, Name, Params, RequestBody};
 use upstream::request::Target;
 
 use crate::site::{Origin, Site};
 use crate::vars::Scope;
 
-/// Writes what the origin of `pass` is told.
-pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, body_len: Option<u64>, out: &mut Params) {
-    let settings = &scope.location().settings.origin;
-    let _ = (pass, body_len);
-    for param in settings.params.iter() {
-        let mut value = Vec::new();
-        scope.expand(&param.value, &mut value);
-        if !(param.if_not_empty && value.is_empty()) {
-            out.push(&param.name, &value);
+/// The parameters of a location, ready to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    params: Vec<Planned>,
+    /// Names of fields, as `HTTP_*` has them, that configuration decides about.
+    decided: Vec<Box<[u8]>>,
+}
+
+#[derive(Debug)]
+struct Planned {
+    name: Box<[u8]>,
+    value: Template,
+    if_not_empty: bool,
+    /// The path that the client asked for follows, whatever it was rewritten to.
+    with_asked_path: bool,
+}
+
+impl Plan {
+    /// The parameters `params`, those for PHP of our own if `is_php`.
+    pub(crate) fn new(params: &[Param], is_php: bool) -> Self {
+        let mut plan = Self::default();
+        for param in params {
+            if let Some(field) = param.name.strip_prefix(b"HTTP_") {
+                plan.decided.push(field.into());
+                // As in nginx, one without any value only keeps the field out.
+                if param.value.is_empty() {
+                    continue;
+                }
+            }
+            plan.params.push(Planned::new(param, is_php));
         }
+        plan
+    }
+}
+
+impl Planned {
+    fn new(param: &Param, is_php: bool) -> Self {
+        let (name, if_not_empty) = (Box::from(&*param.name), param.if_not_empty);
+        // As under Apache, these two keep to the path that was asked for.
+        if is_php
+            && matches!(&*param.name, b"SCRIPT_URI" | b"SCRIPT_URL")
+            && let [before @ .., Part::Var(Var::Uri)] = param.value.parts()
+        {
+            let value = Template::new(before.to_vec());
+            return Self { name, value, if_not_empty, with_asked_path: true };
+        }
+        Self { name, value: param.value.clone(), if_not_empty, with_asked_path: false }
+    }
+
+    fn write(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
+        scope.expand(&self.value, out);
+        if self.with_asked_path {
+            let target = &scope.request.head().target;
+            let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+            http::uri::push_decoded(out, &target[..end]);
+        }
+    }
+}
+
+/// Writes what the origin of `pass` is told.
+pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, out: &mut Params) {
+    let settings = &scope.location().settings.origin;
+    let mut value = Vec::new();
+    for param in &pass.plan.params {
+        if param.if_not_empty {
+            value.clear();
+            param.write(scope, &mut value);
+            if !value.is_empty() {
+                out.push(&param.name, &value);
+            }
+        } else {
+            out.push_writing(
+                |out| out.extend_from_slice(&param.name),
+                |out| param.write(scope, out),
+            );
+        }
+    }
+    if settings.pass_request_headers {
+        write_fields(scope, &pass.plan.decided, out);
+    }
+}
+
+/// Writes the client's fields as `HTTP_*`.
+fn write_fields(scope: &Scope<'_>, decided: &[Box<[u8]>], out: &mut Params) {
+    let head = scope.request.head();
+    for (at, field) in head.fields.iter().enumerate() {
+        let is_decided = decided.iter().any(|name| is_same(name, field.text));
+        if is_decided || head.fields.iter().take(at).any(|other| is_same_field(other, field)) {
+            continue;
+        }
+        out.push_writing(
+            |out| push_name(out, field.text),
+            |out| push_all(out, &head.fields, at, field),
+        );
+    }
+    // Framing took this field; as in nginx, applications find it in both places.
+    if let RequestBody::Length(len) = head.body
+        && head.fields.get(Name::ContentLength).is_none()
+        && !decided.iter().any(|name| **name == *b"CONTENT_LENGTH")
+    {
+        out.push_writing(
+            |out| out.extend_from_slice(b"HTTP_CONTENT_LENGTH"),
+            |out| http::digits::push_decimal(out, len),
+        );
+    }
+}
+
+type Field<'a> = http::fields::Field<'a>;
+
+fn is_same_field(one: Field<'_>, other: Field<'_>) -> bool {
+    one.name == other.name && (one.name != Name::Other || one.text.eq_ignore_ascii_case(other.text))
+}
+
+/// The value of a field and of all later ones with its name, as nginx joins them.
+fn push_all(out: &mut Vec<u8>, fields: &Fields, at: usize, field: Field<'_>) {
+    out.extend_from_slice(field.value);
+    let separator: &[u8] = if field.name == Name::Cookie { b"; " } else { b", " };
+    for later in fields.iter().skip(at + 1).filter(|later| is_same_field(*later, field)) {
+        out.extend_from_slice(separator);
+        out.extend_from_slice(later.value);
+    }
+}
+
+const fn shaped(byte: u8) -> u8 {
+    if byte == b'-' { b'_' } else { byte.to_ascii_uppercase() }
+}
+
+fn push_name(out: &mut Vec<u8>, field: &[u8]) {
+    out.extend_from_slice(b"HTTP_");
+    out.extend(field.iter().map(|byte| shaped(*byte)));
+}
+
+/// Whether a field becomes the parameter `HTTP_` with this name behind it.
+fn is_same(decided: &[u8], field: &[u8]) -> bool {
+    decided.len() == field.len()
+        && decided.iter().zip(field).all(|(name, byte)| *name == shaped(*byte))
+}
+
+/// Where `$fastcgi_script_name` ends and `$fastcgi_path_info` begins.
+pub(crate) struct Script<'a> {
+    /// The script's part of the path.
+    pub(crate) name: &'a [u8],
+    /// What is appended to it: `fastcgi_index` where the path ends in a slash.
+    pub(crate) index: &'a [u8],
+    /// What follows the script in the path.
+    pub(crate) path_info: &'a [u8],
+}
+
+/// Cuts the path as the location says.
+pub(crate) fn script<'a>(scope: &Scope<'a>) -> Script<'a> {
+    let request = scope.request;
+    let settings = &scope.site.location(request.location).settings.origin;
+    let whole = Script { name: &request.uri, index: b"", path_info: b"" };
+    if let Some(split) = &settings.split_path_info {
+        let compiled = split.compiled();
+        let mut groups = compiled.capture_locations();
+        if matches!(compiled.captures_read(&mut groups, &request.uri), Ok(Some(_))) {
+            let group = |at: usize| groups.get(at).and_then(|(a, b)| request.uri.get(a..b));
+            return Script {
+                name: group(1).unwrap_or_default(),
+                index: b"",
+                path_info: group(2).unwrap_or_default(),
+            };
+        }
+    }
+    match &settings.index {
+        Some(index) if request.uri.last() == Some(&b'/') => Script { index, ..whole },
+        _ => whole,
     }
 }
 
 /// Appends the path of the script that a pool would run.
 pub(crate) fn push_script(scope: &Scope<'_>, out: &mut Vec<u8>) {
-    scope.push_path(scope.location(), &scope.request.uri, out);
+    let script = script(scope);
+    let mut name = script.name.to_vec();
+    name.extend_from_slice(script.index);
+    scope.push_path(scope.location(), &name, out);
 }
 
 /// Whom a text with variables named: a group, or an address.
@@ -44,4 +209,17 @@ pub(crate) fn parse_target(text: &[u8], site: &Site) -> Option<Target> {
         return Some(Target::Address(PeerAddress::Unix(Path::new(path).into())));
     }
     text.parse::<SocketAddr>().ok().map(|address| Target::Address(PeerAddress::Inet(address)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_same, push_name};
+
+    #[test]
+    fn fields_become_names_in_capitals_with_underscores() {
+        let mut out = Vec::new();
+        push_name(&mut out, b"X-Forwarded-for");
+        assert_eq!(out, b"HTTP_X_FORWARDED_FOR");
+        assert!(is_same(b"X_A", b"x-A") && is_same(b"X_A", b"X_a") && !is_same(b"X_A", b"X-AB"));
+    }
 }

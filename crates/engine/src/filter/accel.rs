@@ -1,16 +1,40 @@
-//! The head of an origin's answer: what it means, what of it the client sees.
+//! The head of an origin's answer: what of it is meant for us, what of it the client sees.
+//!
+//! Owns `X-Accel-*`, intercepted errors, hidden fields, and codings of what is made on the fly.
+//! Easiest to break: framing fields of the origin never become fields of ours.
 
 use base::SpoolLimits;
-use http::{BodyLen, Method, Name, OriginHead};
+use conf::model::CharsetOf;
+use http::conditional::{Conditions, Validator};
+use http::range::{ByteRange, Outcome};
+use http::{BodyLen, Fields, Method, Name, OriginHead, Scheme};
 
-use crate::answer::{Body, Inflow};
+use crate::answer::{Body, Flush, Inflow};
 use crate::ctx::Ctx;
 use crate::exchange::{Exchange, Next};
-use crate::filter::headers::Draft;
-use crate::site::Site;
+use crate::filter::compress::{self, Choice};
+use crate::filter::headers;
+use crate::kinds::{Kind, kind};
+use crate::record;
+use crate::site::{Location, Site};
+use crate::vars::Scope;
+
+/// What is made of a body on its way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shape {
+    /// How long it is, as the origin told.
+    len: Option<u64>,
+    choice: Choice,
+    /// The part of it that the client asked for.
+    range: Option<ByteRange>,
+    /// Whether ranges are on offer.
+    ranges: bool,
+    /// The part that was asked for does not exist.
+    unsatisfiable: bool,
+}
 
 impl Exchange {
-    /// Answers with what the origin begins to say.
+    /// Answers with what the origin begins to say, or does what it asks for.
     pub(crate) fn take_origin_head(
         &mut self,
         head: &OriginHead,
@@ -19,25 +43,371 @@ impl Exchange {
     ) -> Next {
         let location = site.location(self.request.location);
         let status = match head.status {
+            // RFC 3875 §6.2.3: a Location without a status is a redirect.
             0 if head.fields.get(Name::Location).is_some() => 302,
             0 => 200,
             status => status,
         };
-        self.fill(status, &Draft::default(), site, ctx);
-        for field in head.fields.iter().filter(|field| field.name != Name::ContentLength) {
-            self.answer.head.fields.push_parsed(field.name, field.text, field.value);
+        if let Some(asked) = &mut self.answer.origin {
+            asked.note_head(&head.fields, ctx.now);
         }
-        let len = head.fields.get(Name::ContentLength).and_then(|text| {
-            std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok())
-        });
-        let origin = &location.settings.origin;
-        let memory = origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1;
-        let limits = SpoolLimits { memory, file: origin.max_temp_file_size };
-        self.answer.head.body = len.map_or(BodyLen::Unknown, BodyLen::Exact);
-        self.answer.body = Body::Origin(Box::new(Inflow::new(limits, len)));
-        if self.request.head().method == Method::Head && len.is_none() {
-            self.answer.head.body = BodyLen::None;
+        let settings = &location.settings;
+        if settings.origin.intercept_errors
+            && status >= 300
+            && settings.error_pages.iter().any(|page| page.status == status)
+        {
+            self.drop_fetch(ctx);
+            if status == 401 {
+                self.answer.carry(&head.fields, |name| name == Name::WwwAuthenticate);
+            }
+            return Next::Fail(status);
         }
+        let ignored = settings.origin.ignore_headers;
+        if !ignored.redirect
+            && let Some(target) = head.fields.get_text(b"X-Accel-Redirect")
+        {
+            self.drop_fetch(ctx);
+            self.answer.carry(&head.fields, outlives_redirect);
+            return self.accel_redirect(target, site, ctx);
+        }
+        self.send_origin(status, head, site, ctx)
+    }
+
+    /// `X-Accel-Redirect`: the answer is another one of ours.
+    fn accel_redirect(&mut self, target: &[u8], site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        if target.first() == Some(&b'@') {
+            return self.enter_named(target, site, ctx);
+        }
+        let (path, args) = match memchr::memchr(b'?', target) {
+            Some(mark) => (&target[..mark], &target[mark + 1..]),
+            None => (target, &b""[..]),
+        };
+        let mut decoded = Vec::with_capacity(path.len());
+        http::uri::push_decoded(&mut decoded, path);
+        if is_unsafe(path) || is_unsafe(&decoded) {
+            record::error_at_origin(self, site, ctx, |out| {
+                out.extend_from_slice(b"unsafe URI \"");
+                http::escape::push_log(out, target);
+                out.extend_from_slice(
+                    b"\" was detected while reading response header from upstream",
+                );
+            });
+            return Next::Fail(404);
+        }
+        if self.request.method != Method::Head {
+            self.request.method = Method::Get;
+        }
+        let next = self.redirect_inside(path, site, ctx);
+        if matches!(next, Next::Step(_)) {
+            // A `?` that was written as `%3F` is part of the path.
+            self.request.uri.clear();
+            self.request.uri.extend_from_slice(&decoded);
+            if !args.is_empty() {
+                self.request.set_args(args);
+            }
+        }
+        next
+    }
+
+    /// Answers with what the origin says.
+    fn send_origin(
+        &mut self,
+        status: u16,
+        head: &OriginHead,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let status = self.answer.status_or(status);
+        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
+        let other;
+        let kind = match location.kinds.of_media(media) {
+            Some(kind) => kind,
+            None => {
+                other = kind(&location.settings, &media.to_ascii_lowercase().into());
+                &other
+            }
+        };
+        let shape = self.shape(status, head, kind, location, ctx.now.unix_seconds());
+        if shape.unsatisfiable {
+            self.drop_fetch(ctx);
+            self.unsatisfied = shape.len;
+            return Next::Fail(416);
+        }
+        let status = if shape.range.is_some() { 206 } else { status };
+        self.fill_from_origin(status, head, kind, shape, site, ctx);
+        self.answer_with_inflow(status, head, shape, location, ctx);
         Next::Respond
+    }
+
+    /// Decides what is made of the body.
+    fn shape(
+        &self,
+        status: u16,
+        head: &OriginHead,
+        kind: &Kind,
+        location: &Location,
+        now: u64,
+    ) -> Shape {
+        let len = head.fields.get(Name::ContentLength).and_then(number);
+        let mut shape = Shape { len, ..Shape::default() };
+        let is_bare = matches!(status, 204 | 304);
+        if location.coded && !is_bare && head.fields.get(Name::ContentEncoding).is_none() {
+            let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
+            shape.choice = compress::choose(location, kind, status, len, client);
+        }
+        let offers = location.settings.origin.force_ranges
+            && location.settings.max_ranges != Some(0)
+            && status == 200
+            && shape.choice.coding.is_none();
+        let Some(len) = len.filter(|_| offers) else { return shape };
+        shape.ranges = true;
+        let conditions = Conditions::of(&self.request.head().fields);
+        let validator = Validator {
+            etag: head.fields.get(Name::Etag),
+            last_modified: head.fields.get(Name::LastModified).and_then(http::date::parse),
+        };
+        let Some(field) = conditions.range else { return shape };
+        if !conditions.range_applies(validator) {
+            return shape;
+        }
+        let mut ranges = Vec::new();
+        match http::range::parse(field, len, 1, &mut ranges) {
+            Outcome::Partial => shape.range = ranges.first().copied(),
+            Outcome::Unsatisfiable => shape.unsatisfiable = true,
+            Outcome::Whole => {}
+        }
+        shape
+    }
+
+    /// Writes the head of an answer that an origin gives.
+    fn fill_from_origin(
+        &mut self,
+        status: u16,
+        head: &OriginHead,
+        kind: &Kind,
+        shape: Shape,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let location = site.location(self.request.location);
+        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        fields.clear();
+        let shown = |name: Name| head.fields.get(name).is_some() && !location.hides(name);
+        if !shown(Name::Server) {
+            fields.push(Name::Server, location.signature.text().as_bytes());
+        }
+        if !shown(Name::Date) {
+            fields.push(Name::Date, ctx.clock.http());
+        }
+        if let Some(value) = head.fields.get(Name::ContentType)
+            && !location.hides(Name::ContentType)
+        {
+            self.push_content_type(value, head, kind, &mut fields, site, ctx);
+        }
+        if shape.choice.varies && location.settings.gzip.vary {
+            fields.push(Name::Vary, b"Accept-Encoding");
+        }
+        push_passed(&mut fields, head, shape, location);
+        if let Some(coding) = shape.choice.coding {
+            fields.push(Name::ContentEncoding, coding.token().as_bytes());
+        }
+        if let (Some(range), Some(len)) = (shape.range, shape.len) {
+            fields.push_writing(Name::ContentRange, |out| {
+                http::range::push_content_range(out, range, len);
+            });
+        } else if shape.ranges {
+            fields.push(Name::AcceptRanges, b"bytes");
+        }
+        self.answer.head.status = status;
+        if location.reads_answer {
+            self.answer.head.fields = fields.clone();
+        }
+        if location.is_decorated || ctx.conn.scheme == Scheme::Https {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let scope = Scope::new(&self.request, &self.answer, site, ctx);
+            let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
+            headers::push_configured(&mut fields, &scope, status, modified, &mut scratch);
+            self.scratch = scratch;
+        }
+        self.answer.head.fields = fields;
+    }
+
+    /// The origin's type, with a charset where configuration or the origin wants one.
+    fn push_content_type(
+        &mut self,
+        value: &[u8],
+        head: &OriginHead,
+        kind: &Kind,
+        fields: &mut Fields,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) {
+        let settings = &site.location(self.request.location).settings;
+        let mut text = value.to_vec();
+        let named = head
+            .fields
+            .get_text(b"X-Accel-Charset")
+            .filter(|name| !settings.origin.ignore_headers.charset && !name.is_empty());
+        if memchr::memchr(b';', value).is_none() {
+            let mark = text.len();
+            text.extend_from_slice(b"; charset=");
+            let empty = text.len();
+            match (named, &settings.charset.charset) {
+                (Some(name), _) => text.extend_from_slice(name),
+                (None, CharsetOf::Name(name)) if settings.charset.types.contains(&kind.media) => {
+                    Scope::new(&self.request, &self.answer, site, ctx).expand(name, &mut text);
+                }
+                (None, _) => {}
+            }
+            if text.len() == empty {
+                text.truncate(mark);
+            }
+        }
+        fields.push(Name::ContentType, &text);
+    }
+
+    /// Makes the body that what comes from the origin goes through.
+    fn answer_with_inflow(
+        &mut self,
+        status: u16,
+        head: &OriginHead,
+        shape: Shape,
+        location: &Location,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let origin = &location.settings.origin;
+        let ignored = origin.ignore_headers;
+        let said = |name: &[u8], ignored: bool| {
+            head.fields.get_text(name).filter(|value| !ignored && !value.is_empty())
+        };
+        let buffers = match said(b"X-Accel-Buffering", ignored.buffering) {
+            Some(value) if value.eq_ignore_ascii_case(b"no") => false,
+            Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
+            _ => origin.buffering,
+        };
+        if let Some(asked) = &mut self.answer.origin {
+            asked.rate = said(b"X-Accel-Limit-Rate", ignored.limit_rate).and_then(number);
+            asked.set_answering();
+        }
+        let limits = match buffers {
+            true => SpoolLimits {
+                memory: origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1,
+                file: origin.max_temp_file_size,
+            },
+            false => SpoolLimits { memory: origin.buffer_size, file: 0 },
+        };
+        let is_head = self.request.head().method == Method::Head;
+        self.answer.head.body = match (shape.range, shape.choice.coding, shape.len) {
+            _ if matches!(status, 204 | 304) => BodyLen::None,
+            (Some(range), ..) => BodyLen::Exact(range.len()),
+            (None, None, Some(len)) => BodyLen::Exact(len),
+            _ if is_head => BodyLen::None,
+            _ => BodyLen::Unknown,
+        };
+        if is_head {
+            // As in nginx, nobody waits for a body that nobody gets.
+            self.drop_fetch(ctx);
+            self.answer.body = Body::Empty;
+        } else if matches!(status, 204 | 304) {
+            self.answer.body = Body::Empty;
+        } else {
+            let mut inflow = Inflow::new(limits, shape.len);
+            if let Some(coding) = shape.choice.coding {
+                let flush = if buffers { Flush::Lazily } else { Flush::Always };
+                inflow.encode(coding, compress::level(location, coding), flush);
+            }
+            if let Some(range) = shape.range {
+                inflow.keep_only(range);
+            }
+            self.answer.body = Body::Origin(Box::new(inflow));
+        }
+    }
+}
+
+/// Copies what the client may see.
+fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &Location) {
+    for field in head.fields.iter() {
+        match field.name {
+            Name::ContentType
+            | Name::ContentLength
+            | Name::Connection
+            | Name::KeepAlive
+            | Name::ProxyConnection
+            | Name::TransferEncoding
+            | Name::Upgrade => continue,
+            Name::AcceptRanges if shape.choice.coding.is_some() || shape.ranges => continue,
+            Name::Etag if shape.choice.coding.is_some() => {
+                push_weak(fields, field.value);
+                continue;
+            }
+            Name::Other if location.hides_text(field.text) => continue,
+            name if location.hides(name) => continue,
+            _ => {}
+        }
+        fields.push_parsed(field.name, field.text, field.value);
+    }
+}
+
+/// RFC 9110 §8.8.1: a coded form is equivalent to the original, not the same bytes.
+fn push_weak(fields: &mut Fields, etag: &[u8]) {
+    if etag.starts_with(b"W/\"") {
+        fields.push(Name::Etag, etag);
+    } else if etag.len() >= 2 && etag.starts_with(b"\"") {
+        fields.push_writing(Name::Etag, |out| {
+            out.extend_from_slice(b"W/");
+            out.extend_from_slice(etag);
+        });
+    }
+}
+
+/// Fields of the origin that stay when `X-Accel-Redirect` replaces its answer, as in nginx.
+const fn outlives_redirect(name: Name) -> bool {
+    matches!(
+        name,
+        Name::ContentType
+            | Name::SetCookie
+            | Name::ContentDisposition
+            | Name::CacheControl
+            | Name::Expires
+            | Name::AcceptRanges
+    )
+}
+
+/// Whether a path could lead out of where it points: `..` as a segment, NUL, nothing at all.
+fn is_unsafe(path: &[u8]) -> bool {
+    path.is_empty()
+        || memchr::memchr(0, path).is_some()
+        || path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
+}
+
+/// A type without its parameters.
+fn media(value: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    value[..end].trim_ascii_end()
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_unsafe, media};
+
+    #[test]
+    fn a_path_with_a_way_up_is_unsafe() {
+        for path in ["", "/a/../b", "..", "../a", "/a/..", "/a\0b"] {
+            assert!(is_unsafe(path.as_bytes()), "{path}");
+        }
+        for path in ["/", "/a/..b", "a", "/a/b..c", "/..a/"] {
+            assert!(!is_unsafe(path.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_type_ends_at_its_parameters() {
+        assert_eq!(media(b"text/html ; charset=x"), b"text/html");
+        assert_eq!(media(b"text/html"), b"text/html");
     }
 }

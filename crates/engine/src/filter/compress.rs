@@ -3,9 +3,9 @@
 //! Decides only; files beside the original and compressed forms made on the fly are looked up by
 //! the content that owns the body.
 
-use conf::model::{Gzip, Precompressed};
+use conf::model::{Gzip, GzipProxied, Precompressed};
 use http::negotiate::{Coding, Codings, accepted};
-use http::{Name, Version};
+use http::{Fields, Name, Version};
 
 use crate::kinds::Kind;
 use crate::request::Request;
@@ -25,22 +25,46 @@ pub(crate) struct Choice {
 
 /// The codings that the client takes in this location, or none where compression is refused.
 pub(crate) fn client_codings(request: &Request, location: &Location) -> Codings {
+    codings(request, location, is_allowed_for_proxies)
+}
+
+/// The same for the answer of an origin, whose fields have a say; `now` is in seconds since 1970.
+pub(crate) fn codings_for_origin(
+    request: &Request,
+    location: &Location,
+    answer: &Fields,
+    now: u64,
+) -> Codings {
+    codings(request, location, |request, gzip| {
+        is_allowed_for_proxies(request, gzip) || is_private(answer, gzip.proxied, now)
+    })
+}
+
+fn codings(
+    request: &Request,
+    location: &Location,
+    for_proxies: impl Fn(&Request, &Gzip) -> bool,
+) -> Codings {
     let Some(field) = request.head().fields.get(Name::AcceptEncoding) else { return Codings::NONE };
     let codings = accepted(field);
-    if codings.is_empty() || !is_allowed(request, &location.settings.gzip) {
+    if codings.is_empty() || !is_allowed(request, &location.settings.gzip, for_proxies) {
         return Codings::NONE;
     }
     codings
 }
 
 /// `gzip_http_version`, `gzip_proxied` and `gzip_disable`.
-fn is_allowed(request: &Request, gzip: &Gzip) -> bool {
+fn is_allowed(
+    request: &Request,
+    gzip: &Gzip,
+    for_proxies: impl Fn(&Request, &Gzip) -> bool,
+) -> bool {
     let oldest = if gzip.http10 { Version::Http10 } else { Version::Http11 };
     if request.head().version < oldest {
         return false;
     }
     let fields = &request.head().fields;
-    if fields.get(Name::Via).is_some() && !is_allowed_for_proxies(request, gzip) {
+    if fields.get(Name::Via).is_some() && !for_proxies(request, gzip) {
         return false;
     }
     if gzip.disable.is_empty() {
@@ -55,6 +79,30 @@ fn is_allowed(request: &Request, gzip: &Gzip) -> bool {
 fn is_allowed_for_proxies(request: &Request, gzip: &Gzip) -> bool {
     gzip.proxied.any
         || (gzip.proxied.auth && request.head().fields.get(Name::Authorization).is_some())
+}
+
+/// Whether an origin's answer is one that `gzip_proxied` names, by nginx's order of questions.
+fn is_private(answer: &Fields, proxied: GzipProxied, now: u64) -> bool {
+    if proxied == GzipProxied::default() {
+        return false;
+    }
+    if let Some(expires) = answer.get(Name::Expires) {
+        let date = answer.get(Name::Date).map_or(Some(now), http::date::parse);
+        let expires = http::date::parse(expires);
+        return proxied.expired && expires.is_some_and(|expires| date.is_none_or(|d| expires < d));
+    }
+    let says = |word: &[u8]| {
+        answer.all(Name::CacheControl).any(|value| {
+            value.split(|byte| *byte == b',').any(|item| item.trim_ascii().starts_with(word))
+        })
+    };
+    if answer.get(Name::CacheControl).is_some() {
+        return proxied.no_cache && says(b"no-cache")
+            || proxied.no_store && says(b"no-store")
+            || proxied.private && says(b"private");
+    }
+    !(proxied.no_last_modified && answer.get(Name::LastModified).is_some()
+        || proxied.no_etag && answer.get(Name::Etag).is_some())
 }
 
 /// What a sibling file (`.br`, `.zst`, `.gz`) is good for.

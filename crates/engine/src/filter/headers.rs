@@ -43,8 +43,9 @@ const fn is_safe(status: u16) -> bool {
 pub(crate) fn push_draft(fields: &mut Fields, status: u16, draft: &Draft<'_>, place: Place<'_>) {
     fields.push(Name::Server, place.location.signature.text().as_bytes());
     fields.push(Name::Date, place.date);
-    if !draft.content_type.is_empty() && status != 204 {
-        fields.push(Name::ContentType, draft.content_type);
+    let content_type = place.carried.get(Name::ContentType).unwrap_or(draft.content_type);
+    if !content_type.is_empty() && status != 204 {
+        fields.push(Name::ContentType, content_type);
     }
     if let Some(modified) = draft.last_modified.filter(|_| matches!(status, 200 | 206 | 304)) {
         fields.push(Name::LastModified, modified);
@@ -54,6 +55,9 @@ pub(crate) fn push_draft(fields: &mut Fields, status: u16, draft: &Draft<'_>, pl
     }
     if draft.varies && place.location.settings.gzip.vary {
         fields.push(Name::Vary, b"Accept-Encoding");
+    }
+    for field in place.carried.iter().filter(|field| field.name != Name::ContentType) {
+        fields.push_parsed(field.name, field.text, field.value);
     }
     if let Some(etag) = draft.etag {
         fields.push(Name::Etag, etag);
@@ -73,6 +77,8 @@ pub(crate) struct Place<'a> {
     pub(crate) location: &'a Location,
     /// The text for `Date`.
     pub(crate) date: &'a [u8],
+    /// Fields of an origin that this answer has to carry; their type counts more than ours.
+    pub(crate) carried: &'a Fields,
 }
 
 /// Writes what configuration adds: `expires`, `add_header`, `Alt-Svc`.
@@ -149,6 +155,9 @@ fn push_expires(
             (at, at - now)
         }
     };
+    // What an origin said of it does not count here.
+    fields.remove(Name::Expires);
+    fields.remove(Name::CacheControl);
     fields.push(Name::Expires, &http_date(at));
     if age < 0 {
         fields.push(Name::CacheControl, b"no-cache");

@@ -15,11 +15,12 @@ use base::{FileRef, Instant, Now, SendChain};
 use bytes::Bytes;
 use files::{DirEntry, Failure, Kind, Meta, Probe, Probed, Table, Want};
 use http::date::Clock;
-use http::{BodyLen, Method, Name, RequestHead, Scheme};
+use http::{BodyLen, Method, Name, RequestHead, ResponseHead, Scheme};
 
 use crate::answer::Piece;
 use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
+use crate::fuzz::origin::{self, Origin};
 use crate::log::{Due, LogTarget, Logs};
 use crate::site::Site;
 
@@ -208,7 +209,27 @@ pub struct Reply {
     pub close: bool,
     /// Whether the request body is thrown away.
     pub discards: bool,
+    /// Whether the body was cut off.
+    pub is_broken: bool,
+    /// The fields of each 103 before it.
+    pub interim: Vec<Vec<(String, String)>>,
 }
+
+/// What happens to one request.
+#[derive(Default)]
+struct Turn {
+    method: Method,
+    reply: Option<Reply>,
+    interim: Vec<Vec<(String, String)>>,
+    is_sent: bool,
+    discards: bool,
+    /// Bytes of the request body that the exchange got, and whose room it gave back.
+    given: usize,
+    consumed: usize,
+}
+
+/// Bytes of a request body that may be on their way.
+const WINDOW: usize = 2000;
 
 impl Reply {
     /// The first field called `name`, or the empty text.
@@ -222,6 +243,16 @@ impl Reply {
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    fn check(&self, method: Method) {
+        match self.len {
+            BodyLen::Exact(len) if method != Method::Head => {
+                assert_eq!(len, self.body.len() as u64, "the body has the length told");
+            }
+            BodyLen::Unknown if method != Method::Head => {}
+            _ => assert!(self.body.is_empty(), "no body was told"),
+        }
     }
 }
 
@@ -246,6 +277,11 @@ pub struct World {
     clock: Clock,
     exchange: Exchange,
     effects: Vec<Effect>,
+    /// The origin.
+    pub origin: Origin,
+    /// What is left of the request body that the client sends, and whether it ends.
+    client_body: Vec<Bytes>,
+    body_ends: bool,
 }
 
 impl World {
@@ -279,6 +315,9 @@ impl World {
             clock: Clock::new(now, 0),
             exchange: Exchange::new(),
             effects: Vec::new(),
+            origin: Origin::default(),
+            client_body: Vec::new(),
+            body_ends: false,
         }
     }
 
@@ -336,56 +375,134 @@ impl World {
     pub fn ask_refused(&mut self, head: Box<RequestHead>, refusal: Option<Refusal>) -> Reply {
         self.requests += 1;
         self.pass(Duration::from_millis(1));
-        let method = head.method;
+        let mut turn = Turn { method: head.method, ..Turn::default() };
         self.exchange.start(head, self.site.clone());
         self.wake(refusal.map_or(Wake::Start, Wake::Refused));
-        let mut reply = None;
-        let mut discards = false;
-        for _ in 0..1000 {
-            let Some(effect) = (!self.effects.is_empty()).then(|| self.effects.remove(0)) else {
+        for _ in 0..100_000 {
+            if self.effects.is_empty() && !self.go_on(&mut turn) {
                 break;
+            }
+            let Some(effect) = (!self.effects.is_empty()).then(|| self.effects.remove(0)) else {
+                continue;
             };
-            match effect {
-                Effect::Probe(probe) => {
-                    let probed = self.door.perform(&probe);
-                    self.files.insert_probe(&probe, probed, self.now);
-                    self.wake(Wake::Probed);
+            if let Effect::Finish = effect {
+                assert!(self.effects.is_empty(), "nothing comes after the end");
+                let mut reply = turn.reply.expect("an exchange answers before it ends");
+                reply.discards = turn.discards;
+                reply.interim = turn.interim;
+                self.exchange.take_request();
+                self.client_body.clear();
+                return reply;
+            }
+            self.perform(effect, &mut turn);
+        }
+        panic!("the exchange never finished");
+    }
+
+    /// One request with a body, in pieces.
+    pub fn ask_with_body(&mut self, head: Box<RequestHead>, pieces: &[&[u8]]) -> Reply {
+        self.client_body = pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect();
+        self.body_ends = true;
+        let reply = self.ask(head);
+        self.body_ends = false;
+        reply
+    }
+
+    fn perform(&mut self, effect: Effect, turn: &mut Turn) {
+        match effect {
+            Effect::Probe(probe) => {
+                let probed = self.door.perform(&probe);
+                self.files.insert_probe(&probe, probed, self.now);
+                self.wake(Wake::Probed);
+            }
+            Effect::Compress(job) => {
+                let output = job.run();
+                self.files.finish_job(&job, output);
+                self.wake(Wake::Compressed);
+            }
+            Effect::DiscardBody => {
+                turn.discards = true;
+                self.client_body.clear();
+            }
+            Effect::BodyConsumed(len) => turn.consumed += len,
+            Effect::Deadline(_) | Effect::Ready => {}
+            Effect::Spool(_) => {
+                if let Some(spool) = self.exchange.spool_mut() {
+                    self.origin.write(spool);
                 }
-                Effect::Compress(job) => {
-                    let output = job.run();
-                    self.files.finish_job(&job, output);
-                    self.wake(Wake::Compressed);
+                self.wake(Wake::Spooled);
+            }
+            Effect::Fetch(request) => self.origin.ask(*request),
+            Effect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
+            Effect::FetchBodyEnd => self.origin.end_body(),
+            Effect::FetchMore(more) => self.origin.allow(more),
+            Effect::FetchDrop => self.origin.drop_request(),
+            Effect::Interim(head) => {
+                assert!(turn.reply.is_none() && head.status == 103, "103 comes first");
+                turn.interim.push(fields_of(&head));
+            }
+            Effect::CloseSilently => {
+                assert!(turn.reply.is_none(), "answered twice");
+                turn.reply = Some(silence());
+            }
+            Effect::Respond => {
+                assert!(turn.reply.is_none(), "answered twice");
+                turn.reply = Some(self.receive());
+            }
+            Effect::Finish => unreachable!("the end is seen to elsewhere"),
+        }
+    }
+
+    /// What a worker does when nothing is left of a step: it pulls, reads the client, the origin.
+    fn go_on(&mut self, turn: &mut Turn) -> bool {
+        if let Some(reply) = &mut turn.reply
+            && !turn.is_sent
+        {
+            match pull(&mut self.exchange, self.pull_max, &self.door, &self.origin, reply) {
+                Pulled::Some => {
+                    if self.exchange.wants_origin() {
+                        self.origin.allow(true);
+                    }
+                    return true;
                 }
-                Effect::DiscardBody => discards = true,
-                Effect::BodyConsumed(_) | Effect::Deadline(_) | Effect::Ready => {}
-                Effect::Spool(_)
-                | Effect::Fetch(_)
-                | Effect::FetchBody(_)
-                | Effect::FetchBodyEnd
-                | Effect::FetchMore(_)
-                | Effect::FetchDrop
-                | Effect::Interim(_) => unreachable!("this world has no origins"),
-                Effect::CloseSilently => {
-                    assert!(reply.is_none(), "answered twice");
-                    reply = Some(silence());
-                }
-                Effect::Respond => {
-                    assert!(reply.is_none(), "answered twice");
-                    let made = self.receive(method);
-                    let sent = made.body.len() as u64;
-                    reply = Some(made);
+                Pulled::Nothing => {}
+                Pulled::All => {
+                    turn.is_sent = true;
+                    reply.check(turn.method);
+                    let sent = reply.body.len() as u64;
                     self.wake(Wake::Sent { body_bytes: sent, head_bytes: 100 });
+                    return true;
                 }
-                Effect::Finish => {
-                    assert!(self.effects.is_empty(), "nothing comes after the end");
-                    let mut reply = reply.expect("an exchange answers before it ends");
-                    reply.discards = discards;
-                    self.exchange.take_request();
-                    return reply;
+                Pulled::Broken => {
+                    turn.is_sent = true;
+                    reply.is_broken = true;
+                    self.wake(Wake::ClientGone);
+                    return true;
                 }
             }
         }
-        panic!("the exchange never finished");
+        if !turn.discards && turn.given <= turn.consumed + WINDOW {
+            if !self.client_body.is_empty() {
+                let piece = self.client_body.remove(0);
+                turn.given += piece.len();
+                self.wake(Wake::Body(piece));
+                return true;
+            }
+            if std::mem::take(&mut self.body_ends) {
+                self.wake(Wake::BodyEnd);
+                return true;
+            }
+        }
+        match self.origin.next() {
+            origin::Next::News(news) => self.wake(Wake::Origin(news)),
+            origin::Next::ClientLeaves => {
+                turn.reply.get_or_insert_with(silence);
+                turn.is_sent = true;
+                self.wake(Wake::ClientGone);
+            }
+            origin::Next::Nothing => return false,
+        }
+        true
     }
 
     /// By how much `counter` grows while a request is answered that needs nothing from the disk,
@@ -451,52 +568,19 @@ impl World {
         self.exchange.step(wake, &mut ctx);
     }
 
-    fn receive(&mut self, method: Method) -> Reply {
+    fn receive(&mut self) -> Reply {
         let head = self.exchange.head();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let fields = head.fields.iter().map(|field| (text(field.text), text(field.value)));
-        let mut reply = Reply {
+        let reply = Reply {
             status: head.status,
-            fields: fields.collect(),
-            body: Vec::new(),
+            fields: fields_of(head),
             len: head.body,
             close: head.close,
-            discards: false,
+            ..silence()
         };
         assert!((200..600).contains(&reply.status), "status {}", reply.status);
         let framing = ["Content-Length", "Transfer-Encoding", "Connection"];
         assert!(framing.iter().all(|name| reply.field(name).is_empty()), "framing adds these");
-        reply.body = self.pull_all();
-        match reply.len {
-            BodyLen::Exact(len) if method != Method::Head => {
-                assert_eq!(len, reply.body.len() as u64, "the body has the length told");
-            }
-            BodyLen::Unknown if method != Method::Head => {}
-            _ => assert!(reply.body.is_empty(), "no body was told"),
-        }
         reply
-    }
-
-    fn pull_all(&mut self) -> Vec<u8> {
-        let mut out = SendChain::new(Weave::Contiguous);
-        for _ in 0..1_000_000 {
-            match self.exchange.pull(self.pull_max, &mut out) {
-                Piece::More => {}
-                Piece::End => break,
-                Piece::File { file, offset, len, .. } => {
-                    let content = self.door.content_of(&file).expect("the file is on the disk");
-                    let (start, end) = (offset as usize, (offset + len) as usize);
-                    out.push_slice(&content[start..end]);
-                    self.exchange.advanced(len);
-                }
-                Piece::Read { file, offset, len, .. } => {
-                    let content = self.door.content_of(&file).expect("the file is on the disk");
-                    self.exchange.feed(&content[offset as usize..(offset + len) as usize]);
-                }
-                Piece::Pending | Piece::Broken => panic!("nothing here waits or breaks"),
-            }
-        }
-        out.contiguous().unwrap_or_default().to_vec()
     }
 
     /// Takes all log lines that go to the file at `path`.
@@ -513,6 +597,53 @@ impl World {
     }
 }
 
+fn fields_of(head: &ResponseHead) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    head.fields.iter().map(|field| (text(field.text), text(field.value))).collect()
+}
+
+/// What one look for bytes of a body gave.
+enum Pulled {
+    Some,
+    Nothing,
+    All,
+    Broken,
+}
+
+/// Pulls once, reading files where the body wants it.
+fn pull(
+    exchange: &mut Exchange,
+    max: usize,
+    door: &Door,
+    origin: &Origin,
+    reply: &mut Reply,
+) -> Pulled {
+    let mut out = SendChain::new(Weave::Contiguous);
+    let piece = exchange.pull(max, &mut out);
+    reply.body.extend_from_slice(out.contiguous().unwrap_or_default());
+    match piece {
+        Piece::More => {}
+        Piece::Pending => return Pulled::Nothing,
+        Piece::End => return Pulled::All,
+        Piece::Broken => return Pulled::Broken,
+        Piece::File { file, offset, len, expect: None } => {
+            let part = origin.read(&file, offset, len).expect("the file was written so far");
+            reply.body.extend_from_slice(part);
+            exchange.advanced(len);
+        }
+        Piece::File { file, offset, len, .. } => {
+            let content = door.content_of(&file).expect("the file is on the disk");
+            reply.body.extend_from_slice(&content[offset as usize..(offset + len) as usize]);
+            exchange.advanced(len);
+        }
+        Piece::Read { file, offset, len, .. } => {
+            let content = door.content_of(&file).expect("the file is on the disk");
+            exchange.feed(&content[offset as usize..(offset + len) as usize]);
+        }
+    }
+    Pulled::Some
+}
+
 const fn silence() -> Reply {
     Reply {
         status: 0,
@@ -521,6 +652,8 @@ const fn silence() -> Reply {
         len: BodyLen::None,
         close: true,
         discards: false,
+        is_broken: false,
+        interim: Vec::new(),
     }
 }
 

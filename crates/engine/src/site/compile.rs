@@ -14,6 +14,7 @@ use http::uri::MergeSlashes;
 
 use super::{Header, Listening, Location, Origin, Server, Site};
 use crate::captures::Pattern;
+use crate::content::params::Plan;
 use crate::kinds::{Kinds, KindsCache};
 use crate::names::{Claim as NameClaim, Names};
 use crate::pages::{Pages, Signature};
@@ -30,8 +31,20 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         None => Default::default(),
     };
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
-    let names_body_file = false;
+    let names_body_file = config.http.as_ref().is_some_and(names_body_file);
     Site { config, listens, servers, locations, pages, hostname: Box::default(), names_body_file }
+}
+
+/// Whether `$request_body_file` is used where a request could ask for it.
+fn names_body_file(http: &Http) -> bool {
+    let is_named =
+        |text: &conf::Template| text.vars().any(|var| matches!(var, conf::Var::RequestBodyFile));
+    http.log_formats.iter().any(|format| is_named(&format.line))
+        || http.locations.iter().any(|location| {
+            let settings = &location.settings;
+            settings.origin.params.iter().any(|param| is_named(&param.value))
+                || settings.add_headers.iter().any(|header| is_named(&header.value))
+        })
 }
 
 fn listening(http: &Http, listen: &Listen) -> Listening {
@@ -121,13 +134,36 @@ fn locations(http: &Http) -> Vec<Location> {
     http.locations.iter().map(|conf| location(conf, http, &mut cache)).collect()
 }
 
-fn origin(pass: &model::Pass, http: &Http) -> Origin {
+/// Fields that speak to us and not to clients, as nginx has them.
+const HIDDEN: [&[u8]; 6] = [
+    b"status",
+    b"x-accel-expires",
+    b"x-accel-redirect",
+    b"x-accel-limit-rate",
+    b"x-accel-buffering",
+    b"x-accel-charset",
+];
+
+fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
     let group = match &pass.to {
         model::PassTo::Group(id) => http.upstreams.get(id.index()),
         model::PassTo::Text(_) => None,
     };
     let is_pool = group.is_some_and(|group| matches!(group.kind, model::UpstreamKind::Pool(_)));
-    Origin { conf: pass.clone(), is_pool }
+    let is_php = is_pool || pass.protocol == model::Protocol::Lsapi;
+    let settings = &settings.origin;
+    let hidden: Vec<&[u8]> = HIDDEN
+        .into_iter()
+        .chain(settings.hide_headers.iter().map(|name| &**name))
+        .filter(|name| !settings.pass_headers.iter().any(|passed| **passed == **name))
+        .collect();
+    Origin {
+        conf: pass.clone(),
+        is_pool,
+        plan: Plan::new(&settings.params, is_php),
+        hidden: hidden.iter().map(|n| Name::parse(n)).filter(|n| *n != Name::Other).collect(),
+        hidden_texts: hidden.into_iter().map(Box::from).collect(),
+    }
 }
 
 fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Location {
@@ -151,7 +187,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
             model::Handler::Static | model::Handler::Pass(_) => None,
         },
         pass: match &conf.handler {
-            model::Handler::Pass(pass) => Some(Arc::new(origin(pass, http))),
+            model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
             model::Handler::Static | model::Handler::Return(_) => None,
         },
         try_files: conf.try_files.clone(),

@@ -1,0 +1,143 @@
+//! What variables tell of origins: who was asked, how it went, what they said; and of the body that
+//! they were sent.
+
+use conf::vars::Var;
+use http::digits::push_decimal;
+use http::{Name, RequestBody};
+use upstream::Attempt;
+
+use super::{Found, Scope, joined, maybe, millis, number, push_status, text};
+use crate::content::origin::Asked;
+use crate::content::params::script;
+
+impl Scope<'_> {
+    /// Variables about origins.
+    pub(super) fn write_origin(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+        match var {
+            Var::FastcgiScriptName => {
+                let script = script(self);
+                out.extend_from_slice(script.name);
+                return Some(text(out, script.index));
+            }
+            Var::FastcgiPathInfo => return Some(text(out, script(self).path_info)),
+            Var::RequestBody => return Some(self.request_body(out)),
+            Var::RequestBodyFile => return Some(self.request_body_file(out)),
+            _ => {}
+        }
+        let asked = self.answer.origin.as_deref()?;
+        Some(match var {
+            Var::UpstreamAddr => {
+                each(asked, out, |attempt, out| out.extend_from_slice(attempt.peer.as_bytes()))
+            }
+            Var::UpstreamStatus => each(asked, out, |attempt, out| match attempt.status {
+                0 => out.push(b'-'),
+                status => push_status(out, status),
+            }),
+            Var::UpstreamConnectTime => {
+                each(asked, out, |attempt, out| push_millis(attempt.connect_ms, out))
+            }
+            Var::UpstreamHeaderTime => {
+                each(asked, out, |attempt, out| push_millis(attempt.header_ms, out))
+            }
+            Var::UpstreamResponseTime => each(asked, out, |attempt, out| {
+                push_millis(attempt.is_over.then_some(attempt.response_ms), out);
+            }),
+            Var::UpstreamResponseLength => {
+                each(asked, out, |attempt, out| push_decimal(out, attempt.response_len))
+            }
+            Var::UpstreamBytesReceived => {
+                each(asked, out, |attempt, out| push_decimal(out, attempt.bytes_received))
+            }
+            Var::UpstreamBytesSent => {
+                each(asked, out, |attempt, out| push_decimal(out, attempt.bytes_sent))
+            }
+            Var::UpstreamField(name) => joined(&asked.fields, name, out),
+            Var::UpstreamCookie(name) => {
+                let cookies = asked.fields.all(Name::SetCookie);
+                maybe(out, set_cookie(cookies, name.as_bytes()))
+            }
+            _ => return None,
+        })
+    }
+
+    /// `$content_length`: of a body whose length nobody told, what was collected.
+    pub(super) fn content_length(&self, out: &mut Vec<u8>) -> Found {
+        let request = self.request;
+        match request.head().body {
+            RequestBody::Length(len) => number(out, len),
+            RequestBody::Unknown => match request.upload.spool() {
+                Some(spool) if spool.is_complete() => number(out, spool.received()),
+                _ => Found::No,
+            },
+            RequestBody::None => maybe(out, request.head().fields.get(Name::ContentLength)),
+        }
+    }
+
+    fn request_body(&self, out: &mut Vec<u8>) -> Found {
+        let Some(spool) = self.request.upload.spool() else { return Found::No };
+        let Some(pieces) = spool.pieces() else { return Found::No };
+        for piece in pieces {
+            out.extend_from_slice(piece);
+        }
+        Found::Yes
+    }
+
+    /// The file has no name of its own; this one leads to it as long as the request lasts.
+    fn request_body_file(&self, out: &mut Vec<u8>) -> Found {
+        let Some(spool) = self.request.upload.spool() else { return Found::No };
+        match spool.file() {
+            Some(file) if spool.is_complete() && spool.in_memory() == 0 => {
+                out.extend_from_slice(b"/proc/");
+                push_decimal(out, u64::from(self.pid));
+                out.extend_from_slice(b"/fd/");
+                push_decimal(out, u64::from(file.raw().unsigned_abs()));
+                Found::Yes
+            }
+            _ => Found::No,
+        }
+    }
+}
+
+/// Writes something of each attempt: between those of one request `, `, between requests ` : `.
+fn each(asked: &Asked, out: &mut Vec<u8>, write: impl Fn(&Attempt, &mut Vec<u8>)) -> Found {
+    for (at, attempt) in asked.attempts.iter().enumerate() {
+        if at > 0 {
+            let separator: &[u8] = if asked.later.contains(&at) { b" : " } else { b", " };
+            out.extend_from_slice(separator);
+        }
+        write(attempt, out);
+    }
+    if asked.attempts.is_empty() { Found::No } else { Found::Yes }
+}
+
+fn push_millis(value: Option<u64>, out: &mut Vec<u8>) {
+    match value {
+        Some(value) => {
+            millis(out, value);
+        }
+        None => out.push(b'-'),
+    }
+}
+
+/// The value of the first cookie called `name` that an origin set.
+fn set_cookie<'a>(mut cookies: impl Iterator<Item = &'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
+    cookies.find_map(|cookie| {
+        let end = memchr::memchr(b';', cookie).unwrap_or(cookie.len());
+        let pair = cookie[..end].trim_ascii();
+        let mark = memchr::memchr(b'=', pair)?;
+        pair[..mark].eq_ignore_ascii_case(name).then_some(&pair[mark + 1..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_cookie;
+
+    #[test]
+    fn the_first_cookie_of_a_name_counts_without_its_attributes() {
+        let cookies = [&b"a=1; Path=/"[..], b"b=2;x=y", b"A=3"];
+        assert_eq!(set_cookie(cookies.into_iter(), b"a"), Some(&b"1"[..]));
+        assert_eq!(set_cookie(cookies.into_iter(), b"b"), Some(&b"2"[..]));
+        assert_eq!(set_cookie(cookies.into_iter(), b"x"), None);
+    }
+}
