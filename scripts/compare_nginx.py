@@ -26,36 +26,39 @@ sys.path.insert(0, str(Path(__file__).parent))
 from compare.allowed import headings, must_excuse, reason_for  # noqa: E402
 from compare.files import fill  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
+from compare.php import Php  # noqa: E402
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
+STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: ", re.M)
 TIMEOUT = 8
 # Sent behind every request: whether it is answered shows what became of the connection.
 NEXT = b"GET /next HTTP/1.1\r\nHost: next\r\n\r\n"
+LAST = b"GET /next HTTP/1.1\r\nHost: next\r\nConnection: close\r\n\r\n"
 
 
 class Program:
     """One of the two servers, with its own ports; the directory is shared."""
 
-    def __init__(self, name, path, base, home):
-        self.name, self.path, self.base, self.home = name, path, base, home
+    def __init__(self, name, path, base, home, php):
+        self.name, self.path, self.base, self.home, self.php = name, path, base, home, php
         self.logs = home / f"logs-{name[0]}"
         self.logs.mkdir()
         self.child = None
 
     def expand(self, text):
-        if self.name == "nginx":
+        if "nginx" in Path(self.path).name:
             # Debian's build would make these in /var/lib/nginx, which only its package creates.
             kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
             temp = " ".join(f"{kind}_temp_path {self.home}/temp-{kind};" for kind in kinds)
             text = text.replace("http {", "http { " + temp, 1)
-        text = text.replace("@DIR@", str(self.home)).replace("@LOGS@", str(self.logs))
+        text = self.php.expand(text).replace("@DIR@", str(self.home)).replace("@LOGS@", str(self.logs))
         text = text.replace("@CERT@", f"{self.home}/cert.pem").replace("@KEY@", f"{self.home}/cert.key")
         return re.sub(r"@P(\d)@", lambda m: str(self.base + int(m[1])), text)
 
     def normalise(self, text):
         """Both programs' own names, ports and directories become the same words."""
-        text = text.replace(str(self.logs), "LOGS").replace(str(self.home), "HOME")
+        text = self.php.normalise(text).replace(str(self.logs), "LOGS").replace(str(self.home), "HOME")
         text = re.sub(rf"\b{self.base // 10}(\d)\b", r"PORT\1", text)
         return re.sub(r"\b(nginx|bolide)(/\d+\.\d+\.\d+)?(?=: |[ <\n\r]|$)", self.own_name, text)
 
@@ -76,6 +79,7 @@ class Program:
         for log in self.logs.iterdir():
             if log.is_file():
                 log.unlink()
+        self.error_log_read = 0
         conf = self.write(f"{self.name}.conf", text)
         self.stderr = open(self.logs / "stderr", "wb")
         self.child = subprocess.Popen(self.command(conf), stderr=self.stderr, stdin=subprocess.DEVNULL)
@@ -90,6 +94,17 @@ class Program:
                     said = (self.logs / "stderr").read_text()
                     sys.exit(f"{self.name} does not start:\n{said}\n{text}")
                 time.sleep(0.01)
+
+    def new_errors(self):
+        """What the error log got since this was asked last, from [warn] on."""
+        path = self.logs / "error.log"
+        with open(path, errors="replace") as log:
+            log.seek(self.error_log_read)
+            text = log.read()
+            self.error_log_read = log.tell()
+        lines = [re.sub(r"(PID: )\*\d+ ", r"\1*N ", line) for line in STAMP.sub(r"DATE [\1] PID: ", text).splitlines()]
+        quiet = ("DATE [info]", "DATE [notice]", "DATE [debug]")
+        return ["log " + self.normalise(line) for line in lines if not line.startswith(quiet)]
 
     def stop(self):
         if self.child:
@@ -108,14 +123,14 @@ def connect(port, tls):
     return context.wrap_socket(plain, server_hostname=tls)
 
 
-def exchange(port, request, tls):
+def exchange(port, request, tls, stay=False):
     """Everything that comes back, and whether the end was clean."""
     got, end = b"", ""
     try:
         with connect(port, tls) as peer:
             try:
                 peer.sendall(request)
-                if not tls:
+                if not tls and not stay:
                     peer.shutdown(socket.SHUT_WR)
             except OSError:
                 pass
@@ -323,9 +338,12 @@ def compare_site(site, programs, judge):
                 tls = site.get("tls")
                 port = program.base + site.get("port", 0)
                 bytes_ = program.expand(request.decode("latin-1")).encode("latin-1")
-                bytes_ += b"" if site.get("alone") else NEXT
-                got, end = exchange(port, bytes_, tls)
+                stay = site.get("open", False)
+                bytes_ += b"" if site.get("alone") else LAST if stay else NEXT
+                got, end = exchange(port, bytes_, tls, stay)
                 seen.append(answers(program, got, [*methods], site.get("lengths")) + ([end] if end else []))
+                if site.get("errors"):
+                    seen[-1] += program.new_errors()
             judge.compare(f"{site['name']}: {key}", *seen)
     finally:
         for program in programs:
@@ -338,9 +356,6 @@ def compare_sites(programs, judge, only):
     for site in SITES:
         if not only or only in site["name"]:
             compare_site(site, programs, judge)
-
-
-STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: ", re.M)
 
 
 def complaint(program, text, *options):
@@ -394,20 +409,30 @@ def main():
     parser.add_argument("--ports", nargs=2, type=int, default=[17000, 17010], help="multiples of 10")
     parser.add_argument("--only", default="", help="only sites and mistakes whose name has this")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--php", action="store_true", help="also what concerns FastCGI")
     options = parser.parse_args()
+    if options.php:
+        from compare import fastcgi, fastcgi_mistakes  # noqa: F401
+        SITES.extend(fastcgi.SITES)
     if not options.nginx or not Path(options.nginx).exists():
         sys.exit("missing tool: nginx-sid (run scripts/setup.sh test)")
     home = Path(tempfile.mkdtemp(prefix="bolide-compare-"))
     home.chmod(0o755)
+    php = None
     try:
         fill(home)
-        programs = [Program("nginx", options.nginx, options.ports[0], home),
-                    Program("bolide", options.bolide, options.ports[1], home)]
+        debian = Path(options.nginx).parent.parent / "sid/etc/nginx"
+        php = Php(home, options.ports[0] + 7, debian if debian.is_dir() else Path("/etc/nginx"))
+        php.start()
+        programs = [Program("nginx", options.nginx, options.ports[0], home, php),
+                    Program("bolide", options.bolide, options.ports[1], home, php)]
         judge = Judge(options.verbose)
         compare_sites(programs, judge, options.only)
         compare_mistakes(programs, judge, options.only)
         return judge.finish(options.only)
     finally:
+        if php:
+            php.stop()
         shutil.rmtree(home, ignore_errors=True)
 
 

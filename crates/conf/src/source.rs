@@ -45,7 +45,7 @@ pub struct Options {
     pub access_log: PathBuf,
     /// The pid file when there is no `pid`.
     pub pid: PathBuf,
-    /// The directory of what exists only while the server runs: sockets of PHP pools.
+    /// Where sockets of PHP pools are until the server, when it runs, has made them elsewhere.
     pub runtime_dir: PathBuf,
 }
 

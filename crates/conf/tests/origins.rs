@@ -110,7 +110,7 @@ fn a_group_has_its_servers_and_what_each_is_told() {
            server both.test:81 down; server unix:/s backup; keepalive 7; keepalive_requests 8; \
            keepalive_time 9s; keepalive_timeout 500ms; queue 6 timeout=2s; zone z 64k; \
            resolver 127.0.0.1; resolver_timeout 1s; } \
-         upstream b { server 127.0.0.1:1; }",
+         upstream b { server 127.0.0.1:1; server unix:/t weight=99999999999999; }",
     );
     let [a, b] = &http.upstreams[..] else { panic!("two groups") };
     assert_eq!(a.balance, Balance::LeastConn);
@@ -124,6 +124,7 @@ fn a_group_has_its_servers_and_what_each_is_told() {
     assert_eq!(a.keepalive.time, Duration::from_secs(9));
     assert_eq!(a.keepalive.timeout, Duration::from_millis(500));
     assert_eq!(a.queue, Some(Queue { len: 6, timeout: Duration::from_secs(2) }));
+    assert_eq!(b.servers[1].weight, 65_535);
     let plain = &b.servers[0];
     assert_eq!((plain.weight, plain.max_fails, plain.max_conns), (1, 1, 0));
     assert_eq!(plain.fail_timeout, Duration::from_secs(10));

@@ -294,3 +294,6 @@ impl Scales<'_> {
         if conns_b * weight_a > conns_a * weight_b { a } else { b }
     }
 }
+
+#[cfg(test)]
+mod tests;

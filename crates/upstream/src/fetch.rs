@@ -686,3 +686,6 @@ impl Fetch {
         self.tell(OriginNews::Attempt(attempt), ctx);
     }
 }
+
+#[cfg(test)]
+mod tests;

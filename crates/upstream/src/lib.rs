@@ -21,3 +21,6 @@ pub use fetch::Fetch;
 pub use groups::{Group, Groups};
 pub use pool::{Notice, Pools, Turns};
 pub use request::{Attempt, OriginNews, OriginRequest, Refused, Target};
+
+#[cfg(test)]
+mod tests;

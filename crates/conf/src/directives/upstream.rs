@@ -62,6 +62,9 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Chose how long a name may take.", "resolver_timeout 5s;"),
 ];
 
+/// What is heavier counts as heavy as this: `hash … consistent` keeps points for each unit.
+const WEIGHT_MAX: u32 = 65_535;
+
 /// The group being read.
 fn group(r: &mut Reader) -> &mut Upstream {
     r.http.upstreams.last_mut().expect("rows of the block are read after the block is added")
@@ -171,7 +174,7 @@ fn parameter(
     match name {
         b"weight=" => match count()? {
             0 => return Err(invalid_parameter(word)),
-            weight => made.weight = weight,
+            weight => made.weight = weight.min(WEIGHT_MAX),
         },
         b"max_conns=" => made.max_conns = count()?,
         b"max_fails=" => made.max_fails = count()?,

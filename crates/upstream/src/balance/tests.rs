@@ -1,0 +1,316 @@
+//! Choices, compared with those that nginx 1.30 made with the same groups.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use base::Instant;
+use base::prng::Prng;
+use conf::Template;
+use conf::model::{Balance, Upstream, UpstreamId, UpstreamServer};
+
+use super::{Choice, Cursor, Scales};
+use crate::health::Lease;
+use crate::tests::support::{limited, server, unix, upstream, weighted};
+use crate::{Groups, Pools};
+
+struct Bench {
+    groups: Groups,
+    pools: Pools,
+    prng: Prng,
+    now: Instant,
+}
+
+impl Bench {
+    fn new(upstream: Upstream) -> Self {
+        Self {
+            groups: Groups::new(&[upstream], None),
+            pools: Pools::new(0),
+            prng: Prng::new(7),
+            now: Instant::from_nanos(3_600_000_000_000),
+        }
+    }
+
+    fn scales<'a>(&'a mut self, affinity: &'a [u8]) -> Scales<'a> {
+        Scales {
+            group: self.groups.group(UpstreamId(0)).unwrap(),
+            pools: &mut self.pools,
+            prng: &mut self.prng,
+            now: self.now,
+            affinity,
+        }
+    }
+
+    /// Index of who is chosen for one request, who stays busy as long as the lease lives.
+    fn hold(&mut self, affinity: &[u8]) -> Option<(usize, Lease)> {
+        match self.scales(affinity).choose(&mut Cursor::default()) {
+            Choice::Peer(index, lease) => Some((index, lease)),
+            Choice::Busy | Choice::Nobody => None,
+        }
+    }
+
+    fn pick(&mut self, affinity: &[u8]) -> usize {
+        self.hold(affinity).map_or(usize::MAX, |(index, _)| index)
+    }
+
+    /// Everybody that one request asks until nobody is left.
+    fn ask_all(&mut self, affinity: &[u8]) -> Vec<usize> {
+        let mut cursor = Cursor::default();
+        let mut asked = Vec::new();
+        while let Choice::Peer(index, _) = self.scales(affinity).choose(&mut cursor) {
+            asked.push(index);
+        }
+        asked
+    }
+
+    fn fail(&mut self, index: usize) -> bool {
+        self.scales(b"").note_failure(index)
+    }
+
+    fn later(&mut self, seconds: u64) {
+        self.now = self.now.after(Duration::from_secs(seconds));
+    }
+}
+
+fn down(server: UpstreamServer) -> UpstreamServer {
+    UpstreamServer { down: true, ..server }
+}
+
+fn three() -> Vec<UpstreamServer> {
+    vec![server(9301), weighted(9302, 3), server(9303)]
+}
+
+fn hashed(consistent: bool) -> Balance {
+    Balance::Hash { key: Template::text(b"k"), consistent }
+}
+
+#[test]
+fn weights_five_one_one_are_spread_as_nginx_spreads_them() {
+    let servers = vec![weighted(1, 5), server(2), server(3)];
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, servers));
+    let order: Vec<_> = (0..14).map(|_| bench.pick(b"")).collect();
+    assert_eq!(order, [0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0]);
+}
+
+#[test]
+fn requests_that_ask_everybody_leave_the_turns_where_nginx_leaves_them() {
+    let mut bench =
+        Bench::new(upstream(Balance::RoundRobin, vec![server(9301), server(9302), server(9303)]));
+    for _ in 0..4 {
+        assert_eq!(bench.ask_all(b""), [0, 1, 2]);
+        assert_eq!(bench.ask_all(b""), [2, 1, 0]);
+    }
+    let order: Vec<_> = (0..8).map(|_| bench.pick(b"")).collect();
+    assert_eq!(order, [0, 1, 2, 0, 1, 2, 0, 1]);
+}
+
+#[test]
+fn ip_hash_sends_networks_where_nginx_sends_them() {
+    let expected = [
+        ("1.2.3.4", 1, 0),
+        ("1.2.3.99", 1, 0),
+        ("10.0.0.1", 0, 0),
+        ("192.168.1.7", 2, 2),
+        ("8.8.8.8", 1, 0),
+        ("127.0.0.1", 0, 0),
+        ("203.0.113.9", 1, 0),
+        ("198.51.100.77", 1, 2),
+        ("172.16.5.5", 1, 2),
+        ("2001:db8::1", 0, 0),
+        ("2001:db8::2", 1, 2),
+        ("fe80::1:2:3", 2, 2),
+    ];
+    let mut all = Bench::new(upstream(Balance::IpHash, three()));
+    let mut servers = three();
+    servers[1].down = true;
+    let mut two = Bench::new(upstream(Balance::IpHash, servers));
+    for (address, with_all, without_second) in expected {
+        let octets = match address.parse().unwrap() {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        };
+        assert_eq!(all.pick(&octets), with_all, "{address}");
+        assert_eq!(two.pick(&octets), without_second, "{address} without the second");
+    }
+}
+
+const KEYS: [&str; 15] = [
+    "a",
+    "b",
+    "c",
+    "hello",
+    "world",
+    "/index.php",
+    "user42",
+    "x1",
+    "x2",
+    "x3",
+    "x4",
+    "x5",
+    "x6",
+    "x7",
+    "x8",
+];
+
+fn by_key(balance: Balance, servers: Vec<UpstreamServer>) -> Vec<usize> {
+    let mut bench = Bench::new(upstream(balance, servers));
+    KEYS.iter().map(|key| bench.pick(key.as_bytes())).collect()
+}
+
+#[test]
+fn hash_sends_keys_where_nginx_sends_them() {
+    let servers = |second| vec![server(9301), second, server(9303)];
+    let all = by_key(hashed(false), servers(weighted(9302, 3)));
+    assert_eq!(all, [1, 1, 1, 0, 1, 0, 1, 2, 1, 2, 1, 1, 1, 0, 0]);
+    let without = by_key(hashed(false), servers(down(weighted(9302, 3))));
+    assert_eq!(without, [2, 0, 0, 0, 0, 0, 2, 2, 2, 2, 0, 2, 0, 0, 0]);
+}
+
+#[test]
+fn hash_consistent_sends_keys_where_nginx_sends_them() {
+    let servers = |second| vec![server(9301), second, unix("/tmp/ups/run/a.sock")];
+    let all = by_key(hashed(true), servers(weighted(9302, 3)));
+    assert_eq!(all, [2, 0, 2, 0, 1, 0, 1, 1, 1, 1, 1, 2, 1, 1, 1]);
+    let without = by_key(hashed(true), servers(down(weighted(9302, 3))));
+    assert_eq!(without, [2, 0, 2, 0, 0, 0, 2, 0, 0, 2, 0, 2, 0, 2, 0]);
+    for (before, after) in all.iter().zip(&without) {
+        assert!(*before == 1 || before == after, "only the keys of the lost server move");
+    }
+}
+
+#[test]
+fn a_hash_without_a_key_takes_turns() {
+    for consistent in [false, true] {
+        let mut bench = Bench::new(upstream(hashed(consistent), vec![server(1), server(2)]));
+        assert_eq!([bench.pick(b""), bench.pick(b""), bench.pick(b"")], [0, 1, 0]);
+    }
+}
+
+#[test]
+fn least_conn_takes_the_least_busy_for_its_weight_and_turns_among_equals() {
+    let servers = vec![weighted(1, 2), server(2), server(3)];
+    let mut bench = Bench::new(upstream(Balance::LeastConn, servers));
+    let held: Vec<_> = (0..8).map(|_| bench.hold(b"").unwrap()).collect();
+    let counts = |index| held.iter().filter(|(chosen, _)| *chosen == index).count();
+    assert_eq!((counts(0), counts(1), counts(2)), (4, 2, 2));
+    drop(held);
+    // All idle: by weight in turn.
+    let order: Vec<_> = (0..8).map(|_| bench.pick(b"")).collect();
+    assert_eq!(order.iter().filter(|index| **index == 0).count(), 4);
+}
+
+#[test]
+fn chance_follows_weights_and_the_less_busy_of_two_is_taken() {
+    let servers = vec![weighted(1, 3), server(2)];
+    let mut bench = Bench::new(upstream(Balance::Random { two: false }, servers));
+    let first = (0..4000).filter(|_| bench.pick(b"") == 0).count();
+    assert!((2800..3200).contains(&first), "{first} of 4000");
+
+    let servers = vec![server(1), server(2)];
+    let mut bench = Bench::new(upstream(Balance::Random { two: true }, servers));
+    let held: Vec<_> = (0..10).map(|_| bench.hold(b"").unwrap()).collect();
+    assert_eq!(held.iter().filter(|(index, _)| *index == 0).count(), 5);
+}
+
+#[test]
+fn every_way_to_choose_asks_everybody_once_and_then_the_backups() {
+    let key = Balance::Hash { key: Template::text(b"k"), consistent: false };
+    let ring = Balance::Hash { key: Template::text(b"k"), consistent: true };
+    let ways = [
+        Balance::RoundRobin,
+        Balance::LeastConn,
+        Balance::IpHash,
+        key,
+        ring,
+        Balance::Random { two: false },
+        Balance::Random { two: true },
+    ];
+    for balance in ways {
+        let backup = UpstreamServer { backup: true, ..server(4) };
+        let servers = vec![server(1), backup, down(server(2)), server(3), weighted(5, 2)];
+        let mut bench = Bench::new(upstream(balance.clone(), servers));
+        for key in 0..50_u8 {
+            let mut asked = bench.ask_all(&[key; 4]);
+            assert_eq!(asked.pop(), Some(4), "{balance:?}: the backup comes last");
+            asked.sort_unstable();
+            assert_eq!(asked, [0, 2, 3], "{balance:?}: each that is not down, once");
+        }
+    }
+}
+
+#[test]
+fn who_failed_too_often_is_left_alone_and_then_tried_by_one_request() {
+    let shaky = UpstreamServer { max_fails: 2, ..server(1) };
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, vec![shaky, server(2)]));
+    assert!(!bench.fail(0), "once is not twice");
+    assert!(bench.ask_all(b"").contains(&0));
+    assert!(bench.fail(0));
+    assert_eq!(bench.ask_all(b""), [1]);
+    bench.later(10);
+    assert_eq!(bench.ask_all(b""), [1], "until the time has passed, not when it ends");
+    bench.later(1);
+    let (index, lease) = loop {
+        let held = bench.hold(b"").unwrap();
+        if held.0 == 0 {
+            break held;
+        }
+    };
+    assert_eq!(index, 0);
+    assert_eq!(bench.ask_all(b""), [1], "one request finds out, the others wait");
+    lease.health().note_success();
+    assert!(bench.ask_all(b"").contains(&0), "it lives");
+}
+
+#[test]
+fn the_only_server_is_never_left_alone_and_one_that_never_counts_neither() {
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, vec![server(1)]));
+    assert!(!bench.fail(0) && bench.pick(b"") == 0);
+    let tireless = UpstreamServer { max_fails: 0, ..server(1) };
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, vec![tireless, server(2)]));
+    assert!(!bench.fail(0) && bench.ask_all(b"").contains(&0));
+}
+
+#[test]
+fn a_full_server_is_not_asked_and_a_full_group_is_busy() {
+    let servers = vec![limited(1, 1), limited(2, 2)];
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, servers));
+    let held: Vec<_> = (0..3).map(|_| bench.hold(b"").unwrap()).collect();
+    assert!(matches!(bench.scales(b"").choose(&mut Cursor::default()), Choice::Busy));
+    bench.fail(0);
+    bench.fail(1);
+    assert!(matches!(bench.scales(b"").choose(&mut Cursor::default()), Choice::Nobody));
+    drop(held);
+    bench.later(11);
+    assert!(bench.hold(b"").is_some());
+}
+
+#[test]
+fn a_server_that_fails_gets_less_until_it_recovers() {
+    let mut servers = vec![weighted(1, 8), weighted(2, 8)];
+    servers[0].max_fails = 8;
+    let mut bench = Bench::new(upstream(Balance::RoundRobin, servers));
+    for _ in 0..7 {
+        bench.fail(0);
+    }
+    let early: Vec<_> = (0..8).map(|_| bench.pick(b"")).collect();
+    assert!(early.iter().filter(|index| **index == 0).count() < 4, "{early:?}");
+    let late: Vec<_> = (0..100).map(|_| bench.pick(b"")).collect();
+    assert!(late.iter().filter(|index| **index == 0).count() >= 47);
+}
+
+#[test]
+fn what_was_learned_of_a_server_outlives_a_reload() {
+    let group = upstream(Balance::RoundRobin, vec![server(1), server(2)]);
+    let mut bench = Bench::new(group.clone());
+    let held = bench.hold(b"").unwrap();
+    bench.fail(1);
+    let mut changed = group;
+    changed.servers.insert(0, server(3));
+    bench.groups = Groups::new(&[changed], Some(&bench.groups));
+    let peers = bench.groups.group(UpstreamId(0)).unwrap().peers();
+    let conns: Vec<_> = peers.iter().map(|peer| peer.health().conns()).collect();
+    let fails: Vec<_> = peers.iter().map(|peer| peer.health().fails()).collect();
+    assert_eq!((conns, fails), (vec![0, 1, 0], vec![0, 0, 1]));
+    drop(held);
+    let group = bench.groups.group(UpstreamId(0)).unwrap();
+    assert_eq!(group.conns(), 0);
+}

@@ -1,0 +1,118 @@
+//! Groups, settings and requests for tests.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Spool;
+use bytes::Bytes;
+use conf::model::{
+    Balance, Keepalive, OriginSettings, PeerAddress, Place, Protocol, Queue, Upstream, UpstreamId,
+    UpstreamKind, UpstreamServer,
+};
+use http::{OriginHead, Params};
+use wire::OriginEvent;
+
+use crate::{OriginRequest, Target};
+
+struct Empty;
+
+impl conf::Source for Empty {
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Ok(b"events {} http {}".to_vec())
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
+
+    fn resolve(&self, _: &str) -> Vec<IpAddr> {
+        Vec::new()
+    }
+}
+
+/// What holds where nothing is configured.
+pub(crate) fn settings() -> OriginSettings {
+    let outcome = conf::parse(&Empty, Path::new("a.conf"), &conf::Options::default());
+    let http = outcome.config.unwrap().http.unwrap();
+    (*http.settings.origin).clone()
+}
+
+/// A server on a port of this machine.
+pub(crate) fn server(port: u16) -> UpstreamServer {
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    UpstreamServer {
+        name: address.to_string().into(),
+        addresses: vec![PeerAddress::Inet(address)],
+        weight: 1,
+        max_conns: 0,
+        max_fails: 1,
+        fail_timeout: Duration::from_secs(10),
+        backup: false,
+        down: false,
+    }
+}
+
+pub(crate) fn weighted(port: u16, weight: u32) -> UpstreamServer {
+    UpstreamServer { weight, ..server(port) }
+}
+
+pub(crate) fn limited(port: u16, max_conns: u32) -> UpstreamServer {
+    UpstreamServer { max_conns, ..server(port) }
+}
+
+pub(crate) fn unix(path: &str) -> UpstreamServer {
+    UpstreamServer {
+        name: format!("unix:{path}").into(),
+        addresses: vec![PeerAddress::Unix(Path::new(path).into())],
+        ..server(1)
+    }
+}
+
+pub(crate) fn upstream(balance: Balance, servers: Vec<UpstreamServer>) -> Upstream {
+    Upstream {
+        name: "group".into(),
+        kind: UpstreamKind::Block,
+        balance,
+        servers,
+        keepalive: Keepalive {
+            idle_max: 2,
+            requests: 1000,
+            time: Duration::from_secs(3600),
+            timeout: Duration::from_secs(60),
+        },
+        queue: None,
+        place: Place::default(),
+    }
+}
+
+pub(crate) fn queueing(servers: Vec<UpstreamServer>, len: u32) -> Upstream {
+    let queue = Some(Queue { len, timeout: Duration::from_secs(5) });
+    Upstream { queue, ..upstream(Balance::RoundRobin, servers) }
+}
+
+/// A `GET` to the first group.
+pub(crate) fn request(settings: OriginSettings) -> Box<OriginRequest> {
+    Box::new(OriginRequest {
+        target: Target::Group(UpstreamId(0)),
+        protocol: Protocol::FastCgi,
+        settings: Arc::new(settings),
+        params: Params::new(),
+        body: Spool::empty(),
+        body_len: Some(0),
+        is_idempotent: true,
+        affinity: Vec::new(),
+        rate: 0,
+    })
+}
+
+pub(crate) fn head(status: u16) -> OriginEvent {
+    OriginEvent::Head(Box::new(OriginHead { status, ..OriginHead::default() }))
+}
+
+pub(crate) fn body(text: &'static str) -> OriginEvent {
+    OriginEvent::Body(Bytes::from_static(text.as_bytes()))
+}
