@@ -82,6 +82,11 @@ impl HeadParser {
         }
     }
 
+    /// Bytes of the unfinished line.
+    pub(crate) const fn held(&self) -> usize {
+        self.partial.len()
+    }
+
     /// Takes a line without its LF; says whether it ends the head.
     fn take_line(&mut self, line: &[u8]) -> Result<bool, OriginError> {
         match parse_line(line)? {
@@ -109,7 +114,7 @@ impl HeadParser {
         self.head.status =
             digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
         let reason = value[3..].strip_prefix(b" ").unwrap_or_default();
-        self.head.reason.extend_from_slice(reason.trim_ascii());
+        self.head.reason.extend_from_slice(trim(reason));
         Ok(())
     }
 }
@@ -160,14 +165,25 @@ fn parse_line(line: &[u8]) -> Result<Line<'_>, OriginError> {
     let rest = rest.strip_prefix(b":").unwrap_or(rest);
     let rest_at = line.len() - rest.len();
     let Some(end) = memchr2(0, b'\r', rest) else {
-        return Ok(Line::Field(name, rest.trim_ascii()));
+        return Ok(Line::Field(name, trim(rest)));
     };
     // Only more of the same may stand between a CR and the LF.
-    let more = rest[end..].iter().position(|&byte| byte != b'\r');
-    match more {
-        Some(more) => Err(invalid_line(line, rest_at + end + more)),
-        None => Ok(Line::Field(name, rest[..end].trim_ascii())),
+    let foreign = rest[end..].iter().position(|&byte| byte != b'\r');
+    match foreign {
+        Some(_) => Err(invalid_line(line, rest_at + end)),
+        None => Ok(Line::Field(name, trim(&rest[..end]))),
     }
+}
+
+/// Strips blanks and tabs from both ends (RFC 9110 §5.6.3: OWS).
+const fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
 }
 
 /// Where an answer is.
@@ -223,10 +239,15 @@ impl Answer {
         matches!(self.rule, Rule::Left(1..))
     }
 
+    /// Whether nothing of it is missing, whatever the framing says.
+    pub(crate) const fn is_complete(&self) -> bool {
+        matches!(self.rule, Rule::Left(0) | Rule::Drop)
+    }
+
     /// Takes a complete head.
     pub(crate) fn head(
         &mut self,
-        head: Box<OriginHead>,
+        mut head: Box<OriginHead>,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
         let is_early = matches!(head.status, 100 | 102..=199);
@@ -236,7 +257,7 @@ impl Answer {
                 return Err(invalid_head(b"upstream sent too many early headers", b"", b""));
             }
         } else {
-            self.rule = body_rule(&head, self.answers_head)?;
+            self.rule = body_rule(&mut head, self.answers_head)?;
             self.phase = Phase::Body;
         }
         events.push(OriginEvent::Head(head));
@@ -281,20 +302,34 @@ impl Answer {
     }
 }
 
-fn body_rule(head: &OriginHead, answers_head: bool) -> Result<Rule, OriginError> {
-    let mut rule = Rule::Any;
-    if let Some(text) = head.fields.get(Name::ContentLength) {
-        let Some(length) = parse_length(text) else {
-            let before = b"upstream sent invalid \"Content-Length\" header: \"Content-Length: ";
-            return Err(invalid_head(before, text, b"\""));
-        };
-        rule = Rule::Left(length);
-    }
+fn body_rule(head: &mut OriginHead, answers_head: bool) -> Result<Rule, OriginError> {
+    let rule = length_rule(head)?;
+    // Framing is the business of the side that the answer goes to.
+    head.fields.remove(Name::TransferEncoding);
     Ok(match head.status {
         _ if answers_head => Rule::Drop,
         204 | 304 => Rule::Left(0),
         _ => rule,
     })
+}
+
+fn length_rule(head: &OriginHead) -> Result<Rule, OriginError> {
+    let mut lengths = head.fields.all(Name::ContentLength);
+    let Some(text) = lengths.next() else { return Ok(Rule::Any) };
+    let Some(length) = parse_length(text) else {
+        let before = b"upstream sent invalid \"Content-Length\" header: \"Content-Length: ";
+        return Err(invalid_head(before, text, b"\""));
+    };
+    if let Some(again) = lengths.next() {
+        let before = b"upstream sent duplicate header line: \"Content-Length: ";
+        let after = [b"\", previous value: \"Content-Length: ", text, b"\""].concat();
+        return Err(invalid_head(before, again, &after));
+    }
+    if head.fields.get(Name::TransferEncoding).is_some() {
+        let both = b"\"Content-Length\" and \"Transfer-Encoding\"";
+        return Err(invalid_head(b"upstream sent ", both, b" headers at the same time"));
+    }
+    Ok(Rule::Left(length))
 }
 
 fn parse_length(text: &[u8]) -> Option<u64> {
@@ -307,3 +342,6 @@ fn parse_length(text: &[u8]) -> Option<u64> {
     })?;
     (value <= i64::MAX as u64).then_some(value)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,8 @@
 //! came earlier leaves the origin reading stdin records that would be taken for the next request.
 
 pub mod record;
+#[cfg(test)]
+mod tests;
 
 use base::SendChain;
 use bytes::Bytes;
@@ -72,7 +74,9 @@ pub struct Client {
     /// The content of END_REQUEST.
     end: [u8; 8],
     end_len: usize,
-    /// Whether the answer ended without END_REQUEST, or something came behind it.
+    /// Whether the stream of the answer ended; END_REQUEST is still to come.
+    is_stdout_closed: bool,
+    /// Whether the connection is of no use for another request, however this one ends.
     is_spoiled: bool,
 }
 
@@ -98,6 +102,7 @@ impl Client {
             stderr: Vec::new(),
             end: [0; 8],
             end_len: 0,
+            is_stdout_closed: false,
             is_spoiled: false,
         }
     }
@@ -262,7 +267,7 @@ impl Client {
                     *have += size;
                     if *have == HEADER_LEN {
                         let header = parse_header(*bytes)?;
-                        self.begin_record(header, events)?;
+                        self.begin_record(header)?;
                     }
                 }
                 Reading::Content(kind, left, _) => {
@@ -301,23 +306,18 @@ impl Client {
     }
 
     /// What a record's header alone decides.
-    fn begin_record(
-        &mut self,
-        header: Header,
-        events: &mut Vec<OriginEvent>,
-    ) -> Result<(), OriginError> {
+    fn begin_record(&mut self, header: Header) -> Result<(), OriginError> {
         let (len, padding) = (usize::from(header.len), usize::from(header.padding));
         self.reading = Reading::Content(header.kind, len, padding);
         let is_head = self.answer.phase() == Phase::Head;
         match header.kind {
             Kind::Stdout if is_head && len == 0 => return Err(OriginError::StdoutClosed),
             Kind::Stdout if is_head => self.overhead += HEADER_LEN,
-            // Without keep-alive nginx takes the end of this stream for the end of the answer.
-            Kind::Stdout if len == 0 && self.answer.is_short() => {
-                return Err(OriginError::StdoutClosed);
-            }
-            Kind::Stdout if len == 0 && !self.settings.keep => {
-                self.end(0, events);
+            Kind::Stdout if len == 0 => {
+                if self.answer.is_short() {
+                    return Err(OriginError::StdoutClosed);
+                }
+                self.is_stdout_closed = true;
             }
             Kind::EndRequest if is_head => {
                 return Err(invalid("upstream sent unexpected FastCGI record: ", Some(3)));
@@ -394,9 +394,14 @@ impl Client {
         self.stop_sending();
     }
 
+    /// Bytes of the answer that are kept until the rest of them arrives.
+    pub(crate) const fn held(&self) -> usize {
+        self.parser.held() + self.stderr.len()
+    }
+
     /// Lets go of what had not left.
     fn stop_sending(&mut self) {
-        if !self.is_request_sent() {
+        if !self.is_request_sent() && !self.is_broken() {
             self.sending = Sending::Stopped;
             self.output.clear();
         }
@@ -409,22 +414,27 @@ impl Client {
     /// [`OriginError`] if the answer was not complete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         self.is_spoiled = true;
-        match (self.answer.phase(), self.reading) {
-            (Phase::None | Phase::Over, _) => Ok(()),
-            (
-                Phase::Body,
-                Reading::Content(Kind::EndRequest, ..) | Reading::Padding(Kind::EndRequest, _),
-            ) => self.end_request(events),
-            (phase, _) => {
-                self.stop_sending();
-                let is_head = phase == Phase::Head;
-                Err(if is_head {
-                    OriginError::ClosedBeforeHead
-                } else {
-                    OriginError::ClosedWithinBody
-                })
+        self.tell_stderr(events);
+        let is_ending = matches!(
+            self.reading,
+            Reading::Content(Kind::EndRequest, ..) | Reading::Padding(Kind::EndRequest, _)
+        );
+        match self.answer.phase() {
+            Phase::None | Phase::Over => return Ok(()),
+            Phase::Body if is_ending => return self.end_request(events),
+            Phase::Body if self.is_stdout_closed || self.answer.is_complete() => {
+                self.end(0, events);
+                return Ok(());
             }
+            Phase::Head | Phase::Body => {}
         }
+        self.stop_sending();
+        // nginx takes the latter for the end of an answer that says no length, if the connection
+        // is not kept; a child that dies would then leave a page that looks complete.
+        Err(match self.answer.phase() {
+            Phase::Head => OriginError::ClosedBeforeHead,
+            _ => OriginError::ClosedWithinBody,
+        })
     }
 }
 

@@ -13,6 +13,8 @@
 
 pub mod packet;
 mod request;
+#[cfg(test)]
+mod tests;
 
 use base::SendChain;
 use bytes::Bytes;
@@ -328,15 +330,22 @@ impl Client {
 
     fn tell_stderr(&mut self, events: &mut Vec<OriginEvent>) {
         let content = std::mem::take(&mut self.content);
-        if !content.is_empty() && !content.starts_with(PID_MARK) {
+        // Behind its end an answer says nothing more.
+        let is_over = self.answer.phase() == Phase::Over;
+        if !is_over && !content.is_empty() && !content.starts_with(PID_MARK) {
             self.answer.flush(events);
             events.push(OriginEvent::Stderr(Bytes::from(content)));
         }
     }
 
+    /// Bytes of the answer that are kept until the rest of them arrives.
+    pub(crate) const fn held(&self) -> usize {
+        self.content.len()
+    }
+
     /// Lets go of what had not left.
     fn stop_sending(&mut self) {
-        if !self.is_request_sent() {
+        if !self.is_request_sent() && !self.is_broken() {
             self.sending = Sending::Stopped;
             self.output.clear();
         }
@@ -348,8 +357,15 @@ impl Client {
     ///
     /// [`OriginError`] if the answer was not complete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
-        let _ = events;
         self.is_spoiled = true;
+        if matches!(self.reading, Reading::Content(Header { kind: Kind::StderrStream, .. }, _)) {
+            self.tell_stderr(events);
+        }
+        if self.answer.phase() == Phase::Body && self.answer.is_complete() {
+            self.answer.end(0, events);
+            self.stop_sending();
+            return Ok(());
+        }
         let error = match self.answer.phase() {
             Phase::None | Phase::Over => return Ok(()),
             Phase::Head => OriginError::ClosedBeforeHead,

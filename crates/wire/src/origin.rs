@@ -3,6 +3,8 @@
 //! Mirrors `conn`: a machine is given a request, pulls its body when it may write, is fed bytes and
 //! tells what the origin said. It never sees a socket and reads no clock.
 
+pub mod fuzz;
+
 use base::SendChain;
 use bytes::Bytes;
 use http::{OriginHead, Params};
@@ -195,5 +197,10 @@ impl OriginConn {
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         of_machine!(self, machine => machine.is_idle())
+    }
+
+    /// Bytes of the answer that are kept until the rest of them arrives.
+    pub(crate) const fn held(&self) -> usize {
+        of_machine!(self, machine => machine.held())
     }
 }

@@ -1,0 +1,345 @@
+//! Drives the clients of origins with arbitrary bytes and asserts what must always hold.
+//!
+//! Plays a worker (starts, pulls, feeds), and reads requests as an application would, with code of
+//! its own.
+
+use base::SendChain;
+use base::chain::Weave;
+use http::Params;
+
+use super::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
+use crate::{BodySource, Pull, User};
+
+/// Plays `data` as what a FastCGI application sends.
+///
+/// # Panics
+///
+/// When an invariant does not hold.
+pub fn fcgi(data: &[u8]) {
+    fuzz(OriginConn::fcgi, data);
+}
+
+/// Plays `data` as what an LSAPI application sends.
+///
+/// # Panics
+///
+/// When an invariant does not hold.
+pub fn lsapi(data: &[u8]) {
+    fuzz(OriginConn::lsapi, data);
+}
+
+fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
+    let Some((&seed, input)) = data.split_first() else { return };
+    let settings = OriginConnSettings {
+        head_max: 60 + usize::from(seed) * 4,
+        keep: seed & 1 == 0,
+        answers_head: seed & 14 == 14,
+    };
+    let mut params = Params::new();
+    for pair in input.chunks(1 + usize::from(seed)).take(40) {
+        let (name, value) = pair.split_at(pair.len().min(usize::from(pair[0]) % 40));
+        params.push(name, value);
+    }
+    let body_len = usize::from(seed) % 5 * 150;
+    let first = if seed & 16 == 0 { First::Send } else { First::Receive };
+    let ask = Ask { params, body_len, settings, first, room: 300 + usize::from(seed) };
+    let whole = Story::tell(fresh, &ask, &[input]);
+    let pieces: Vec<&[u8]> = input.chunks(1 + usize::from(seed) % 9).collect();
+    let pieces = Story::tell(fresh, &ask, &pieces);
+    assert_eq!(whole, pieces, "the cut of the input changes its meaning");
+    if !whole.is_broken && (whole.is_idle || first == First::Send) {
+        let read = match fresh() {
+            OriginConn::Fcgi(_) => read_fcgi(&whole.output),
+            OriginConn::Lsapi(_) => read_lsapi(&whole.output),
+        };
+        assert!(read.is_whole && read.body == body(body_len), "the request is whole");
+    }
+}
+
+/// What comes first: the request, or the answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    Send,
+    Receive,
+}
+
+/// A request and how it is made.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) params: Params,
+    pub(crate) body_len: usize,
+    pub(crate) settings: OriginConnSettings,
+    pub(crate) first: First,
+    pub(crate) room: usize,
+}
+
+impl Ask {
+    /// A `GET` with few params.
+    #[cfg(test)]
+    pub(crate) fn get() -> Self {
+        let mut params = Params::new();
+        params.push(b"REQUEST_METHOD", b"GET");
+        let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
+        Self { params, body_len: 0, settings, first: First::Send, room: 1000 }
+    }
+}
+
+/// All that the owner of a connection learns of one answer, and all that left.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Story {
+    /// What was told, in words; pieces of the body joined.
+    pub(crate) told: Vec<String>,
+    /// What was sent.
+    pub(crate) output: Vec<u8>,
+    /// Whether the connection could carry another request before it ended.
+    pub(crate) is_idle: bool,
+    /// Whether the request could not be sent.
+    pub(crate) is_broken: bool,
+    body: Vec<u8>,
+}
+
+impl Story {
+    /// Plays one request, whose answer arrives in these pieces and then ends.
+    pub(crate) fn tell(fresh: fn() -> OriginConn, ask: &Ask, pieces: &[&[u8]]) -> Self {
+        let mut conn = fresh();
+        let mut story = Self::default();
+        assert!(conn.is_idle(), "a fresh connection is idle");
+        conn.start(&ask.params, Some(ask.body_len as u64), &ask.settings);
+        assert!(!conn.is_idle(), "a connection carries one request");
+        if ask.first == First::Send {
+            story.send(&mut conn, ask);
+        }
+        let mut events = Vec::new();
+        let fed = pieces.iter().try_for_each(|piece| {
+            let received = conn.receive(piece, &mut events);
+            // Of what is held, a record's content is the most.
+            let held_max = ask.settings.head_max.max(65_536);
+            assert!(conn.held() <= held_max + ask.settings.head_max, "what is held is bounded");
+            received.map(|used| assert_eq!(used, piece.len(), "everything is taken"))
+        });
+        story.is_idle = conn.is_idle();
+        let ended = fed.and_then(|()| conn.handle_eof(&mut events));
+        assert!(!conn.is_idle(), "a connection that ended carries nothing");
+        story.take(events);
+        if let Err(error) = ended {
+            story.fail(&error);
+        }
+        story.send(&mut conn, ask);
+        story.is_broken = conn.is_broken();
+        story
+    }
+
+    fn send(&mut self, conn: &mut OriginConn, ask: &Ask) {
+        let mut body = Body { at: 0, left: ask.body_len, pauses: false };
+        let mut out = SendChain::new(Weave::Contiguous);
+        while conn.has_output() {
+            out.clear();
+            conn.transmit(ask.room, &mut out, 7, &mut body);
+            self.output.extend_from_slice(out.contiguous().expect("only slices were pushed"));
+            conn.body_ready();
+        }
+    }
+
+    fn take(&mut self, events: Vec<OriginEvent>) {
+        let mut is_over = false;
+        for event in events {
+            assert!(!is_over, "nothing is told behind the end");
+            if let OriginEvent::Body(piece) = event {
+                assert!(!piece.is_empty(), "a piece of a body has bytes");
+                self.body.extend_from_slice(&piece);
+                continue;
+            }
+            self.tell_body();
+            is_over = matches!(event, OriginEvent::End { .. });
+            self.told.push(match event {
+                OriginEvent::Head(head) => {
+                    let mut text = format!("head {}", head.status);
+                    if !head.reason.is_empty() {
+                        text += &format!(" {}", head.reason.escape_ascii());
+                    }
+                    for field in head.fields.iter() {
+                        let (name, value) = (field.text.escape_ascii(), field.value.escape_ascii());
+                        text += &format!(", {name}: {value}");
+                    }
+                    text
+                }
+                OriginEvent::Body(_) => continue,
+                OriginEvent::Stderr(text) => format!("stderr {}", text.escape_ascii()),
+                OriginEvent::Excess => "excess".to_owned(),
+                OriginEvent::End { app_status } => format!("end {app_status}"),
+            });
+        }
+        self.tell_body();
+    }
+
+    fn tell_body(&mut self) {
+        if !self.body.is_empty() {
+            self.told.push(format!("body {}", self.body.escape_ascii()));
+            self.body.clear();
+        }
+    }
+
+    fn fail(&mut self, error: &OriginError) {
+        self.told.push(format!(
+            "{} {}",
+            if error.is_invalid() { "invalid" } else { "error" },
+            error.text().escape_ascii()
+        ));
+    }
+}
+
+/// A body that comes in pieces, with pauses.
+struct Body {
+    at: usize,
+    left: usize,
+    pauses: bool,
+}
+
+impl BodySource for Body {
+    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+        assert!(max > 0 && user == 7, "a body is asked for at least one byte");
+        self.pauses = !self.pauses;
+        if self.pauses {
+            return Pull::Pending;
+        }
+        let size = max.min(self.left).min(20_000);
+        out.push_slice(&body(self.at + size)[self.at..]);
+        self.at += size;
+        self.left -= size;
+        if self.left == 0 { Pull::End } else { Pull::More }
+    }
+}
+
+/// The body that requests of this length have.
+pub(crate) fn body(len: usize) -> Vec<u8> {
+    (0..len).map(|at| b'a' + (at % 23) as u8).collect()
+}
+
+/// What an application reads of a request.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) pairs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) is_whole: bool,
+    pub(crate) is_aborted: bool,
+    /// Whether the connection shall be kept (FastCGI).
+    pub(crate) keeps: bool,
+    /// Bytes of the content of each record (FastCGI).
+    pub(crate) records: Vec<(u8, usize)>,
+}
+
+/// Reads records as the specification tells applications to.
+pub(crate) fn read_fcgi(mut bytes: &[u8]) -> Request {
+    let (mut request, mut params) = (Request::default(), Vec::new());
+    let mut expected = [1].as_slice();
+    while let [version, kind, id @ .., _, _, _, _] = bytes.get(..8).unwrap_or_default() {
+        assert_eq!((*version, id), (1, [0, 1].as_slice()), "version and id");
+        assert!(expected.contains(kind), "record {kind} where {expected:?} may stand");
+        let len = usize::from(u16::from_be_bytes([bytes[4], bytes[5]]));
+        let content = &bytes[8..8 + len];
+        request.records.push((*kind, len));
+        bytes = &bytes[8 + len + usize::from(bytes[6])..];
+        expected = match (*kind, len) {
+            (1, 8) => {
+                assert_eq!(content[..2], [0, 1], "the role of a responder");
+                request.keeps = content[2] == 1;
+                &[4]
+            }
+            (4, 0) => &[5, 2],
+            (4, _) => &[4],
+            (5, 0) => {
+                request.is_whole = true;
+                &[2]
+            }
+            (5, _) => &[5, 2],
+            (2, 0) => {
+                request.is_aborted = true;
+                &[]
+            }
+            other => panic!("record {other:?}"),
+        };
+        match *kind {
+            4 => params.extend_from_slice(content),
+            5 => request.body.extend_from_slice(content),
+            _ => {}
+        }
+    }
+    assert!(bytes.is_empty(), "only whole records leave");
+    let mut rest = params.as_slice();
+    while !rest.is_empty() {
+        let (name, value) = (take_length(&mut rest), take_length(&mut rest));
+        request.pairs.push((rest[..name].to_vec(), rest[name..name + value].to_vec()));
+        rest = &rest[name + value..];
+    }
+    request
+}
+
+fn take_length(rest: &mut &[u8]) -> usize {
+    let (length, size) = match **rest {
+        [first @ 0..=127, ..] => (u32::from(first), 1),
+        [first, b, c, d, ..] => (u32::from_be_bytes([first & 127, b, c, d]), 4),
+        _ => panic!("a cut length"),
+    };
+    *rest = &rest[size..];
+    length as usize
+}
+
+/// Reads a packet as LSAPI's library does; fields of the client become variables again.
+pub(crate) fn read_lsapi(bytes: &[u8]) -> Request {
+    let int = |at: usize| {
+        let four = bytes[at..at + 4].try_into().expect("four bytes are four");
+        i32::from_le_bytes(four)
+    };
+    let at_int = |at: usize| usize::try_from(int(at)).expect("an offset is not negative");
+    assert_eq!(&bytes[..4], b"LS\x01\0", "a request, little-endian");
+    let size = at_int(4);
+    assert!(size <= 65_535, "the most that is taken");
+    let mut at = 44;
+    let mut request = Request::default();
+    for count in [at_int(40), at_int(36)] {
+        for _ in 0..count {
+            let length = |at| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+            let (name, value) = (length(at), length(at + 2));
+            at += 4;
+            let text = &bytes[at..at + name + value];
+            assert!(text[name - 1] == 0 && text[name + value - 1] == 0, "zeros end texts");
+            request.pairs.push((text[..name - 1].to_vec(), text[name..name + value - 1].to_vec()));
+            at += name + value;
+        }
+        assert_eq!(bytes[at..at + 4], [0; 4], "zeros end a list");
+        at += 4;
+    }
+    at = at.next_multiple_of(8);
+    let unknown_at = at + 152;
+    let lines_at = unknown_at + 16 * at_int(32);
+    let field = |place: usize, len: usize| bytes[lines_at + place..lines_at + place + len].to_vec();
+    for known in 0..25 {
+        let length =
+            usize::from(u16::from_le_bytes([bytes[at + known * 2], bytes[at + known * 2 + 1]]));
+        let place = at_int(at + 52 + known * 4);
+        if place != 0 {
+            let name = format!("known {known}").into_bytes();
+            request.pairs.push((name, field(place, length)));
+        }
+    }
+    for unknown in 0..at_int(32) {
+        let entry = unknown_at + unknown * 16;
+        let name = field(at_int(entry), at_int(entry + 4));
+        let upper =
+            name.iter().map(|byte| if *byte == b'-' { b'_' } else { byte.to_ascii_uppercase() });
+        let name = b"HTTP_".iter().copied().chain(upper).collect();
+        request.pairs.push((name, field(at_int(entry + 8), at_int(entry + 12))));
+    }
+    assert_eq!(lines_at + at_int(8), size, "the parts fill the packet");
+    for pointed in [16, 20, 24, 28] {
+        assert!(at_int(pointed) >= 44 && at_int(pointed) < lines_at, "values stand in the list");
+    }
+    let body_len = usize::try_from(int(12)).expect("tests have small bodies");
+    let body = &bytes[size..];
+    request.is_whole = body.len() >= body_len;
+    let (body, rest) = body.split_at(body.len().min(body_len));
+    request.body = body.to_vec();
+    request.is_aborted = rest == b"LS\x02\0\x08\0\0\0";
+    assert!(request.is_aborted || rest.is_empty(), "nothing stands behind the body");
+    request
+}
