@@ -26,7 +26,7 @@ const SHOWN_MAX: usize = 200;
 /// The head that is arriving.
 #[derive(Debug, Default)]
 pub(crate) struct HeadParser {
-    head: Box<OriginHead>,
+    head: Option<Box<OriginHead>>,
     /// The unfinished line.
     partial: Vec<u8>,
     /// Bytes of finished lines.
@@ -75,7 +75,8 @@ impl HeadParser {
                 self.take_line(&line)?
             };
             if is_complete {
-                let Self { mut head, size, .. } = std::mem::take(self);
+                let Self { head, size, .. } = std::mem::take(self);
+                let mut head = head.unwrap_or_default();
                 head.wire_size = u32::try_from(size).unwrap_or(u32::MAX);
                 return Ok((used, Some(head)));
             }
@@ -98,8 +99,9 @@ impl HeadParser {
     }
 
     fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), OriginError> {
+        let head = self.head.get_or_insert_default();
         if !name.eq_ignore_ascii_case(b"status") {
-            self.head.fields.push_text(name, value);
+            head.fields.push_text(name, value);
             return Ok(());
         }
         // nginx goes by the first of several.
@@ -111,10 +113,9 @@ impl HeadParser {
         let Some(digits) = digits.filter(|digits| digits[0] != b'0') else {
             return Err(invalid_head(b"upstream sent invalid status \"", value, b"\""));
         };
-        self.head.status =
-            digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
+        head.status = digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
         let reason = value[3..].strip_prefix(b" ").unwrap_or_default();
-        self.head.reason.extend_from_slice(trim(reason));
+        head.reason.extend_from_slice(trim(reason));
         Ok(())
     }
 }

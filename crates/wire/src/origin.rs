@@ -158,7 +158,8 @@ impl OriginConn {
     }
 
     /// Whether the request cannot be completed: its body broke, or the protocol cannot carry it
-    /// (LSAPI: a body of unknown length, more than 64 KiB of params). Nothing more will leave.
+    /// (LSAPI: a body of unknown length, more than 256 KiB of params, a variable of 64 KiB).
+    /// Nothing more will leave.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         of_machine!(self, machine => machine.is_broken())

@@ -4,8 +4,8 @@
 
 /// Bytes of a packet's header.
 pub const HEADER_LEN: usize = 8;
-/// The most bytes of one request packet that an application takes.
-pub const REQUEST_MAX: usize = 65_535;
+/// The most bytes of one request packet that PHP takes.
+pub const REQUEST_MAX: usize = 256 * 1024;
 
 /// What a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -194,11 +194,17 @@ fn an_abort_follows_a_complete_body_only() {
 #[test]
 fn what_the_protocol_cannot_carry_is_not_sent() {
     let mut ask = Ask::get();
-    ask.params.push(b"HTTP_X", &vec![b'x'; 65_000]);
+    ask.params.push(b"HTTP_X", &vec![b'x'; 195_000]);
+    ask.params.push(b"X", &vec![b'x'; 65_534]);
     assert!(!tell(&ask, b"").is_broken);
-    ask.params.push(b"HTTP_Y", &[b'x'; 600]);
+    ask.params.push(b"HTTP_Y", &[b'x'; 1500]);
     let story = tell(&ask, b"");
     assert!(story.is_broken && story.output.is_empty());
+    for name in [b"X".as_slice(), b"HTTP_COOKIE"] {
+        let mut ask = Ask::get();
+        ask.params.push(name, &vec![b'x'; 65_536]);
+        assert!(tell(&ask, b"").is_broken, "a length of two bytes");
+    }
     let mut conn = Client::new();
     conn.start(&Ask::get().params, None, &OriginConnSettings::default());
     assert!(conn.is_broken() && !conn.has_output(), "the length of a body is needed");

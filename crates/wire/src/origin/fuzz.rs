@@ -293,7 +293,7 @@ pub(crate) fn read_lsapi(bytes: &[u8]) -> Request {
     let at_int = |at: usize| usize::try_from(int(at)).expect("an offset is not negative");
     assert_eq!(&bytes[..4], b"LS\x01\0", "a request, little-endian");
     let size = at_int(4);
-    assert!(size <= 65_535, "the most that is taken");
+    assert!(size <= 262_144, "the most that is taken");
     let mut at = 44;
     let mut request = Request::default();
     for count in [at_int(40), at_int(36)] {
