@@ -111,6 +111,7 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
         err(&format!("bolide: the configuration file {name} syntax is ok"));
     }
     let opened = crate::pid::check(&reading.config.main.pid)
+        .and_then(|()| make_temp_dirs(&reading.config))
         .and_then(|()| assemble::open_logs(&reading.config).map_err(|text| vec![text]));
     if let Err(texts) = opened {
         let code = finish_logged(invocation, Err(texts));
@@ -199,6 +200,7 @@ fn start(
         io::process::daemonize().map_err(|error| one(format!("daemon: {error}")))?;
     }
     set_limits(&config)?;
+    make_temp_dirs(&config)?;
     let logs = assemble::open_logs(&config).map_err(one)?;
     let per_worker = match &config.http {
         Some(http) => open.apply(http, workers, &shared.quic_keys).map_err(one)?,
@@ -283,6 +285,11 @@ fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
             Err(vec![format!("{call} failed in {file}:{line}")])
         }
     }
+}
+
+fn make_temp_dirs(config: &Config) -> Result<(), Vec<String>> {
+    let owner = account(config)?.map(|(_, uid, gid)| (uid, gid));
+    crate::temp_dirs::make(config, owner).map_err(|text| vec![text])
 }
 
 /// Everything the control thread holds while the server runs.
@@ -463,6 +470,7 @@ impl Control<'_> {
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
         let draft = assemble::draft(&reading.config, &self.shared)?;
         let one = |text: String| vec![text];
+        make_temp_dirs(&reading.config)?;
         let logs = assemble::open_logs(&reading.config).map_err(one)?;
         let workers = u16::try_from(self.posts.len()).unwrap_or(1);
         let per_worker = match &reading.config.http {

@@ -12,6 +12,7 @@ mod reading;
 mod serve;
 mod sockets;
 mod source;
+mod temp_dirs;
 mod tls_setup;
 mod upgrade;
 

@@ -48,14 +48,16 @@ impl Reader {
         }
     }
 
-    /// Refuses sizes of buffers for origins that do not fit one another.
+    /// Refuses sizes of buffers for origins that do not fit one another, and broken parameters.
     fn check_origins(&mut self) {
         let settings = self.http.locations.iter().map(|location| &location.settings.origin);
-        let mut faults: Vec<_> = settings.filter_map(|origin| wrong_sizes(origin)).collect();
+        let sizes = settings.filter_map(|origin| wrong_sizes(origin)).map(str::to_owned);
+        let mut faults: Vec<String> = sizes.collect();
+        faults.append(&mut self.http.param_faults);
         faults.dedup();
         for message in faults {
             let place = Some(self.http.closed_at.clone());
-            self.say(Level::Emerg, message.to_owned(), place);
+            self.say(Level::Emerg, message, place);
         }
     }
 

@@ -137,6 +137,8 @@ pub struct Http {
     pub upstreams: Vec<Upstream>,
     /// Pools of PHP processes that the server runs.
     pub php_pools: Vec<PhpPool>,
+    /// Directories for temporary files that the configuration names, in any order.
+    pub temp_paths: Vec<PathBuf>,
 }
 
 impl Http {

@@ -220,6 +220,10 @@ pub(crate) struct HttpDraft {
     pub(crate) balance_chosen: bool,
     /// What is wrong with groups, but is said when the `http` block ends.
     pub(crate) upstream_faults: Vec<(Order, String, Place)>,
+    /// What cannot be read in parameters, which is said when the `http` block ends.
+    pub(crate) param_faults: Vec<String>,
+    /// Directories for temporary files that were named.
+    pub(crate) temp_paths: Vec<PathBuf>,
     /// Sizes of shared memory zones by name; 0 while none was written.
     pub(crate) zones: HashMap<Box<[u8]>, u64>,
     regexes: HashMap<(Box<[u8]>, Case), Regex>,
@@ -503,6 +507,7 @@ impl Reader {
             named: draft.named,
             upstreams: draft.upstreams,
             php_pools: draft.php_pools,
+            temp_paths: draft.temp_paths,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

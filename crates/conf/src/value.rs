@@ -48,7 +48,8 @@ pub enum Unit {
     Millis,
 }
 
-/// A time: numbers with `y M w d h m s ms`, largest first; a bare last number is seconds.
+/// A time: numbers with `y M w d h m s`, largest first; a bare last number is seconds. In
+/// milliseconds there is `ms` and neither `y` nor `M`.
 #[must_use]
 pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
     let mut total = 0_i64;
@@ -59,6 +60,8 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
         let value = number(&rest[..digits])?;
         rest = &rest[digits..];
         let (rank, scale, used) = match rest {
+            // What is told in milliseconds cannot be told in years.
+            [b'y' | b'M', ..] if unit == Unit::Millis => return None,
             [b'y', ..] => (1, 365 * 86_400_000, 1),
             [b'M', ..] => (2, 30 * 86_400_000, 1),
             [b'w', ..] => (3, 7 * 86_400_000, 1),
@@ -115,6 +118,8 @@ mod tests {
         for bad in ["", "1s1m", "1s1s", "5ms", "s", "1x", "-1", "1m1h", "99999999999999999999"] {
             assert_eq!(seconds(bad), None, "{bad}");
         }
+        assert_eq!((time(b"1y", Unit::Millis), time(b"1M", Unit::Millis)), (None, None));
+        assert_eq!(time(b"1w", Unit::Millis), Some(Duration::from_secs(7 * 86_400)));
         assert_eq!(time(b"1s500ms", Unit::Millis), Some(Duration::from_millis(1500)));
     }
 }

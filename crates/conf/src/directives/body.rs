@@ -34,7 +34,7 @@ fn temp_path(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Reads `PATH [LEVEL…]`; levels name directories below, of which this server needs none.
-pub(super) fn read_temp_path(r: &Reader, node: &Node) -> Result<PathBuf, Fault> {
+pub(super) fn read_temp_path(r: &mut Reader, node: &Node) -> Result<PathBuf, Fault> {
     let mut digits = 0;
     for word in node.args().skip(1) {
         digits += match values::number(word) {
@@ -42,5 +42,12 @@ pub(super) fn read_temp_path(r: &Reader, node: &Node) -> Result<PathBuf, Fault> 
             Some(level) => level.min(100),
         };
     }
-    if digits > 10 { Err(INVALID) } else { Ok(r.below_prefix(node.arg(0))) }
+    if digits > 10 {
+        return Err(INVALID);
+    }
+    let path = r.below_prefix(node.arg(0));
+    if !r.http.temp_paths.contains(&path) {
+        r.http.temp_paths.push(path.clone());
+    }
+    Ok(path)
 }

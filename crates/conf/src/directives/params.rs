@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, list};
 use crate::model::{Handler, Param, Pass, PassTo, Protocol, UpstreamKind};
-use crate::reader::{Parsed, Reader, invalid_parameter};
+use crate::reader::{Fault, Parsed, Reader, invalid_parameter};
 use crate::regex::{Case, Regex};
 use crate::template::fixed;
+use crate::vars::Template;
 
 pub(super) const TABLE: &[Directive] =
     &[list("fastcgi_param", Contexts::HSL, Args::between(2, 3), param).doc(
@@ -16,7 +17,15 @@ pub(super) const TABLE: &[Directive] =
     )];
 
 fn param(r: &mut Reader, node: &Node) -> Parsed {
-    let value = r.template(node.arg(1))?;
+    // nginx reads values when the block ends, so what is wrong with one has its place there.
+    let value = match r.template(node.arg(1)) {
+        Ok(value) => value,
+        Err(Fault::Text(message)) => {
+            r.http.param_faults.push(message);
+            Template::default()
+        }
+        Err(fault) => return Err(fault),
+    };
     let if_not_empty = match node.arg(2) {
         b"if_not_empty" => true,
         _ if node.args_count() == 2 => false,

@@ -1,0 +1,67 @@
+//! The directories for bodies and answers that do not fit in memory: made at start, by the account
+//! that may make them, and given to the account that writes in them.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::path::Path;
+
+use conf::model::{Config, Handler};
+
+/// Makes what is missing. `owner` is the workers' account, where it is another than ours.
+///
+/// # Errors
+///
+/// A directory that the configuration names cannot be made. One that it does not name may come
+/// about later, when a worker needs it.
+pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), String> {
+    let Some(http) = &config.http else { return Ok(()) };
+    for path in &http.temp_paths {
+        one(path, owner)?;
+    }
+    let passing = http.locations.iter().filter(|at| matches!(at.handler, Handler::Pass(_)));
+    let mut implied: HashSet<&Path> = HashSet::new();
+    for location in passing {
+        implied.insert(&location.settings.client_body_temp_path);
+        implied.insert(&location.settings.origin.temp_path);
+    }
+    for path in implied {
+        let _ = one(path, owner);
+    }
+    Ok(())
+}
+
+fn one(path: &Path, owner: Option<(u32, u32)>) -> Result<(), String> {
+    let failed = |call: &str, error: &std::io::Error| {
+        format!("{call} \"{}\" failed ({})", path.display(), crate::sockets::describe(error))
+    };
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(failed("mkdir()", &error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let Some((uid, gid)) = owner else { return Ok(()) };
+    let found = fs::metadata(path).map_err(|error| failed("stat()", &error))?;
+    if found.uid() != uid {
+        chown(path, Some(uid), Some(gid)).map_err(|error| failed("chown()", &error))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one;
+
+    #[test]
+    fn a_directory_is_made_once_and_its_parents_are_not() {
+        let base = testkit::site::temp_dir();
+        let path = base.join("a");
+        assert_eq!((one(&path, None), one(&path, None)), (Ok(()), Ok(())));
+        let missing = base.join("b/c");
+        let expected =
+            format!("mkdir() \"{}\" failed (2: No such file or directory)", missing.display());
+        assert_eq!(one(&missing, None), Err(expected));
+    }
+}
