@@ -38,6 +38,10 @@ pub const EXCHANGES_MAX: u32 = 1 << 18;
 pub const READY_PER_TURN: usize = 512;
 /// Connections accepted from one listener in one turn.
 pub const ACCEPTS_PER_TURN: usize = 64;
+/// Steps that one match of a regular expression may take.
+pub const MATCH_STEPS_MAX: u32 = 1_000_000;
+/// Variables that may be evaluated on behalf of one another, as in nginx.
+pub const VARIABLE_DEPTH_MAX: u8 = 100;
 /// Redirects inside the server for one request, as nginx's ten rounds.
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
 /// Milliseconds that connections which have asked nothing yet outlive the order to drain.

@@ -28,6 +28,18 @@ impl Contexts {
     pub const UPSTREAM: Self = Self(256);
     /// `php_pool`
     pub const PHP_POOL: Self = Self(512);
+    /// `if` in a location
+    pub const IF: Self = Self(32);
+    /// `if` in a server block
+    pub const SERVER_IF: Self = Self(64);
+    /// `http`, `server`, `location`, `if` in a location
+    pub const HSLI: Self = Self(4 | 8 | 16 | 32);
+    /// `location`, `if` in it
+    pub const LI: Self = Self(16 | 32);
+    /// `server`, `location`, `if` in either
+    pub const REWRITE: Self = Self(8 | 16 | 32 | 64);
+    /// `http`, `server`, `location`, `if` anywhere
+    pub const HREWRITE: Self = Self(4 | 8 | 16 | 32 | 64);
     /// `http`, `server`
     pub const HS: Self = Self(4 | 8);
     /// `server`, `location`
@@ -53,6 +65,8 @@ impl Contexts {
             (Self::LOCATION, "location"),
             (Self::UPSTREAM, "upstream"),
             (Self::PHP_POOL, "php_pool"),
+            (Self::IF, "if in location"),
+            (Self::SERVER_IF, "if in server"),
         ];
         all.into_iter().filter(move |(one, _)| self.contains(*one)).map(|(_, name)| name)
     }

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use crate::directive::{Contexts, Directive};
 
+mod access;
+mod auth;
 mod autoindex;
 mod body;
 mod brotli;
@@ -23,10 +25,13 @@ mod listen;
 mod location;
 mod log;
 mod main;
+mod map;
 mod params;
 mod pass;
 mod peer;
 mod php_pool;
+mod referer;
+mod rewrite;
 mod server;
 mod server_name;
 mod tls;
@@ -47,6 +52,11 @@ const TABLES: &[&[Directive]] = &[
     listen::TABLE,
     server_name::TABLE,
     location::TABLE,
+    rewrite::TABLE,
+    map::TABLE,
+    access::TABLE,
+    auth::TABLE,
+    referer::TABLE,
     files::TABLE,
     body::TABLE,
     types::TABLE,

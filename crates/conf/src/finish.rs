@@ -83,7 +83,7 @@ impl Reader {
             match &self.http.locations[inner.index()].matcher {
                 Matcher::Exact(path) => plain.push((path, false, *inner)),
                 Matcher::Prefix { path, .. } => plain.push((path, true, *inner)),
-                Matcher::Root | Matcher::Regex(_) | Matcher::Named(_) => {}
+                Matcher::Root | Matcher::If | Matcher::Regex(_) | Matcher::Named(_) => {}
             }
         }
         // A stable sort: of two equal ones the later is the one too many.

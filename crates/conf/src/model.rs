@@ -7,17 +7,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub mod access;
 pub mod compress;
+pub mod derived;
 pub mod listen;
 pub mod location;
 pub mod log;
 pub mod origin;
+pub mod rewrite;
 pub mod server;
 pub mod settings;
 pub mod tls;
 pub mod upstream;
 
+pub use access::{AccessRule, Network, Referers, Verdict, Who};
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
+pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
 pub use location::{
     Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles,
@@ -29,6 +34,7 @@ pub use log::{
 pub use origin::{
     IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, Protocol,
 };
+pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};
 pub use settings::{
     AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, ErrorPage, Expires, ExpiresRule,
@@ -130,8 +136,12 @@ pub struct Http {
     pub listens: Vec<Listen>,
     /// Log formats; index 0 is `combined`.
     pub log_formats: Vec<LogFormat>,
-    /// Variables that named captures define; [`crate::vars::Var::Named`] is an index.
+    /// Variables that the configuration defines; [`crate::vars::Var::Named`] is an index.
     pub named: Vec<String>,
+    /// What each of `named` is worth where nothing was assigned to it.
+    pub definitions: Vec<Definition>,
+    /// Variables of the server that the configuration defines anew, and their place in `named`.
+    pub redefined: Vec<(crate::vars::Var, u16)>,
     /// Groups of origins, those of single addresses and of pools included; an [`UpstreamId`] is an
     /// index.
     pub upstreams: Vec<Upstream>,

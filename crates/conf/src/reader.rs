@@ -16,13 +16,14 @@ use crate::diagnostic::Diagnostic;
 use crate::directive::{Contexts, Directive, Form, Inherit, Parse};
 use crate::directives::{self, Found, GroupKey, Listened, OriginDraft};
 use crate::model::{
-    Address, Config, Events, Handler, Http, Level, Listen, Location, LocationId, LogFormat, Main,
-    Matcher, OriginSettings, PhpPool, Place, Server, ServerId, ServerName, ServerSettings,
-    Settings, Transport, TryFiles, Upstream, UpstreamId,
+    Address, Config, Definition, Events, Handler, Http, Level, Listen, Location, LocationId,
+    LogFormat, Main, Matcher, OriginSettings, PhpPool, Place, RewriteOp, Server, ServerId,
+    ServerName, ServerSettings, Settings, Transport, TryFiles, Upstream, UpstreamId,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
 use crate::value::{self, Unit};
+use crate::vars::Var;
 
 /// Messages kept; more do not help anybody.
 const DIAGNOSTICS_MAX: usize = 200;
@@ -102,6 +103,10 @@ pub(crate) struct Scope {
     pub(crate) name: Arc<[u8]>,
     pub(crate) internal: bool,
     pub(crate) handler: Handler,
+    /// Instructions of the rewrite phase, with when each was read.
+    pub(crate) rewrite: Vec<(Order, RewriteOp)>,
+    /// Whether `allow` or `deny` stood in this block.
+    pub(crate) has_access: bool,
     pub(crate) try_files: Option<TryFiles>,
     pub(crate) nested: Vec<LocationId>,
     /// Which of them took the one slot of this block.
@@ -150,6 +155,8 @@ impl Scope {
             name: Arc::from(&b""[..]),
             internal: false,
             handler: Handler::Static,
+            rewrite: Vec::new(),
+            has_access: false,
             try_files: None,
             nested: Vec::new(),
             root_word: None,
@@ -175,6 +182,8 @@ impl Scope {
             name: Arc::clone(&self.name),
             internal: false,
             handler: Handler::Static,
+            rewrite: Vec::new(),
+            has_access: false,
             try_files: None,
             nested: Vec::new(),
             root_word: None,
@@ -208,6 +217,10 @@ pub(crate) struct HttpDraft {
     /// When each was used first.
     pub(crate) named_first: Vec<Order>,
     pub(crate) defined: HashSet<u16>,
+    /// What `set`, `map` and their kin make of variables.
+    pub(crate) definitions: HashMap<u16, Definition>,
+    /// Variables of the server that are defined anew.
+    pub(crate) redefined: Vec<(Var, u16)>,
     /// When and where the block's `}` was read: what is checked as a whole belongs there.
     pub(crate) closed: Order,
     pub(crate) closed_at: Place,
@@ -497,7 +510,10 @@ impl Reader {
         if failed {
             return None;
         }
-        let draft = self.http;
+        let mut draft = self.http;
+        let definitions = (0..draft.named.len() as u16)
+            .map(|id| draft.definitions.remove(&id).unwrap_or_default())
+            .collect();
         let http = draft.settings.map(|settings| Http {
             settings,
             servers: draft.servers,
@@ -505,6 +521,8 @@ impl Reader {
             listens: draft.listens,
             log_formats: draft.log_formats,
             named: draft.named,
+            definitions,
+            redefined: draft.redefined,
             upstreams: draft.upstreams,
             php_pools: draft.php_pools,
             temp_paths: draft.temp_paths,

@@ -31,13 +31,14 @@ impl Regex {
     ///
     /// The message that nginx gives: `pcre2_compile() failed: WHY in "RE" at "REST"`.
     pub fn new(source: &[u8], case: Case) -> Result<Self, String> {
+        let limit = format!("(*LIMIT_MATCH={})", base::limits::MATCH_STEPS_MAX);
         let built = bytes::RegexBuilder::new()
             .caseless(case == Case::Insensitive)
             .jit_if_available(true)
-            .build(&pattern_of(source));
+            .build(&(limit.clone() + &pattern_of(source)));
         match built {
             Ok(compiled) => Ok(Self { source: source.into(), case, compiled: Arc::new(compiled) }),
-            Err(error) => Err(message(source, &error)),
+            Err(error) => Err(message(source, &error, limit.len())),
         }
     }
 
@@ -59,7 +60,7 @@ impl Regex {
         &self.compiled
     }
 
-    /// Whether it matches somewhere in `text`; a match that exceeds PCRE's limits is none.
+    /// Whether it matches somewhere in `text`; a match that takes too many steps is none.
     #[must_use]
     pub fn is_match(&self, text: &[u8]) -> bool {
         self.compiled.is_match(text).unwrap_or(false)
@@ -100,14 +101,14 @@ fn pattern_of(source: &[u8]) -> String {
     pattern
 }
 
-fn message(source: &[u8], error: &pcre2::Error) -> String {
+fn message(source: &[u8], error: &pcre2::Error, before: usize) -> String {
     let text = error.to_string();
     let why = match text.strip_prefix("PCRE2: error compiling pattern at offset ") {
         Some(rest) => rest.split_once(": ").map_or(rest, |(_, why)| why),
         None => text.strip_prefix("PCRE2: ").unwrap_or(&text),
     };
     let shown = String::from_utf8_lossy(source);
-    match error.offset() {
+    match error.offset().map(|offset| offset.saturating_sub(before)) {
         Some(offset) if offset < source.len() => {
             let rest = String::from_utf8_lossy(&source[offset..]);
             format!("pcre2_compile() failed: {why} in \"{shown}\" at \"{rest}\"")

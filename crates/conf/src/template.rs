@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::model::Definition;
 use crate::reader::{Fault, Reader, show};
 use crate::vars::{Part, Template, Var};
 
@@ -112,6 +113,39 @@ impl Reader {
         Err(Fault::Text(format!("the duplicate \"{name}\" variable")))
     }
 
+    /// Defines a variable by a directive: `definition` holds where nothing was assigned to it.
+    pub(crate) fn define_as(&mut self, name: &str, definition: Definition) -> Result<u16, Fault> {
+        let known = Var::parse(name);
+        if known.is_some() && !is_redefinable(&name.to_ascii_lowercase()) {
+            return Err(Fault::Text(format!("the duplicate \"{name}\" variable")));
+        }
+        let id = self.intern(name)?;
+        self.http.defined.insert(id);
+        if let Some(var) = known
+            && !self.http.redefined.iter().any(|(_, known)| *known == id)
+        {
+            self.http.redefined.push((var, id));
+        }
+        match definition {
+            // A `map` gives the value until `set` assigns one.
+            Definition::Assigned => {
+                self.http.definitions.entry(id).or_insert(definition);
+            }
+            definition => {
+                self.http.definitions.insert(id, definition);
+            }
+        }
+        Ok(id)
+    }
+
+    /// The name of the variable that a directive defines, without its `$`.
+    pub(crate) fn defined_name(word: &[u8]) -> Result<String, Fault> {
+        match word {
+            [b'$', name @ ..] if !name.is_empty() => Ok(show(name).into_owned()),
+            _ => Err(Fault::Text(format!("invalid variable name \"{}\"", show(word)))),
+        }
+    }
+
     fn intern(&mut self, name: &str) -> Result<u16, Fault> {
         let key = name.to_ascii_lowercase();
         let order = self.order();
@@ -128,6 +162,40 @@ impl Reader {
         self.http.named_index.insert(key, id);
         Ok(id)
     }
+}
+
+/// Whether a directive may define a variable that the server has.
+fn is_redefinable(name: &str) -> bool {
+    const FIXED: [&str; 15] = [
+        "http_host",
+        "http_user_agent",
+        "http_referer",
+        "http_via",
+        "http_x_forwarded_for",
+        "http_cookie",
+        "sent_http_content_type",
+        "sent_http_content_length",
+        "sent_http_location",
+        "sent_http_last_modified",
+        "sent_http_connection",
+        "sent_http_keep_alive",
+        "sent_http_transfer_encoding",
+        "sent_http_cache_control",
+        "sent_http_link",
+    ];
+    let prefixes = [
+        "http_",
+        "sent_http_",
+        "sent_trailer_",
+        "cookie_",
+        "arg_",
+        "upstream_http_",
+        "upstream_trailer_",
+        "upstream_cookie_",
+        "proxy_protocol_tlv_",
+    ];
+    matches!(name, "args" | "limit_rate" | "invalid_referer")
+        || prefixes.iter().any(|prefix| name.starts_with(prefix)) && !FIXED.contains(&name)
 }
 
 fn has_prefix(name: &str) -> bool {

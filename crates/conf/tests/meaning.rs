@@ -2,8 +2,8 @@
 
 use conf::Var;
 use conf::model::{
-    Address, Fallback, Handler, KeepAlive, Mapping, Matcher, ReturnBody, ServerName, Transport,
-    Workers,
+    Address, Fallback, Handler, KeepAlive, Mapping, Matcher, ReturnBody, RewriteOp, ServerName,
+    Transport, Workers,
 };
 
 use crate::support::{config, http, location};
@@ -106,7 +106,9 @@ fn locations_have_their_matchers_and_their_tree() {
     assert!(matches!(&inner.matcher, Matcher::Regex(regex) if regex.is_match(b"/s/a.png")));
     assert!(matches!(location(&http, server, "@n").matcher, Matcher::Named(_)));
     assert!(location(&http, server, "/p/q").internal && !location(&http, server, "/p").internal);
-    let Handler::Return(made) = &location(&http, server, "@n").handler else { panic!("a return") };
+    let [RewriteOp::Return(made)] = &location(&http, server, "@n").rewrite[..] else {
+        panic!("a return")
+    };
     assert_eq!((made.status, &made.body), (404, &ReturnBody::None));
 }
 
@@ -119,17 +121,22 @@ fn return_and_try_files_belong_to_their_block_alone() {
            location /e { return https://e/; } }",
     );
     let server = &http.servers[0];
-    let Handler::Return(made) = &http.location(server.root).handler else { panic!("a return") };
+    let [RewriteOp::Return(made)] = &http.location(server.root).rewrite[..] else {
+        panic!("a return")
+    };
     let ReturnBody::Location(to) = &made.body else { panic!("a redirect") };
     assert_eq!(to.vars().collect::<Vec<_>>(), [&Var::Host, &Var::RequestUri]);
     assert_eq!(location(&http, server, "/").handler, Handler::Static);
+    assert!(location(&http, server, "/").rewrite.is_empty());
     let tries = location(&http, server, "/a").try_files.as_ref().unwrap();
     assert_eq!(tries.files.iter().map(|file| file.directory).collect::<Vec<_>>(), [false, true]);
     assert_eq!(tries.fallback, Fallback::Named((*b"@f").into()));
     assert!(location(&http, server, "/a/b").try_files.is_none());
     let tries = location(&http, server, "/c").try_files.as_ref().unwrap();
     assert_eq!(tries.fallback, Fallback::Status(403));
-    let Handler::Return(made) = &location(&http, server, "/e").handler else { panic!("a return") };
+    let [RewriteOp::Return(made)] = &location(&http, server, "/e").rewrite[..] else {
+        panic!("a return")
+    };
     assert_eq!(made.status, 302);
 }
 
@@ -196,7 +203,7 @@ fn templates_know_captures_and_names() {
             .as_str(),
     );
     let server = &http.servers[0];
-    let Handler::Return(made) = &location(&http, server, "(?<Tail>x)").handler else {
+    let [RewriteOp::Return(made)] = &location(&http, server, "(?<Tail>x)").rewrite[..] else {
         panic!("a return")
     };
     let ReturnBody::Text(text) = &made.body else { panic!("a text") };

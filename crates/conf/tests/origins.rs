@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use conf::model::{
     Balance, Handler, Http, NextUpstream, OriginSettings, Pass, PassTo, PeerAddress, Protocol,
-    Queue, Upstream, UpstreamKind,
+    Queue, RewriteOp, Upstream, UpstreamKind,
 };
 
 use crate::support::{http, location, messages, outcome};
@@ -98,8 +98,10 @@ fn a_pass_is_not_inherited_and_a_return_comes_before_it() {
     let handler = |name: &str| &location(&http, &http.servers[0], name).handler;
     assert!(matches!(handler("/a"), Handler::Pass(_)));
     assert_eq!(*handler("/a/b"), Handler::Static);
-    assert!(matches!(handler("/c"), Handler::Return(_)));
-    assert!(matches!(handler("/d"), Handler::Return(_)));
+    for name in ["/c", "/d"] {
+        let place = location(&http, &http.servers[0], name);
+        assert!(matches!(place.rewrite[..], [RewriteOp::Return(_)]), "{name}");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Patterns of the configuration and what the last matching one captured.
 //!
-//! `$1`–`$9` belong to the last regex that matched in a request, named groups live until the
-//! request ends. Refuses nothing: a pattern that fails while matching (backtrack limit) counts as
-//! no match.
+//! `$1`–`$9` belong to the last regex that matched in a request; values of variables (named groups,
+//! `set`, what `map` gave) live until the request ends. A match that takes too many steps is no
+//! match and leaves a [`Failure`].
 
 use conf::regex::Regex;
 use pcre2::bytes::CaptureLocations;
@@ -19,16 +19,29 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// Binds the named groups of `regex` to their places in `names`; unknown names are unread.
     pub(crate) fn new<N: AsRef<[u8]>>(regex: &Regex, names: &[N]) -> Self {
-        let place = |name: &str| names.iter().position(|known| known.as_ref() == name.as_bytes());
+        let place = |name: &str| {
+            names.iter().position(|known| known.as_ref().eq_ignore_ascii_case(name.as_bytes()))
+        };
         let named =
             regex.names().filter_map(|(group, name)| Some((group, place(name)? as u16))).collect();
         Self { regex: regex.clone(), named, groups: regex.compiled().captures_len() > 1 }
     }
 
-    /// Whether `subject` matches; captures nothing.
-    pub(crate) fn matches(&self, subject: &[u8]) -> bool {
-        self.regex.is_match(subject)
+    /// The expression as written.
+    pub(crate) fn source(&self) -> &[u8] {
+        self.regex.source()
     }
+}
+
+/// A match that took too many steps.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// PCRE's number.
+    pub(crate) code: i32,
+    /// What was searched.
+    pub(crate) subject: Box<[u8]>,
+    /// The expression.
+    pub(crate) pattern: Box<[u8]>,
 }
 
 /// What one request has captured so far. Keeps its memory between requests.
@@ -36,9 +49,10 @@ impl Pattern {
 pub(crate) struct Captures {
     subject: Vec<u8>,
     spans: Vec<Option<(usize, usize)>>,
-    /// Slot, start and end in `arena`; a later entry of the same slot wins.
+    /// Slot, start and end in `arena`; one entry per slot.
     named: Vec<(u16, usize, usize)>,
     arena: Vec<u8>,
+    failure: Option<Box<Failure>>,
 }
 
 impl Captures {
@@ -48,26 +62,53 @@ impl Captures {
         self.spans.clear();
         self.named.clear();
         self.arena.clear();
+        self.failure = None;
+    }
+
+    /// Forgets the numbered groups.
+    pub(crate) fn forget_groups(&mut self) {
+        self.subject.clear();
+        self.spans.clear();
+    }
+
+    /// The last failure since this was asked.
+    pub(crate) const fn take_failure(&mut self) -> Option<Box<Failure>> {
+        self.failure.take()
     }
 
     /// Matches `subject`; on success its groups replace the numbered ones held so far.
     pub(crate) fn capture(&mut self, pattern: &Pattern, subject: &[u8]) -> bool {
-        if !pattern.groups {
-            let matched = pattern.matches(subject);
-            if matched {
-                self.subject.clear();
-                self.spans.clear();
-            }
-            return matched;
-        }
         let compiled = pattern.regex.compiled();
-        let mut locations = compiled.capture_locations();
-        let matched = compiled.captures_read(&mut locations, subject);
-        if !matches!(matched, Ok(Some(_))) {
-            return false;
+        if !pattern.groups {
+            return match compiled.is_match(subject) {
+                Ok(true) => {
+                    self.forget_groups();
+                    true
+                }
+                Ok(false) => false,
+                Err(error) => self.fail(pattern, subject, &error),
+            };
         }
-        self.keep(pattern, &locations, subject);
-        true
+        let mut locations = compiled.capture_locations();
+        match compiled.captures_read(&mut locations, subject) {
+            Ok(Some(_)) => {
+                self.keep(pattern, &locations, subject);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => self.fail(pattern, subject, &error),
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, pattern: &Pattern, subject: &[u8], error: &pcre2::Error) -> bool {
+        let failure = Failure {
+            code: error.code(),
+            subject: subject.into(),
+            pattern: pattern.source().into(),
+        };
+        self.failure = Some(Box::new(failure));
+        false
     }
 
     fn keep(&mut self, pattern: &Pattern, locations: &CaptureLocations, subject: &[u8]) {
@@ -77,9 +118,18 @@ impl Captures {
         self.spans.extend((0..locations.len()).map(|index| locations.get(index)));
         for &(index, slot) in &pattern.named {
             let (start, end) = locations.get(index).unwrap_or((0, 0));
-            let at = self.arena.len();
-            self.arena.extend_from_slice(&subject[start..end]);
-            self.named.push((slot, at, self.arena.len()));
+            self.assign(slot, &subject[start..end]);
+        }
+    }
+
+    /// Gives the variable of `slot` a value.
+    pub(crate) fn assign(&mut self, slot: u16, value: &[u8]) {
+        let start = self.arena.len();
+        self.arena.extend_from_slice(value);
+        let end = self.arena.len();
+        match self.named.iter_mut().find(|(known, ..)| *known == slot) {
+            Some(place) => *place = (slot, start, end),
+            None => self.named.push((slot, start, end)),
         }
     }
 
@@ -89,9 +139,9 @@ impl Captures {
         self.subject.get(start..end)
     }
 
-    /// A named group by its slot.
+    /// The value of a variable by its slot, if it has one.
     pub(crate) fn named(&self, slot: u16) -> Option<&[u8]> {
-        let (_, start, end) = self.named.iter().rev().find(|(known, ..)| *known == slot)?;
+        let (_, start, end) = self.named.iter().find(|(known, ..)| *known == slot)?;
         self.arena.get(*start..*end)
     }
 }

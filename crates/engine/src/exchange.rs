@@ -27,6 +27,7 @@ use crate::answer::{Answer, Body, Piece};
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
+use crate::phase::rewrite::Cursor;
 use crate::record;
 use crate::request::Request;
 use crate::site::{Location, Site};
@@ -62,10 +63,16 @@ enum State {
 /// What is to be done next with a request, in nginx's order of phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The server block's own `return`, then the search for a location.
+    /// The server block's own rewrite phase, if it has one.
     Server,
-    /// The location is known: `internal`, body size, `return`.
+    /// The search for a location.
+    Find,
+    /// The location is known: `internal`, body size.
     Location,
+    /// The rewrite phase of a server block or location, from an instruction on.
+    Rewrite(Cursor),
+    /// `allow`, `deny`, `auth_basic`
+    Access,
     /// `try_files`, from this candidate on.
     TryFiles(usize),
     /// Files: what kind of path is it?
@@ -130,6 +137,8 @@ pub struct Exchange {
     pub(crate) path: Vec<u8>,
     /// The address of a redirect; empty if there is none.
     pub(crate) location: Vec<u8>,
+    /// `WWW-Authenticate`; empty if there is none.
+    pub(crate) challenge: Vec<u8>,
     /// For whatever a step needs.
     pub(crate) scratch: Vec<u8>,
     /// For ranges.
@@ -158,6 +167,7 @@ impl Exchange {
         self.request.begin(head, site);
         self.answer.clear();
         self.location.clear();
+        self.challenge.clear();
         self.probes_left = PROBES_MAX;
         self.waited_for_form = false;
         self.waited_for_listing = false;
@@ -285,7 +295,8 @@ impl Exchange {
             conf::value::size(&text).unwrap_or(0)
         };
         let asked = self.answer.origin.as_ref().and_then(|asked| asked.rate);
-        let per_second = asked.unwrap_or_else(|| bytes(&settings.limit_rate));
+        let per_second =
+            asked.or(self.request.limit_rate).unwrap_or_else(|| bytes(&settings.limit_rate));
         Rate { per_second, after: bytes(&settings.limit_rate_after) }
     }
 
@@ -293,6 +304,7 @@ impl Exchange {
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.settings().is_some_and(|settings| settings.limit_rate.is_some())
+            || self.request.limit_rate.is_some()
             || self.answer.origin.as_ref().is_some_and(|asked| asked.rate.is_some())
     }
 
@@ -339,7 +351,7 @@ impl Exchange {
         self.request.server = match self.request.settle_host() {
             Ok(()) => {
                 let Request { host, captures, .. } = &mut self.request;
-                site.server_of_host(ctx.conn.listen, host, captures)
+                site.server_of_host(ctx.conn.listen, host, captures.get_mut())
             }
             Err(_) => site.default_server(ctx.conn.listen),
         };
@@ -381,7 +393,8 @@ impl Exchange {
                 }
             }
         }
-        request.server = site.server_of_host(ctx.conn.listen, &request.host, &mut request.captures);
+        let captures = request.captures.get_mut();
+        request.server = site.server_of_host(ctx.conn.listen, &request.host, captures);
         let server = site.server(request.server);
         request.location = server.root;
         request.settle_target(server.merge_slashes).map_err(|error| bad(error.reason()))?;
@@ -400,6 +413,9 @@ impl Exchange {
     fn run(&mut self, mut next: Next, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return State::Done };
         loop {
+            if !self.request.notes.get_mut().is_empty() {
+                self.log_notes(&site, ctx);
+            }
             next = match next {
                 Next::Step(step) => self.perform(step, &site, ctx),
                 Next::Fail(444) => Next::Silence(444),
@@ -428,8 +444,11 @@ impl Exchange {
 
     fn perform(&mut self, step: Step, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         match step {
-            Step::Server => self.locate(site, ctx),
+            Step::Server => self.serve(site, ctx),
+            Step::Find => self.locate(site, ctx),
             Step::Location => self.enter(site, ctx),
+            Step::Rewrite(cursor) => self.rewrite(cursor, site, ctx),
+            Step::Access => self.admit(site, ctx),
             Step::TryFiles(index) => self.try_files(index, site, ctx),
             Step::Content => self.content(site),
             Step::Index(index) => self.index(index, site, ctx),
@@ -441,20 +460,32 @@ impl Exchange {
         }
     }
 
-    /// The server's own `return`, then the location.
-    fn locate(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
-        let server = site.server(self.request.server);
-        let root = server.root;
-        if let Some(returned) = &site.location(root).returned {
-            self.request.location = root;
-            return self.returned(returned, site, ctx);
+    /// The server's own rewrite phase, then the location.
+    fn serve(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let root = site.server(self.request.server).root;
+        if site.location(root).program.is_empty() {
+            return self.locate(site, ctx);
         }
-        let Request { uri, captures, .. } = &mut self.request;
-        self.request.location = server.level.find(uri, captures).unwrap_or(root);
-        Next::Step(Step::Location)
+        self.request.location = root;
+        self.begin_rewrite(root)
     }
 
-    /// What is checked as soon as the location is known, then its `return`.
+    fn locate(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let server = site.server(self.request.server);
+        let Request { uri, captures, .. } = &mut self.request;
+        let captures = captures.get_mut();
+        let found = server.level.find(uri, captures);
+        let failure = captures.take_failure();
+        self.request.location = found.unwrap_or(server.root);
+        self.request.uri_changed = false;
+        if let Some(failure) = failure {
+            self.log_match_failure(&failure, site, ctx);
+            return Next::Fail(500);
+        }
+        self.enter(site, ctx)
+    }
+
+    /// What is checked as soon as the location is known.
     fn enter(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         if location.internal && !self.request.internal {
@@ -471,9 +502,17 @@ impl Exchange {
             });
             return Next::Fail(413);
         }
-        if let Some(returned) = &location.returned {
-            return self.returned(returned, site, ctx);
+        // As in nginx, a server block in the part of a location has no rewrite phase left.
+        if location.program.is_empty()
+            || self.request.location == site.server(self.request.server).root
+        {
+            return self.admit(site, ctx);
         }
+        self.begin_rewrite(self.request.location)
+    }
+
+    /// What comes after the checks of access.
+    pub(crate) const fn admitted(location: &Location) -> Next {
         match location.try_files {
             Some(_) => Next::Step(Step::TryFiles(0)),
             None => Next::Step(Step::Content),
@@ -648,6 +687,7 @@ impl Exchange {
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
         record::access(&scope, ctx, &mut scratch);
         self.scratch = scratch;
+        self.log_notes(site, ctx);
         self.answer.body = Body::Empty;
         ctx.effects.push(Effect::Finish);
         State::Done
@@ -661,6 +701,9 @@ impl Exchange {
         fields.clear();
         let place = Place { location, date: ctx.clock.http(), carried: &self.answer.carried };
         headers::push_draft(&mut fields, status, draft, place);
+        if !self.challenge.is_empty() {
+            fields.push(Name::WwwAuthenticate, &self.challenge);
+        }
         self.answer.head.status = status;
         if location.reads_answer {
             // `$sent_http_*` in `add_header` see what the content says.

@@ -3,16 +3,12 @@
 //! Works on names as `http::host` leaves them; knows servers only as indices.
 
 use crate::captures::{Captures, Pattern};
-use crate::hash::Table;
+use crate::keys::Keys;
 
 /// The names of one listening address.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    exact: Table<u32>,
-    /// Keys begin with their dot: `.example.com` for `*.example.com`.
-    suffix: Table<u32>,
-    /// Keys end with their dot: `www.` for `www.*`.
-    prefix: Table<u32>,
+    keys: Keys,
     regexes: Vec<(Pattern, u32)>,
     /// The server that takes what no name claims.
     pub(crate) default: u32,
@@ -42,13 +38,12 @@ impl Names {
     /// Adds a claim of `server`; the first server to claim a name keeps it.
     pub(crate) fn claim(&mut self, claim: Claim, server: u32) {
         self.sole &= server == self.default && !matches!(claim, Claim::Regex(_));
-        let (table, key) = match claim {
-            Claim::Exact(name) => (&mut self.exact, name),
-            Claim::Suffix(name) => (&mut self.suffix, name),
-            Claim::Prefix(name) => (&mut self.prefix, name),
-            Claim::Regex(pattern) => return self.regexes.push((pattern, server)),
-        };
-        table.entry(key).or_insert(server);
+        match claim {
+            Claim::Exact(name) => self.keys.exact(name, server),
+            Claim::Suffix(name) => self.keys.suffix(name, server),
+            Claim::Prefix(name) => self.keys.prefix(name, server),
+            Claim::Regex(pattern) => self.regexes.push((pattern, server)),
+        }
     }
 
     /// Notes that `server` listens here, though it may claim no name.
@@ -61,31 +56,11 @@ impl Names {
         if self.sole {
             return self.default;
         }
-        if let Some(&server) = self.exact.get(host) {
+        if let Some(server) = self.keys.find(host) {
             return server;
         }
-        self.find_wildcard(host, captures)
-    }
-
-    fn find_wildcard(&self, host: &[u8], captures: &mut Captures) -> u32 {
         if host.is_empty() {
             return self.default;
-        }
-        if !self.suffix.is_empty() {
-            // From the left, so that the longest suffix is seen first. `*` stands for at least one
-            // byte, hence the search starts behind the first.
-            for dot in memchr::memchr_iter(b'.', host).filter(|dot| *dot > 0) {
-                if let Some(&server) = self.suffix.get(&host[dot..]) {
-                    return server;
-                }
-            }
-        }
-        if !self.prefix.is_empty() {
-            for dot in memchr::memrchr_iter(b'.', host).filter(|dot| dot + 1 < host.len()) {
-                if let Some(&server) = self.prefix.get(&host[..=dot]) {
-                    return server;
-                }
-            }
         }
         for (pattern, server) in &self.regexes {
             if captures.capture(pattern, host) {

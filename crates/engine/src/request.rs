@@ -1,12 +1,25 @@
 //! What an exchange knows of its request: as sent, and as redirects inside the server made it.
 
+use std::cell::{Cell, RefCell};
+
 use base::Now;
 use http::{Fields, Method, RequestBody, RequestHead, Version};
 
 use crate::body::Upload;
-use crate::captures::Captures;
+use crate::captures::{Captures, Failure};
 use crate::ctx::SiteRef;
 use crate::route::LocationId;
+
+/// Something that went wrong while a variable was evaluated.
+#[derive(Debug)]
+pub(crate) enum Note {
+    /// The variable of this slot was read and never set.
+    Uninitialized(u16),
+    /// The variable of this slot depends on itself.
+    Cycle(u16),
+    /// A match took too many steps.
+    Match(Box<Failure>),
+}
 
 /// A request in work. Its buffers are kept between requests.
 #[derive(Debug, Default)]
@@ -29,8 +42,20 @@ pub(crate) struct Request {
     pub(crate) uri: Vec<u8>,
     /// The query, if there is one.
     pub(crate) args: Option<Vec<u8>>,
-    /// What regexes captured.
-    pub(crate) captures: Captures,
+    /// What regexes captured and variables were assigned; reading a variable may change it.
+    pub(crate) captures: RefCell<Captures>,
+    /// What evaluating variables wants logged.
+    pub(crate) notes: RefCell<Vec<Note>>,
+    /// Variables that are being evaluated on behalf of one another.
+    pub(crate) depth: Cell<u8>,
+    /// Memory for values on their way.
+    pub(crate) spare: RefCell<Vec<Vec<u8>>>,
+    /// `$limit_rate` where something assigned to it.
+    pub(crate) limit_rate: Option<u64>,
+    /// Whether `rewrite` changed the path, so that the location has to be looked for again.
+    pub(crate) uri_changed: bool,
+    /// Whether groups of an encoded path are encoded again when they are read.
+    pub(crate) encodes_groups: bool,
     /// Whether the request arrived at its location through the server itself.
     pub(crate) internal: bool,
     /// Whether an error page was chosen already.
@@ -65,7 +90,12 @@ impl Request {
         self.uri.clear();
         self.uri.push(b'/');
         self.drop_args();
-        self.captures.clear();
+        self.captures.get_mut().clear();
+        self.notes.get_mut().clear();
+        self.depth.set(0);
+        self.limit_rate = None;
+        self.uri_changed = false;
+        self.encodes_groups = false;
         self.internal = false;
         self.in_error_page = false;
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;

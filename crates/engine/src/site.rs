@@ -9,9 +9,11 @@ use conf::model::{Config, Http, ListenId, Settings};
 
 use crate::captures::Captures;
 use crate::content::params::Plan;
+use crate::derived::Derived;
 use crate::kinds::Kinds;
 use crate::names::Names;
 use crate::pages::{Pages, Signature};
+use crate::phase::rewrite::Op;
 use crate::route::{Level, LocationId};
 
 mod compile;
@@ -23,6 +25,10 @@ pub struct Site {
     listens: Vec<Listening>,
     servers: Vec<Server>,
     locations: Vec<Location>,
+    derived: Vec<Derived>,
+    redefined: Vec<(conf::Var, u16)>,
+    /// Whether reading a variable may change what `$1` is.
+    pub(crate) maps_capture: bool,
     pages: [Pages; 2],
     hostname: Box<str>,
     /// Whether `$request_body_file` is used anywhere.
@@ -59,8 +65,10 @@ pub(crate) struct Location {
     pub(crate) settings: Arc<Settings>,
     /// `internal`
     pub(crate) internal: bool,
-    /// Whether `return` answers.
-    pub(crate) returned: Option<model::Return>,
+    /// The rewrite phase.
+    pub(crate) program: Box<[Op]>,
+    /// Whether somebody may be kept out.
+    pub(crate) guarded: bool,
     /// The origin that answers, if one does.
     pub(crate) pass: Option<Arc<Origin>>,
     /// `try_files`
@@ -198,6 +206,16 @@ impl Site {
     pub(crate) fn alt_svc(&self, listen: usize, server: u32) -> &[u8] {
         let texts = self.listens.get(listen).map(|listening| &listening.alt_svc);
         texts.and_then(|texts| texts.get(server as usize)).map_or(&[], |text| text)
+    }
+
+    /// What the variable of `slot` is worth where nothing was assigned to it.
+    pub(crate) fn derived(&self, slot: u16) -> Option<&Derived> {
+        self.derived.get(usize::from(slot))
+    }
+
+    /// Variables that the configuration defines anew.
+    pub(crate) fn redefined(&self) -> &[(conf::Var, u16)] {
+        &self.redefined
     }
 
     /// The server with this index.

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use conf::model::Mapping;
 use conf::vars::{FieldName, Part, Template, Var};
 use http::digits::push_decimal;
+use http::escape::{UriPart, push_uri};
 use http::{BodyLen, Fields, Name, Scheme, Version};
 
 use crate::answer::Answer;
@@ -39,8 +40,17 @@ pub(crate) enum Found {
     No,
 }
 
+/// How `$1` and its kin are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Groups {
+    /// As they are.
+    Plain,
+    /// Percent-encoded, for arguments.
+    Encoded,
+}
+
 impl Found {
-    const fn when(found: bool) -> Self {
+    pub(crate) const fn when(found: bool) -> Self {
         if found { Self::Yes } else { Self::No }
     }
 }
@@ -72,9 +82,22 @@ impl<'a> Scope<'a> {
 
     /// Appends what `template` is worth.
     pub(crate) fn expand(&self, template: &Template, out: &mut Vec<u8>) {
+        self.expand_as(template, Groups::Plain, out);
+    }
+
+    /// Appends what `template` is worth, its `$1` as `groups` says.
+    pub(crate) fn expand_as(&self, template: &Template, groups: Groups, out: &mut Vec<u8>) {
+        if self.site.maps_capture {
+            self.evaluate_first(template);
+        }
         for part in template.parts() {
             match part {
                 Part::Text(text) => out.extend_from_slice(text),
+                Part::Var(Var::Capture(index)) if groups == Groups::Encoded => {
+                    let captures = self.request.captures.borrow();
+                    let group = captures.numbered(usize::from(*index)).unwrap_or_default();
+                    push_uri(out, group, UriPart::Args);
+                }
                 Part::Var(var) => {
                     self.write(var, out);
                 }
@@ -110,6 +133,11 @@ impl<'a> Scope<'a> {
 
     /// Appends what `var` is worth.
     pub(crate) fn write(&self, var: &Var, out: &mut Vec<u8>) -> Found {
+        if !self.site.redefined().is_empty()
+            && let Some(found) = self.write_redefined(var, out)
+        {
+            return found;
+        }
         self.write_request(var, out)
             .or_else(|| self.write_answer(var, out))
             .or_else(|| self.write_conn(var, out))
@@ -168,9 +196,12 @@ impl<'a> Scope<'a> {
             Var::ServerName => text(out, self.site.server(request.server).name.as_bytes()),
             Var::Http2 => text(out, self.http2()),
             Var::Http3 => text(out, if head.version == Version::Http3 { b"h3" } else { b"" }),
-            Var::Capture(index) => maybe(out, request.captures.numbered(usize::from(*index))),
-            Var::Named(slot) => maybe(out, request.captures.named(*slot)),
-            Var::LimitRate => number(out, 0),
+            Var::Capture(index) => {
+                maybe(out, request.captures.borrow().numbered(usize::from(*index)))
+            }
+            Var::Named(slot) => self.write_named(*slot, out),
+            Var::LimitRate => number(out, request.limit_rate.unwrap_or(0)),
+            Var::InvalidReferer => text(out, if self.has_valid_referer() { b"" } else { b"1" }),
             _ => return None,
         })
     }

@@ -12,7 +12,7 @@ use crate::value as values;
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    flag("brotli", HSL, |r| &mut brotli_mut(r).on)
+    flag("brotli", Contexts::HSLI, |r| &mut brotli_mut(r).on)
         .doc("Whether answers are compressed on the way out.", "brotli on;"),
     value("brotli_comp_level", HSL, Args::ONE, |r, node| {
         brotli_mut(r).level = bounded(node.arg(0), 0, 11)? as u8;

@@ -11,13 +11,13 @@ use crate::reader::{Fault, Reader};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    value("charset", HSL, Args::ONE, |r, node| {
+    value("charset", Contexts::HSLI, Args::ONE, |r, node| {
         let name = name(r, node)?;
         charset_mut(r).charset = name;
         Ok(())
     })
     .doc("The charset named in `Content-Type`.", "charset utf-8;"),
-    value("source_charset", HSL, Args::ONE, |r, node| {
+    value("source_charset", Contexts::HSLI, Args::ONE, |r, node| {
         let name = name(r, node)?;
         charset_mut(r).source = name;
         Ok(())
@@ -30,7 +30,7 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("The content types that get a charset.", "charset_types text/css;"),
-    flag("override_charset", HSL, |r| &mut charset_mut(r).overrides)
+    flag("override_charset", Contexts::HSLI, |r| &mut charset_mut(r).overrides)
         .doc("Whether a charset that an origin named is replaced.", "override_charset on;"),
 ];
 

@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("How long that reading waits for more.", "lingering_timeout 5s;"),
     flag("reset_timedout_connection", HSL, |r| &mut r.settings().reset_timedout_connection)
         .doc("Whether a connection that timed out is reset.", "reset_timedout_connection on;"),
-    flag("sendfile", HSL, |r| &mut r.settings().sendfile)
+    flag("sendfile", Contexts::HSLI, |r| &mut r.settings().sendfile)
         .doc("Whether the kernel sends files without our reading them.", "sendfile on;"),
     offset("sendfile_max_chunk", HSL, |r| &mut r.settings().sendfile_max_chunk)
         .doc("The most that one such call sends.", "sendfile_max_chunk 2m;"),
@@ -59,12 +59,12 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Files from this size bypass the page cache.", "directio 4m;"),
     buffers("output_buffers", HSL, |r| &mut r.settings().output_buffers)
         .doc("Number and size of buffers for reading files.", "output_buffers 2 32k;"),
-    value("limit_rate", HSL, Args::ONE, |r, node| {
+    value("limit_rate", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().limit_rate = Some(rate(r, node)?);
         Ok(())
     })
     .doc("Bytes per second of one answer.", "limit_rate 500k;"),
-    value("limit_rate_after", HSL, Args::ONE, |r, node| {
+    value("limit_rate_after", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().limit_rate_after = Some(rate(r, node)?);
         Ok(())
     })

@@ -11,7 +11,7 @@ use crate::value as values;
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    list("error_page", HSL, Args::at_least(2), error_page)
+    list("error_page", Contexts::HSLI, Args::at_least(2), error_page)
         .doc("What is served in place of an error.", "error_page 404 =200 /empty.html;"),
     flag("recursive_error_pages", HSL, |r| &mut r.settings().recursive_error_pages)
         .doc("Whether error pages may have error pages.", "recursive_error_pages on;"),

@@ -16,7 +16,7 @@ use crate::vars::{Template, Var};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    own("root", HSL, Args::ONE, root)
+    own("root", Contexts::HSLI, Args::ONE, root)
         .doc("The directory that paths are looked up in.", "root /srv/www;"),
     own("alias", Contexts::LOCATION, Args::ONE, alias)
         .doc("What stands in place of the location's prefix.", "alias /srv/images/;"),
@@ -63,7 +63,7 @@ fn alias(r: &mut Reader, node: &Node) -> Parsed {
         }
         Matcher::Regex(_) => Mapping::Nothing,
         Matcher::Exact(path) | Matcher::Prefix { path, .. } => Mapping::Without(path.len()),
-        Matcher::Root => Mapping::Whole,
+        Matcher::Root | Matcher::If => Mapping::Whole,
     };
     let path = path(r, node)?;
     let path = r.template(&path)?;

@@ -13,7 +13,7 @@ use crate::value as values;
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    flag("gzip", HSL, |r| &mut gzip_mut(r).on)
+    flag("gzip", Contexts::HSLI, |r| &mut gzip_mut(r).on)
         .doc("Whether answers are compressed on the way out.", "gzip on;"),
     value("gzip_comp_level", HSL, Args::ONE, |r, node| {
         gzip_mut(r).level = bounded(node.arg(0), 1, 9)? as u8;

@@ -8,10 +8,8 @@ use crate::model::{AddHeader, Expires, ExpiresRule};
 use crate::reader::{Fault, Parsed, Reader, invalid_parameter, invalid_value};
 use crate::value::{self as values, Unit};
 
-const HSL: Contexts = Contexts::HSL;
-
 pub(super) const TABLE: &[Directive] = &[
-    list("add_header", HSL, Args::between(2, 3), |r, node| {
+    list("add_header", Contexts::HSLI, Args::between(2, 3), |r, node| {
         let added = read(r, node)?;
         let again = r.again;
         let headers = &mut r.settings().add_headers;
@@ -22,7 +20,7 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("Adds a field to answers; `always` means errors too.", "add_header X-Served-By a always;"),
-    value("expires", HSL, Args::between(1, 2), expires)
+    value("expires", Contexts::HSLI, Args::between(1, 2), expires)
         .doc("How long clients may keep an answer.", "expires 30d;"),
 ];
 

@@ -9,9 +9,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("devpoll", &["devpoll_changes", "devpoll_events"]),
     ("eventport", &["eventport_events"]),
     ("google_perftools", &["google_perftools_profiles"]),
-    ("http_access", &["allow", "deny"]),
     ("http_addition_filter", &["add_after_body", "add_before_body", "addition_types"]),
-    ("http_auth_basic", &["auth_basic", "auth_basic_user_file"]),
     ("http_auth_request", &["auth_request", "auth_request_set"]),
     (
         "http_browser",
@@ -121,7 +119,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "limit_req_zone",
         ],
     ),
-    ("http_map", &["map", "map_hash_bucket_size", "map_hash_max_size"]),
     (
         "http_memcached",
         &[
@@ -220,11 +217,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
     ("http_random_index", &["random_index"]),
     ("http_realip", &["real_ip_header", "real_ip_recursive", "set_real_ip_from"]),
-    ("http_referer", &["referer_hash_bucket_size", "referer_hash_max_size", "valid_referers"]),
-    (
-        "http_rewrite",
-        &["break", "if", "rewrite", "rewrite_log", "set", "uninitialized_variable_warn"],
-    ),
     (
         "http_scgi",
         &[

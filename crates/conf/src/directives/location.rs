@@ -1,13 +1,11 @@
-//! `location`, and what belongs to one location alone: `return`, `try_files`, `internal`.
+//! `location`, and what belongs to one location alone: `try_files`, `internal`.
 
 use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, block, own};
 use crate::model::location::TryFile;
-use crate::model::{
-    Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles,
-};
+use crate::model::{Fallback, Handler, Location, LocationId, Matcher, TryFiles};
 use crate::reader::{DUPLICATE, Fault, Parsed, Reader, show};
 use crate::regex::Case;
 use crate::value as values;
@@ -15,8 +13,6 @@ use crate::value as values;
 pub(super) const TABLE: &[Directive] = &[
     block("location", Contexts::SL, Args::between(1, 2), location)
         .doc("Settings for a part of the site's paths.", "location ^~ /static/ { expires 1d; }"),
-    own("return", Contexts::SL, Args::between(1, 2), return_)
-        .doc("Answers at once with a status, a text or a redirect.", "return 301 https://a.com/;"),
     own("try_files", Contexts::SL, Args::at_least(2), try_files)
         .doc("Looks for files and falls back to something else.", "try_files $uri $uri/ =404;"),
     own("internal", Contexts::LOCATION, Args::NONE, internal)
@@ -37,6 +33,7 @@ fn location(r: &mut Reader, node: &Node) -> Parsed {
         nested: Vec::new(),
         internal: false,
         settings: Arc::clone(&scope.settings),
+        rewrite: Vec::new(),
         handler: Handler::Static,
         try_files: None,
         place,
@@ -93,50 +90,18 @@ fn check_nesting(r: &Reader, matcher: &Matcher, name: &[u8]) -> Parsed {
                 "location \"{inner}\" cannot be inside the named location \"{outer}\""
             ));
         }
-        Matcher::Root | Matcher::Prefix { .. } | Matcher::Regex(_) => {}
+        Matcher::Root | Matcher::If | Matcher::Prefix { .. } | Matcher::Regex(_) => {}
     }
     match matcher {
         Matcher::Named(_) => {
             fault(format!("named location \"{inner}\" can be on the server level only"))
         }
-        Matcher::Regex(_) | Matcher::Root => Ok(()),
+        Matcher::Regex(_) | Matcher::Root | Matcher::If => Ok(()),
         Matcher::Exact(_) | Matcher::Prefix { .. } if name.starts_with(&r.scope.name) => Ok(()),
         Matcher::Exact(_) | Matcher::Prefix { .. } => {
             fault(format!("location \"{inner}\" is outside location \"{outer}\""))
         }
     }
-}
-
-fn return_(r: &mut Reader, node: &Node) -> Parsed {
-    let word = node.arg(0);
-    let made = match values::number(word).map(u16::try_from) {
-        Some(Ok(status @ 0..=999)) => {
-            let body = match node.args_count() {
-                1 => ReturnBody::None,
-                _ => {
-                    let text = r.template(node.arg(1))?;
-                    match status {
-                        301 | 302 | 303 | 307 | 308 => ReturnBody::Location(text),
-                        _ => ReturnBody::Text(text),
-                    }
-                }
-            };
-            Return { status, body }
-        }
-        None if node.args_count() == 1 && is_address(word) => {
-            Return { status: 302, body: ReturnBody::Location(r.template(word)?) }
-        }
-        _ => return Err(Fault::Text(format!("invalid return code \"{}\"", show(word)))),
-    };
-    // The first one that runs ends the request, so a second one is checked and never reached.
-    if !r.again || r.scope.handler == Handler::Static {
-        r.scope.handler = Handler::Return(made);
-    }
-    Ok(())
-}
-
-fn is_address(word: &[u8]) -> bool {
-    [&b"http://"[..], b"https://", b"$scheme"].iter().any(|start| word.starts_with(start))
 }
 
 fn try_files(r: &mut Reader, node: &Node) -> Parsed {

@@ -10,7 +10,7 @@ use crate::model::{
 };
 use crate::reader::{DUPLICATE, Fault, Parsed, Reader, show};
 
-const L: Contexts = Contexts::LOCATION;
+const L: Contexts = Contexts::LI;
 
 pub(super) const TABLE: &[Directive] = &[
     own("fastcgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::FastCgi)).doc(
@@ -60,7 +60,7 @@ fn pass(r: &mut Reader, node: &Node, protocol: Protocol) -> Parsed {
         Some(_) => PassTo::Group(group(r, node)?),
         None => PassTo::Text(text),
     };
-    put(r, Pass { protocol, to });
+    r.scope.handler = Handler::Pass(Pass { protocol, to });
     Ok(())
 }
 
@@ -77,15 +77,8 @@ fn php_pass(r: &mut Reader, node: &Node) -> Parsed {
     let Some((id, protocol)) = pool else {
         return Err(Fault::Text(format!("unknown php_pool \"{}\"", show(name))));
     };
-    put(r, Pass { protocol, to: PassTo::Group(id) });
+    r.scope.handler = Handler::Pass(Pass { protocol, to: PassTo::Group(id) });
     Ok(())
-}
-
-/// Makes an origin the handler, unless a `return` comes before every handler.
-fn put(r: &mut Reader, pass: Pass) {
-    if !matches!(r.scope.handler, Handler::Return(_)) {
-        r.scope.handler = Handler::Pass(pass);
-    }
 }
 
 /// The group of a literal argument.

@@ -73,6 +73,7 @@ fn server(r: &mut Reader, node: &Node) -> Parsed {
         nested: Vec::new(),
         internal: false,
         settings: Arc::clone(&scope.settings),
+        rewrite: Vec::new(),
         handler: scope.handler.clone(),
         try_files: None,
         place: place.clone(),
@@ -108,6 +109,7 @@ pub(super) fn fill(location: &mut Location, scope: &mut Scope) {
     location.nested = std::mem::take(&mut scope.nested);
     location.internal = scope.internal;
     location.settings = Arc::clone(&scope.settings);
+    location.rewrite = super::rewrite::program(&mut scope.rewrite);
     location.handler = scope.handler.clone();
     location.try_files = scope.try_files.take();
 }

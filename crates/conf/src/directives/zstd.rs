@@ -13,7 +13,7 @@ use crate::value as values;
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    flag("zstd", HSL, |r| &mut zstd_mut(r).on)
+    flag("zstd", Contexts::HSLI, |r| &mut zstd_mut(r).on)
         .doc("Whether answers are compressed on the way out.", "zstd on;"),
     value("zstd_comp_level", HSL, Args::ONE, level)
         .doc("How hard to compress, from -7 to 22.", "zstd_comp_level 3;"),

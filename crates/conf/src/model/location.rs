@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Pass, Place, Settings};
+use super::{Pass, Place, RewriteOp, Settings};
 use crate::regex::Regex;
 use crate::vars::Template;
 
@@ -31,6 +31,9 @@ pub struct Location {
     pub internal: bool,
     /// What is inherited and resolved.
     pub settings: Arc<Settings>,
+    /// The rewrite phase; never inherited. That of a server block runs before a location is
+    /// looked for.
+    pub rewrite: Vec<RewriteOp>,
     /// What answers.
     pub handler: Handler,
     /// `try_files`; never inherited.
@@ -44,6 +47,8 @@ pub struct Location {
 pub enum Matcher {
     /// A server block itself.
     Root,
+    /// An `if` in a location, reached when it is true.
+    If,
     /// `= /path`
     Exact(Arc<[u8]>),
     /// `/path`; with `no_regex` (`^~`) it stops the regular expressions of its level.
@@ -64,9 +69,6 @@ pub enum Matcher {
 pub enum Handler {
     /// Files: index, autoindex, static.
     Static,
-    /// `return`: runs in the rewrite phase, before access checks and `try_files`. That of a server
-    /// block runs before a location is looked for.
-    Return(Return),
     /// An origin. What a nested location without a handler of its own has is not inherited.
     Pass(Pass),
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AccessLogs, Brotli, ErrorLog, Gzip, OriginSettings, TypeSet, Zstd};
+use super::{
+    AccessLogs, AccessRule, Brotli, ErrorLog, Gzip, OriginSettings, Referers, TypeSet, Zstd,
+};
 use crate::vars::Template;
 
 /// File extension in lower case, to content type.
@@ -68,6 +70,18 @@ pub struct Settings {
     pub port_in_redirect: bool,
     /// `server_name_in_redirect`
     pub server_name_in_redirect: bool,
+    /// `rewrite_log`
+    pub rewrite_log: bool,
+    /// `uninitialized_variable_warn`
+    pub uninitialized_variable_warn: bool,
+    /// `valid_referers`
+    pub referers: Option<Arc<Referers>>,
+    /// `allow` and `deny`, in file order.
+    pub access: Arc<Vec<AccessRule>>,
+    /// `auth_basic`: the realm; none and `off` ask for no password.
+    pub auth_basic: Option<Template>,
+    /// `auth_basic_user_file`
+    pub auth_basic_user_file: Option<Template>,
     /// `satisfy`
     pub satisfy: Satisfy,
     /// `keepalive_timeout`: zero closes after each answer.

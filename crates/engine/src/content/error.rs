@@ -136,13 +136,14 @@ impl Exchange {
             return Next::Fail(500);
         };
         self.request.location = *location;
+        self.request.uri_changed = false;
         self.request.internal = true;
         self.request.appends_uri = false;
         Next::Step(Step::Location)
     }
 
     /// Counts one redirect inside the server; the one that brings the count to zero fails.
-    fn spend_redirect(&mut self) -> bool {
+    pub(crate) fn spend_redirect(&mut self) -> bool {
         self.request.redirects_left = self.request.redirects_left.saturating_sub(1);
         self.request.redirects_left > 0
     }

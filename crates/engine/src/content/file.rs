@@ -400,7 +400,7 @@ impl Exchange {
         Look::Asked
     }
 
-    fn log_failure(
+    pub(crate) fn log_failure(
         &self,
         level: Level,
         call: &str,

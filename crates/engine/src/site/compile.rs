@@ -15,9 +15,11 @@ use http::uri::MergeSlashes;
 use super::{Header, Listening, Location, Origin, Server, Site};
 use crate::captures::Pattern;
 use crate::content::params::Plan;
+use crate::derived::Derived;
 use crate::kinds::{Kinds, KindsCache};
 use crate::names::{Claim as NameClaim, Names};
 use crate::pages::{Pages, Signature};
+use crate::phase::rewrite::Op;
 use crate::route::{Claim, Level};
 
 /// Compiles everything.
@@ -32,7 +34,19 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     };
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
     let names_body_file = config.http.as_ref().is_some_and(names_body_file);
-    Site { config, listens, servers, locations, pages, hostname: Box::default(), names_body_file }
+    let derived = config.http.as_ref().map_or_else(Vec::new, Derived::all);
+    Site {
+        listens,
+        servers,
+        locations,
+        maps_capture: derived.iter().any(Derived::captures),
+        derived,
+        redefined: config.http.as_ref().map_or_else(Vec::new, |http| http.redefined.clone()),
+        config,
+        pages,
+        hostname: Box::default(),
+        names_body_file,
+    }
 }
 
 /// Whether `$request_body_file` is used where a request could ask for it.
@@ -118,7 +132,7 @@ fn level(http: &Http, ids: &[model::LocationId]) -> Level {
     for &id in ids {
         let conf = http.location(id);
         let claim = match &conf.matcher {
-            Matcher::Root | Matcher::Named(_) => continue,
+            Matcher::Root | Matcher::If | Matcher::Named(_) => continue,
             Matcher::Exact(path) => Claim::Exact(path[..].into()),
             Matcher::Prefix { path, no_regex: false } => Claim::Prefix(path[..].into()),
             Matcher::Prefix { path, no_regex: true } => Claim::FinalPrefix(path[..].into()),
@@ -182,13 +196,12 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         expires,
         settings: settings.clone(),
         internal: conf.internal,
-        returned: match &conf.handler {
-            model::Handler::Return(returned) => Some(returned.clone()),
-            model::Handler::Static | model::Handler::Pass(_) => None,
-        },
+        program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
+        guarded: !settings.access.is_empty()
+            || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some(),
         pass: match &conf.handler {
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
-            model::Handler::Static | model::Handler::Return(_) => None,
+            model::Handler::Static => None,
         },
         try_files: conf.try_files.clone(),
         signature: match settings.server_tokens {

@@ -1,0 +1,74 @@
+//! `allow`, `deny`: who may come in by address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, list};
+use crate::model::{AccessRule, Network, Verdict, Who};
+use crate::reader::{Parsed, Reader, invalid_parameter, show};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    list("allow", HSL, Args::ONE, |r, node| rule(r, node, Verdict::Allow))
+        .doc("Lets clients of an address or network in.", "allow 192.0.2.0/24;"),
+    list("deny", HSL, Args::ONE, |r, node| rule(r, node, Verdict::Deny))
+        .doc("Keeps clients of an address or network out.", "deny all;"),
+];
+
+fn rule(r: &mut Reader, node: &Node, verdict: Verdict) -> Parsed {
+    let word = node.arg(0);
+    let who = match word {
+        b"all" => Who::All,
+        b"unix:" => Who::Unix,
+        _ => {
+            let read = network(word).ok_or_else(|| invalid_parameter(word))?;
+            if read.has_low_bits {
+                r.warn(format!("low address bits of {} are meaningless", show(word)));
+            }
+            Who::Network(read.network)
+        }
+    };
+    // `allow` and `deny` are one list.
+    let again = std::mem::replace(&mut r.scope.has_access, true);
+    let rules = &mut r.settings().access;
+    if !again {
+        *rules = Arc::default();
+    }
+    Arc::make_mut(rules).push(AccessRule { who, verdict });
+    Ok(())
+}
+
+/// A network as written.
+pub(super) struct Written {
+    /// What it means.
+    pub(super) network: Network,
+    /// Whether bits were written that do not count.
+    pub(super) has_low_bits: bool,
+}
+
+/// Reads an address with an optional number of bits.
+pub(super) fn network(word: &[u8]) -> Option<Written> {
+    let text = std::str::from_utf8(word).ok()?;
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(crate::value::number(bits.as_bytes())?)),
+        None => (text, None),
+    };
+    let bits = |most: u32| match bits {
+        None => Some(most),
+        Some(bits) => u32::try_from(bits).ok().filter(|bits| *bits <= most),
+    };
+    Some(match address.parse().ok()? {
+        IpAddr::V4(ip) => {
+            let mask = u32::MAX.checked_shl(32 - bits(32)?).unwrap_or(0);
+            let mask = Ipv4Addr::from_bits(mask);
+            Written { network: Network::V4(ip & mask, mask), has_low_bits: ip & mask != ip }
+        }
+        IpAddr::V6(ip) => {
+            let mask = u128::MAX.checked_shl(128 - bits(128)?).unwrap_or(0);
+            let mask = Ipv6Addr::from_bits(mask);
+            Written { network: Network::V6(ip & mask, mask), has_low_bits: ip & mask != ip }
+        }
+    })
+}

@@ -1,0 +1,238 @@
+//! The rewrite phase: `rewrite`, `set`, `if`, `break`, `return`.
+//!
+//! Each instruction is kept with the moment it was read; the end of the block puts them in order,
+//! so that what an `if` governs follows it.
+
+use crate::ast::{Node, Order};
+use crate::directive::{Args, Contexts, Directive, block, flag, own};
+use crate::model::{
+    Definition, FileTest, Location, LocationId, Matcher, Return, ReturnBody, RewriteOp,
+    RewriteRule, SetTarget, Test, Then,
+};
+use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::regex::Case;
+use crate::value as values;
+use crate::vars::Var;
+
+const REWRITE: Contexts = Contexts::REWRITE;
+
+pub(super) const TABLE: &[Directive] = &[
+    own("rewrite", REWRITE, Args::between(2, 3), rewrite).doc(
+        "Changes the path where an expression matches it.",
+        "rewrite ^/old/(.*) /new/$1 last;",
+    ),
+    own("return", REWRITE, Args::between(1, 2), return_)
+        .doc("Answers at once with a status, a text or a redirect.", "return 301 https://a.com/;"),
+    own("set", REWRITE, Args::TWO, set)
+        .doc("Assigns to a variable of the request.", "set $skip_cache 1;"),
+    own("break", REWRITE, Args::NONE, |r, node| {
+        push(r, node, RewriteOp::Break);
+        Ok(())
+    })
+    .doc("Ends the rewrite phase of the block.", "break;"),
+    block("if", Contexts::SL, Args::at_least(1), if_).doc(
+        "Instructions and settings for requests that pass a test.",
+        "if ($request_method = POST) { return 405; }",
+    ),
+    flag("rewrite_log", Contexts::HREWRITE, |r| &mut r.settings().rewrite_log)
+        .doc("Whether what `rewrite` does is logged at `notice`.", "rewrite_log on;"),
+    flag("uninitialized_variable_warn", Contexts::HREWRITE, |r| {
+        &mut r.settings().uninitialized_variable_warn
+    })
+    .doc(
+        "Whether use of a variable that was never set is logged.",
+        "uninitialized_variable_warn off;",
+    ),
+];
+
+/// The instructions of a block in the order in which they were written.
+pub(super) fn program(ops: &mut Vec<(Order, RewriteOp)>) -> Vec<RewriteOp> {
+    ops.sort_by_key(|(order, _)| *order);
+    ops.drain(..).map(|(_, op)| op).collect()
+}
+
+fn push(r: &mut Reader, node: &Node, op: RewriteOp) {
+    r.scope.rewrite.push((node.order, op));
+}
+
+fn rewrite(r: &mut Reader, node: &Node) -> Parsed {
+    let regex = r.regex(node.arg(0), Case::Sensitive)?;
+    if node.arg(1).is_empty() {
+        return Err(Fault::Text("empty replacement".to_owned()));
+    }
+    // A `?` at the end drops the arguments that there are.
+    let (text, keeps_args) = match node.arg(1) {
+        [text @ .., b'?'] => (text, false),
+        text => (text, true),
+    };
+    let mut then = if is_address(text) { Then::Redirect(302) } else { Then::Continue };
+    let redirects = then != Then::Continue;
+    if node.args_count() == 3 {
+        let written = match node.arg(2) {
+            b"last" => Then::Last,
+            b"break" => Then::Break,
+            b"redirect" => Then::Redirect(302),
+            b"permanent" => Then::Redirect(301),
+            word => return Err(invalid_parameter(word)),
+        };
+        // An address is a redirect whatever the flag says.
+        if !redirects || matches!(written, Then::Redirect(_)) {
+            then = written;
+        }
+    }
+    let mark = text.iter().position(|byte| *byte == b'?');
+    let (path, args) = match (mark, then) {
+        (Some(mark), Then::Continue | Then::Last | Then::Break) => {
+            (r.template(&text[..mark])?, Some(r.template(&text[mark + 1..])?))
+        }
+        _ => (r.template(text)?, None),
+    };
+    let has_mark = mark.is_some();
+    let rule = RewriteRule { regex, path, args, has_mark, keeps_args, then };
+    push(r, node, RewriteOp::Rewrite(Box::new(rule)));
+    Ok(())
+}
+
+fn return_(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    let made = match values::number(word).map(u16::try_from) {
+        Some(Ok(status @ 0..=999)) => {
+            let body = match node.args_count() {
+                1 => ReturnBody::None,
+                _ => {
+                    let text = r.template(node.arg(1))?;
+                    match status {
+                        301 | 302 | 303 | 307 | 308 => ReturnBody::Location(text),
+                        _ => ReturnBody::Text(text),
+                    }
+                }
+            };
+            Return { status, body }
+        }
+        None if node.args_count() == 1 && is_address(word) => {
+            Return { status: 302, body: ReturnBody::Location(r.template(word)?) }
+        }
+        _ => return Err(Fault::Text(format!("invalid return code \"{}\"", show(word)))),
+    };
+    push(r, node, RewriteOp::Return(made));
+    Ok(())
+}
+
+fn is_address(word: &[u8]) -> bool {
+    [&b"http://"[..], b"https://", b"$scheme"].iter().any(|start| word.starts_with(start))
+}
+
+fn set(r: &mut Reader, node: &Node) -> Parsed {
+    let name = Reader::defined_name(node.arg(0))?;
+    let target = match &*name.to_ascii_lowercase() {
+        "args" => SetTarget::Args,
+        "limit_rate" => SetTarget::LimitRate,
+        _ => SetTarget::Named(r.define_as(&name, Definition::Assigned)?),
+    };
+    let value = r.template(node.arg(1))?;
+    push(r, node, RewriteOp::Set { target, value });
+    Ok(())
+}
+
+fn if_(r: &mut Reader, node: &Node) -> Parsed {
+    let test = condition(r, node)?;
+    let (context, location) = match r.scope.context {
+        Contexts::SERVER => (Contexts::SERVER_IF, None),
+        _ => (Contexts::IF, Some(LocationId(r.http.locations.len() as u32))),
+    };
+    let mut scope = r.inner_scope(context);
+    scope.matcher = Matcher::If;
+    scope.handler = r.scope.handler.clone();
+    if location.is_some() {
+        r.http.locations.push(Location {
+            matcher: Matcher::If,
+            name: scope.name.clone(),
+            nested: Vec::new(),
+            internal: false,
+            settings: scope.settings.clone(),
+            rewrite: Vec::new(),
+            handler: scope.handler.clone(),
+            try_files: None,
+            place: r.place(node),
+        });
+    }
+    let mut scope = r.read_inner(node, scope);
+    let ops = std::mem::take(&mut scope.rewrite);
+    let Ok(inner) = u16::try_from(ops.len()) else {
+        return Err(Fault::Text("too many directives in \"if\"".to_owned()));
+    };
+    if let Some(id) = location {
+        super::server::fill(&mut r.http.locations[id.index()], &mut scope);
+    }
+    push(r, node, RewriteOp::If { test, inner, location });
+    r.scope.rewrite.extend(ops);
+    Ok(())
+}
+
+/// Reads what stands between the parentheses.
+fn condition(r: &mut Reader, node: &Node) -> Result<Test, Fault> {
+    let invalid = |word: &[u8]| Fault::Text(format!("invalid condition \"{}\"", show(word)));
+    let mut words: Vec<&[u8]> = node.args().collect();
+    let Some([b'(', first @ ..]) = words.first().copied() else {
+        return Err(invalid(node.arg(0)));
+    };
+    words[0] = first;
+    let last = words.len() - 1;
+    let Some([rest @ .., b')']) = words.last().copied() else {
+        // As in nginx, the parenthesis of a sole word is gone by now.
+        return Err(invalid(words[last]));
+    };
+    if first.is_empty() && last == 0 {
+        return Err(invalid(b""));
+    }
+    words[last] = rest;
+    let start = usize::from(first.is_empty());
+    let end = if rest.is_empty() && last > 0 { last } else { last + 1 };
+    let words = words.get(start..end).unwrap_or_default();
+    let Some((&first, rest)) = words.split_first() else { return Err(invalid(b")")) };
+    match (first, rest) {
+        ([b'$', name @ ..], []) if !name.is_empty() => Ok(Test::True(variable(r, name)?)),
+        ([b'$', name @ ..], [operator, operand]) if !name.is_empty() => {
+            let var = variable(r, name)?;
+            comparison(r, var, operator, operand)
+        }
+        ([b'-', letter], [path]) => match file_test(*letter) {
+            Some(test) => Ok(Test::Is(test, r.template(path)?)),
+            None => Err(invalid(first)),
+        },
+        ([b'!', b'-', letter], [path]) => match file_test(*letter) {
+            Some(test) => Ok(Test::IsNot(test, r.template(path)?)),
+            None => Err(invalid(first)),
+        },
+        _ => Err(invalid(first)),
+    }
+}
+
+fn variable(r: &mut Reader, name: &[u8]) -> Result<Var, Fault> {
+    r.variable(&show(name))
+}
+
+fn comparison(r: &mut Reader, var: Var, operator: &[u8], operand: &[u8]) -> Result<Test, Fault> {
+    Ok(match operator {
+        b"=" => Test::Equal(var, r.template(operand)?),
+        b"!=" => Test::Differs(var, r.template(operand)?),
+        b"~" => Test::Matches(var, r.regex(operand, Case::Sensitive)?),
+        b"~*" => Test::Matches(var, r.regex(operand, Case::Insensitive)?),
+        b"!~" => Test::Mismatches(var, r.regex(operand, Case::Sensitive)?),
+        b"!~*" => Test::Mismatches(var, r.regex(operand, Case::Insensitive)?),
+        _ => {
+            let shown = show(operator);
+            return Err(Fault::Text(format!("unexpected \"{shown}\" in condition")));
+        }
+    })
+}
+
+const fn file_test(letter: u8) -> Option<FileTest> {
+    match letter {
+        b'f' => Some(FileTest::File),
+        b'd' => Some(FileTest::Directory),
+        b'e' => Some(FileTest::Exists),
+        b'x' => Some(FileTest::Executable),
+        _ => None,
+    }
+}

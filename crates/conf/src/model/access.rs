@@ -1,0 +1,71 @@
+//! Who may come in: `allow`, `deny`, `auth_basic`, `valid_referers`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::MapKey;
+use crate::regex::Regex;
+
+/// A network: an address and how many of its bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Address and mask.
+    V4(Ipv4Addr, Ipv4Addr),
+    /// Address and mask.
+    V6(Ipv6Addr, Ipv6Addr),
+}
+
+impl Network {
+    /// Whether `ip` is in it; addresses of IPv4 inside IPv6 were unwrapped before.
+    #[must_use]
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        match (self, ip) {
+            (Self::V4(net, mask), IpAddr::V4(ip)) => ip & *mask == *net,
+            (Self::V6(net, mask), IpAddr::V6(ip)) => ip & *mask == *net,
+            _ => false,
+        }
+    }
+}
+
+/// One `allow` or `deny`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessRule {
+    /// Who is meant.
+    pub who: Who,
+    /// Whether they may come in.
+    pub verdict: Verdict,
+}
+
+/// Whom an [`AccessRule`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Everybody.
+    All,
+    /// Clients over unix sockets.
+    Unix,
+    /// Clients of a network.
+    Network(Network),
+}
+
+/// What an [`AccessRule`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// `allow`
+    Allow,
+    /// `deny`
+    Deny,
+}
+
+/// A `valid_referers`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Referers {
+    /// `none`: no `Referer` is valid.
+    pub none: bool,
+    /// `blocked`: a `Referer` without scheme is valid.
+    pub blocked: bool,
+    /// `server_names`
+    pub server_names: bool,
+    /// Hosts, and what the path must begin with.
+    pub hosts: Vec<(MapKey, Box<[u8]>)>,
+    /// Expressions on what follows the scheme.
+    pub regexes: Vec<Regex>,
+}

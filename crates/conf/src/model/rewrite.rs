@@ -1,0 +1,105 @@
+//! The rewrite phase: `rewrite`, `set`, `if`, `break`, `return` of one block, in file order.
+
+use super::{LocationId, Return};
+use crate::regex::Regex;
+use crate::vars::{Template, Var};
+
+/// One instruction. What an `if` governs follows it directly.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RewriteOp {
+    /// `rewrite`
+    Rewrite(Box<RewriteRule>),
+    /// `return`
+    Return(Return),
+    /// `set`
+    Set {
+        /// Which variable.
+        target: SetTarget,
+        /// What it becomes.
+        value: Template,
+    },
+    /// `if`
+    If {
+        /// What is tested.
+        test: Test,
+        /// How many of the following instructions stand inside it.
+        inner: u16,
+        /// The settings that hold from here on when it is true; none in a server block.
+        location: Option<LocationId>,
+    },
+    /// `break`
+    Break,
+}
+
+/// A `rewrite`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RewriteRule {
+    /// What the path must match.
+    pub regex: Regex,
+    /// The new path; for redirects the whole new address.
+    pub path: Template,
+    /// What follows the first written `?` of a new path.
+    pub args: Option<Template>,
+    /// Whether a `?` was written in the replacement.
+    pub has_mark: bool,
+    /// Whether the arguments so far are appended: no `?` at the end.
+    pub keeps_args: bool,
+    /// What happens next.
+    pub then: Then,
+}
+
+/// What a `rewrite` that matched does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// The next instruction runs.
+    Continue,
+    /// `last`: the phase ends, and the location is looked for again.
+    Last,
+    /// `break`: the phase ends.
+    Break,
+    /// `redirect`, `permanent`, or an address with a scheme.
+    Redirect(u16),
+}
+
+/// What `set` assigns to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetTarget {
+    /// A variable of the configuration: an index into [`super::Http::named`].
+    Named(u16),
+    /// `$args`
+    Args,
+    /// `$limit_rate`
+    LimitRate,
+}
+
+/// The condition of an `if`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// `$x`: neither empty nor `0`.
+    True(Var),
+    /// `$x = text`
+    Equal(Var, Template),
+    /// `$x != text`
+    Differs(Var, Template),
+    /// `$x ~ re`, `$x ~* re`
+    Matches(Var, Regex),
+    /// `$x !~ re`, `$x !~* re`
+    Mismatches(Var, Regex),
+    /// `-f path` and its kin.
+    Is(FileTest, Template),
+    /// `!-f path` and its kin.
+    IsNot(FileTest, Template),
+}
+
+/// What is asked about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileTest {
+    /// `-f`: a regular file.
+    File,
+    /// `-d`: a directory.
+    Directory,
+    /// `-e`: anything.
+    Exists,
+    /// `-x`: anything that its owner may execute.
+    Executable,
+}

@@ -1,0 +1,189 @@
+//! Variables that the configuration defines, evaluated when they are read: `map`, and what `set`
+//! and captures assigned.
+//!
+//! A value is kept until the request ends, unless the map is `volatile`.
+
+use conf::model::{Definition, Http, MapKey};
+use conf::vars::{Part, Template, Var};
+
+use crate::captures::Pattern;
+use crate::keys::Keys;
+use crate::request::Note;
+use crate::vars::{Found, Scope};
+
+/// LIMIT: buffers that a request keeps for values on their way.
+const SPARE_MAX: usize = 4;
+
+/// What a variable is worth where nothing was assigned to it.
+#[derive(Debug)]
+pub(crate) enum Derived {
+    Captured,
+    Assigned,
+    Map(Box<Map>),
+}
+
+/// A `map`.
+#[derive(Debug)]
+pub(crate) struct Map {
+    source: Template,
+    hostnames: bool,
+    volatile: bool,
+    default: Template,
+    keys: Keys,
+    regexes: Vec<(Pattern, u32)>,
+    values: Vec<Template>,
+}
+
+impl Derived {
+    /// Compiles all definitions of a configuration.
+    pub(crate) fn all(http: &Http) -> Vec<Self> {
+        http.definitions.iter().map(|definition| Self::new(definition, &http.named)).collect()
+    }
+
+    fn new(definition: &Definition, names: &[String]) -> Self {
+        let Definition::Map(map) = definition else {
+            return match definition {
+                Definition::Assigned => Self::Assigned,
+                _ => Self::Captured,
+            };
+        };
+        let mut keys = Keys::default();
+        let mut regexes = Vec::new();
+        for (index, (key, _)) in map.rows.iter().enumerate() {
+            match key {
+                MapKey::Regex(regex) => regexes.push((Pattern::new(regex, names), index as u32)),
+                key => keys.add(key, index as u32),
+            }
+        }
+        Self::Map(Box::new(Map {
+            source: map.source.clone(),
+            hostnames: map.hostnames,
+            volatile: map.volatile,
+            default: map.default.clone(),
+            keys,
+            regexes,
+            values: map.rows.iter().map(|(_, value)| value.clone()).collect(),
+        }))
+    }
+
+    /// Whether reading it may change what `$1` is.
+    pub(crate) fn captures(&self) -> bool {
+        matches!(self, Self::Map(map) if !map.regexes.is_empty())
+    }
+}
+
+impl Scope<'_> {
+    /// Appends what a variable of the configuration is worth.
+    pub(crate) fn write_named(&self, slot: u16, out: &mut Vec<u8>) -> Found {
+        if let Some(value) = self.request.captures.borrow().named(slot) {
+            out.extend_from_slice(value);
+            return Found::Yes;
+        }
+        match self.site.derived(slot) {
+            None | Some(Derived::Captured) => Found::No,
+            Some(Derived::Assigned) => {
+                if self.location().settings.uninitialized_variable_warn {
+                    self.request.notes.borrow_mut().push(Note::Uninitialized(slot));
+                }
+                self.request.captures.borrow_mut().assign(slot, b"");
+                Found::Yes
+            }
+            Some(derived) => self.derive(slot, derived, out),
+        }
+    }
+
+    /// A variable of the server that the configuration defines anew: its value, if it is that.
+    pub(crate) fn write_redefined(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+        let (_, slot) = self.site.redefined().iter().find(|(known, _)| known == var)?;
+        if let Some(value) = self.request.captures.borrow().named(*slot) {
+            out.extend_from_slice(value);
+            return Some(Found::Yes);
+        }
+        match self.site.derived(*slot)? {
+            Derived::Captured | Derived::Assigned => None,
+            derived => Some(self.derive(*slot, derived, out)),
+        }
+    }
+
+    /// Evaluates what a text needs before any of it is written: as in nginx, `$1` in it belongs to
+    /// the last expression that matched, also where that stands behind it.
+    pub(crate) fn evaluate_first(&self, template: &Template) {
+        let mut parts = template.parts().iter();
+        if !parts.any(|part| matches!(part, Part::Var(Var::Capture(_)))) {
+            return;
+        }
+        let mut unread = self.spare();
+        for var in template.vars() {
+            if let Var::Named(slot) = var
+                && self.site.derived(*slot).is_some_and(Derived::captures)
+            {
+                unread.clear();
+                self.write_named(*slot, &mut unread);
+            }
+        }
+        self.give_back(unread);
+    }
+
+    fn derive(&self, slot: u16, derived: &Derived, out: &mut Vec<u8>) -> Found {
+        let depth = self.request.depth.get();
+        if depth >= base::limits::VARIABLE_DEPTH_MAX {
+            let mut notes = self.request.notes.borrow_mut();
+            if notes.is_empty() {
+                notes.push(Note::Cycle(slot));
+            }
+            return Found::No;
+        }
+        self.request.depth.set(depth + 1);
+        let start = out.len();
+        let keeps = match derived {
+            Derived::Captured | Derived::Assigned => false,
+            Derived::Map(map) => {
+                self.look_up(map, out);
+                !map.volatile
+            }
+        };
+        self.request.depth.set(depth);
+        if keeps {
+            self.request.captures.borrow_mut().assign(slot, &out[start..]);
+        }
+        Found::Yes
+    }
+
+    fn look_up(&self, map: &Map, out: &mut Vec<u8>) {
+        let (mut text, mut lower) = (self.spare(), self.spare());
+        self.expand(&map.source, &mut text);
+        if map.hostnames && text.last() == Some(&b'.') {
+            text.pop();
+        }
+        lower.extend(text.iter().map(u8::to_ascii_lowercase));
+        let found = map.keys.find(&lower).or_else(|| {
+            let matches = |(pattern, _): &&(Pattern, u32)| {
+                let mut captures = self.request.captures.borrow_mut();
+                let matched = captures.capture(pattern, &text);
+                if let Some(failure) = captures.take_failure() {
+                    self.request.notes.borrow_mut().push(Note::Match(failure));
+                }
+                matched
+            };
+            map.regexes.iter().find(matches).map(|(_, index)| *index)
+        });
+        let value = found.and_then(|index| map.values.get(index as usize));
+        self.expand(value.unwrap_or(&map.default), out);
+        self.give_back(lower);
+        self.give_back(text);
+    }
+
+    /// Memory for a value on its way, empty.
+    fn spare(&self) -> Vec<u8> {
+        self.request.spare.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes such memory back.
+    fn give_back(&self, mut memory: Vec<u8>) {
+        memory.clear();
+        let mut spare = self.request.spare.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            spare.push(memory);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `$invalid_referer`: whether a link from elsewhere led here.
+
+use conf::model::{Referers, ServerName};
+use http::Name;
+
+use crate::keys::Keys;
+use crate::vars::Scope;
+
+/// The longest host that is looked up.
+const HOST_MAX: usize = 256;
+
+impl Scope<'_> {
+    /// Whether the `Referer` is one of those that the location takes.
+    pub(crate) fn has_valid_referer(&self) -> bool {
+        let Some(referers) = &self.location().settings.referers else { return true };
+        let Some(referer) = self.request.head().fields.get(Name::Referer) else {
+            return referers.none;
+        };
+        let after = |scheme: &[u8]| {
+            let (start, rest) = referer.split_at_checked(scheme.len())?;
+            start.eq_ignore_ascii_case(scheme).then_some(rest)
+        };
+        // As in nginx, what is too short for a host with a dot has no scheme.
+        let rest = (referer.len() >= "http://i.ru".len())
+            .then(|| after(b"http://").or_else(|| after(b"https://")))
+            .flatten();
+        let Some(rest) = rest else { return referers.blocked };
+        let host_len = rest.iter().position(|byte| matches!(byte, b'/' | b':'));
+        let (host, tail) = rest.split_at(host_len.unwrap_or(rest.len()));
+        if host.len() >= HOST_MAX {
+            return false;
+        }
+        let host = host.to_ascii_lowercase();
+        if let Some(path) = path_of(referers, &host) {
+            let slash = memchr::memchr(b'/', tail).unwrap_or(tail.len());
+            return tail[slash..].starts_with(path);
+        }
+        referers.server_names && self.is_own_name(&host)
+            || referers.regexes.iter().any(|regex| regex.is_match(rest))
+    }
+
+    fn is_own_name(&self, host: &[u8]) -> bool {
+        let Some(http) = self.site.http() else { return false };
+        let Some(server) = http.servers.get(self.request.server as usize) else { return false };
+        server.names.iter().any(|name| match name {
+            ServerName::Exact(name) => !name.is_empty() && name.as_bytes() == host,
+            ServerName::Suffix(name) => host.len() > name.len() && host.ends_with(name.as_bytes()),
+            ServerName::SuffixOrSelf(name) => {
+                host == &name.as_bytes()[1..]
+                    || host.len() > name.len() && host.ends_with(name.as_bytes())
+            }
+            ServerName::Prefix(name) => {
+                host.len() > name.len() && host.starts_with(name.as_bytes())
+            }
+            ServerName::Regex(regex) => regex.is_match(host),
+        })
+    }
+}
+
+/// What the path must begin with for `host`, if it is one of the hosts.
+fn path_of<'a>(referers: &'a Referers, host: &[u8]) -> Option<&'a [u8]> {
+    let mut keys = Keys::default();
+    for (index, (key, _)) in referers.hosts.iter().enumerate() {
+        keys.add(key, index as u32);
+    }
+    let index = keys.find(host)? as usize;
+    referers.hosts.get(index).map(|(_, path)| &path[..])
+}

@@ -1,0 +1,577 @@
+//! The rewrite phase of a server block or location: `rewrite`, `set`, `if`, `break`, `return`.
+//!
+//! Runs instructions in file order. A true `if` changes which location the request is at; the
+//! instructions that run are those of the block where the phase began. Easiest to break: a file
+//! test waits for a look at the disk and is made again, so an instruction changes the request only
+//! when it is done.
+
+use conf::model::{
+    FileTest, Level, Return, RewriteOp, RewriteRule, SetTarget, Test as ConfTest, Then,
+};
+use conf::regex::Regex;
+use conf::vars::{Template, Var};
+use files::{Failure, Kind, Known, Want};
+use http::escape::push_log;
+
+use crate::captures::{Failure as MatchFailure, Pattern};
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::filter::headers::push_absolute;
+use crate::record;
+use crate::request::Note;
+use crate::route::LocationId;
+use crate::site::Site;
+use crate::vars::{Groups, Scope};
+
+/// Where the phase stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// Whose instructions run.
+    program: LocationId,
+    /// The next one.
+    op: u32,
+}
+
+/// One instruction, its expressions bound.
+#[derive(Debug)]
+pub(crate) enum Op {
+    Rewrite(Box<Rule>),
+    Return(Return),
+    Set { target: SetTarget, value: Template },
+    If { test: Test, inner: usize, location: Option<LocationId> },
+    Break,
+}
+
+/// A `rewrite`.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pattern: Pattern,
+    conf: RewriteRule,
+}
+
+/// The condition of an `if`.
+#[derive(Debug)]
+pub(crate) enum Test {
+    True(Var),
+    Equal(Var, Template, Wanted),
+    Match(Var, Pattern, Wanted),
+    Is(FileTest, Template, Wanted),
+}
+
+/// Whether a test is true when it holds, or when it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Yes,
+    No,
+}
+
+impl Wanted {
+    const fn meets(self, holds: bool) -> bool {
+        matches!(self, Self::Yes) == holds
+    }
+}
+
+impl Op {
+    /// Binds the named groups of expressions to their places in `names`.
+    pub(crate) fn new(op: &RewriteOp, names: &[String]) -> Self {
+        match op {
+            RewriteOp::Rewrite(conf) => Self::Rewrite(Box::new(Rule {
+                pattern: Pattern::new(&conf.regex, names),
+                conf: RewriteRule::clone(conf),
+            })),
+            RewriteOp::Return(returned) => Self::Return(returned.clone()),
+            RewriteOp::Set { target, value } => Self::Set { target: *target, value: value.clone() },
+            RewriteOp::If { test, inner, location } => Self::If {
+                test: Test::new(test, names),
+                inner: usize::from(*inner),
+                location: location.map(|id| id.0),
+            },
+            RewriteOp::Break => Self::Break,
+        }
+    }
+}
+
+impl Test {
+    fn new(test: &ConfTest, names: &[String]) -> Self {
+        let bind = |regex: &Regex| Pattern::new(regex, names);
+        match test {
+            ConfTest::True(var) => Self::True(var.clone()),
+            ConfTest::Equal(var, text) => Self::Equal(var.clone(), text.clone(), Wanted::Yes),
+            ConfTest::Differs(var, text) => Self::Equal(var.clone(), text.clone(), Wanted::No),
+            ConfTest::Matches(var, regex) => Self::Match(var.clone(), bind(regex), Wanted::Yes),
+            ConfTest::Mismatches(var, regex) => Self::Match(var.clone(), bind(regex), Wanted::No),
+            ConfTest::Is(test, path) => Self::Is(*test, path.clone(), Wanted::Yes),
+            ConfTest::IsNot(test, path) => Self::Is(*test, path.clone(), Wanted::No),
+        }
+    }
+}
+
+/// What one instruction leads to.
+enum Outcome {
+    /// The next instruction, this many behind.
+    Go(usize),
+    /// The end of the phase.
+    End,
+    /// The end of the phase and of all others.
+    Leave(Next),
+    /// A look at the disk, then the instruction again.
+    Wait,
+}
+
+impl Exchange {
+    /// Begins the phase of `program`, which has instructions.
+    pub(crate) const fn begin_rewrite(&mut self, program: LocationId) -> Next {
+        // As in nginx: until a `rewrite` matched, groups of an encoded path are read encoded.
+        self.request.encodes_groups = true;
+        Next::Step(Step::Rewrite(Cursor { program, op: 0 }))
+    }
+
+    /// Runs instructions from `cursor` on.
+    pub(crate) fn rewrite(&mut self, cursor: Cursor, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let ops = &site.location(cursor.program).program;
+        let mut at = cursor.op as usize;
+        while let Some(op) = ops.get(at) {
+            let outcome = match op {
+                Op::Rewrite(rule) => self.apply_rule(rule, cursor.program, site, ctx),
+                Op::Return(returned) => Outcome::Leave(self.returned(returned, site, ctx)),
+                Op::Set { target, value } => self.set(*target, value, site, ctx),
+                Op::If { test, inner, location } => {
+                    match self.holds(test, cursor.program, site, ctx) {
+                        Ok(true) => {
+                            self.request.location = location.unwrap_or(self.request.location);
+                            Outcome::Go(1)
+                        }
+                        Ok(false) => Outcome::Go(1 + inner),
+                        Err(outcome) => outcome,
+                    }
+                }
+                Op::Break => {
+                    self.request.uri_changed = false;
+                    Outcome::End
+                }
+            };
+            match outcome {
+                Outcome::Go(further) => at += further,
+                Outcome::End => break,
+                Outcome::Leave(next) => return next,
+                Outcome::Wait => {
+                    return Next::Probe(Step::Rewrite(Cursor { op: at as u32, ..cursor }));
+                }
+            }
+            if !self.request.notes.get_mut().is_empty() {
+                self.log_notes(site, ctx);
+            }
+        }
+        self.end_rewrite(cursor.program, site, ctx)
+    }
+
+    fn end_rewrite(&mut self, program: LocationId, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let root = site.server(self.request.server).root;
+        if program == root {
+            return Next::Step(Step::Find);
+        }
+        if !self.request.uri_changed {
+            return Next::Step(Step::Access);
+        }
+        if !self.spend_redirect() {
+            let uri = &self.request.uri;
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"rewrite or internal redirection cycle while processing \"");
+                out.extend_from_slice(uri);
+                out.push(b'"');
+            });
+            return Next::Fail(500);
+        }
+        self.request.location = root;
+        self.request.appends_uri = false;
+        Next::Step(Step::Find)
+    }
+
+    /// A `rewrite`.
+    fn apply_rule(
+        &mut self,
+        rule: &Rule,
+        program: LocationId,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Outcome {
+        let matched = self.request.captures.get_mut().capture(&rule.pattern, &self.request.uri);
+        if let Some(failure) = self.request.captures.get_mut().take_failure() {
+            self.log_match_failure(&failure, site, ctx);
+            return Outcome::Leave(Next::Fail(500));
+        }
+        if site.location(program).settings.rewrite_log {
+            self.log_match(&rule.pattern, &self.request.uri, matched, site, ctx);
+        }
+        if !matched {
+            self.request.captures.get_mut().forget_groups();
+            return Outcome::Go(1);
+        }
+        self.request.encodes_groups = false;
+        match rule.conf.then {
+            Then::Redirect(status) => {
+                self.redirect_by(&rule.conf, program, site, ctx);
+                Outcome::Leave(Next::Redirect(status))
+            }
+            then => match self.change_uri(&rule.conf, program, site, ctx) {
+                Some(next) => Outcome::Leave(next),
+                None if then == Then::Continue => Outcome::Go(1),
+                None => Outcome::End,
+            },
+        }
+    }
+
+    /// Writes the address of a redirect.
+    fn redirect_by(
+        &mut self,
+        rule: &RewriteRule,
+        program: LocationId,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        let groups = if self.is_encoded() { Groups::Encoded } else { Groups::Plain };
+        Scope::new(&self.request, &self.answer, site, ctx).expand_as(&rule.path, groups, &mut text);
+        decode_redirect(&mut text);
+        let args = self.request.args();
+        if rule.keeps_args && !args.is_empty() {
+            text.push(if rule.has_mark { b'&' } else { b'?' });
+            text.extend_from_slice(args);
+        }
+        if site.location(program).settings.rewrite_log {
+            record::error(&self.request, site, ctx, Level::Notice, |out| {
+                out.extend_from_slice(b"rewritten redirect: \"");
+                out.extend_from_slice(&text);
+                out.push(b'"');
+            });
+        }
+        self.location.clear();
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        push_absolute(&scope, &text, &mut self.location);
+        self.scratch = text;
+    }
+
+    /// Changes path and arguments; where that leads if it cannot be done.
+    fn change_uri(
+        &mut self,
+        rule: &RewriteRule,
+        program: LocationId,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let mut path = std::mem::take(&mut self.scratch);
+        path.clear();
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        scope.expand(&rule.path, &mut path);
+        let path_len = path.len();
+        let args = match &rule.args {
+            Some(template) => {
+                let groups = if self.is_encoded() { Groups::Encoded } else { Groups::Plain };
+                scope.expand_as(template, groups, &mut path);
+                let old = self.request.args();
+                if rule.keeps_args && !old.is_empty() {
+                    path.push(b'&');
+                    path.extend_from_slice(old);
+                }
+                Some(&path[path_len..])
+            }
+            None if rule.keeps_args => None,
+            None => Some(&b""[..]),
+        };
+        if let Some(args) = args {
+            self.request.set_args(args);
+        }
+        self.request.uri.clear();
+        self.request.uri.extend_from_slice(&path[..path_len]);
+        self.scratch = path;
+        self.request.internal = true;
+        self.request.uri_changed = rule.then != Then::Break;
+        if site.location(program).settings.rewrite_log {
+            let request = &self.request;
+            record::error(request, site, ctx, Level::Notice, |out| {
+                out.extend_from_slice(b"rewritten data: \"");
+                out.extend_from_slice(&request.uri);
+                out.extend_from_slice(b"\", args: \"");
+                out.extend_from_slice(request.args());
+                out.push(b'"');
+            });
+        }
+        if !self.request.uri.is_empty() {
+            return None;
+        }
+        self.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"the rewritten URI has a zero length");
+        });
+        Some(Next::Fail(500))
+    }
+
+    /// A `set`.
+    fn set(
+        &mut self,
+        target: SetTarget,
+        value: &Template,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Outcome {
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        self.value(value, &mut text, site, ctx);
+        match target {
+            SetTarget::Named(slot) => self.request.captures.get_mut().assign(slot, &text),
+            SetTarget::Args => self.request.set_args(&text),
+            SetTarget::LimitRate => match conf::value::size(&text) {
+                Some(rate) => self.request.limit_rate = Some(rate),
+                None => self.log_error(site, ctx, |out| {
+                    out.extend_from_slice(b"invalid $limit_rate \"");
+                    out.extend_from_slice(&text);
+                    out.push(b'"');
+                }),
+            },
+        }
+        self.scratch = text;
+        Outcome::Go(1)
+    }
+
+    /// Appends what a text of the phase is worth.
+    fn value(&self, template: &Template, out: &mut Vec<u8>, site: &Site, ctx: &Ctx<'_>) {
+        let encodes = self.request.encodes_groups && self.is_encoded();
+        let groups = if encodes { Groups::Encoded } else { Groups::Plain };
+        Scope::new(&self.request, &self.answer, site, ctx).expand_as(template, groups, out);
+    }
+
+    /// Whether the client encoded something in the path.
+    fn is_encoded(&self) -> bool {
+        let target = &self.request.head().target;
+        let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+        memchr::memchr2(b'%', b'+', &target[..end]).is_some()
+    }
+
+    /// Whether a condition holds; else what it leads to.
+    fn holds(
+        &mut self,
+        test: &Test,
+        program: LocationId,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<bool, Outcome> {
+        if let Test::Is(test, path, wanted) = test {
+            return Ok(wanted.meets(self.is_file(*test, path, site, ctx)?));
+        }
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        let (Test::True(var) | Test::Equal(var, ..) | Test::Match(var, ..)) = test else {
+            return Ok(false);
+        };
+        Scope::new(&self.request, &self.answer, site, ctx).write(var, &mut text);
+        let holds = match test {
+            Test::True(_) | Test::Is(..) => Ok(!text.is_empty() && text[..] != *b"0"),
+            Test::Equal(_, operand, wanted) => {
+                let len = text.len();
+                self.value(operand, &mut text, site, ctx);
+                Ok(wanted.meets(text[..len] == text[len..]))
+            }
+            Test::Match(_, pattern, wanted) => {
+                self.test_match(pattern, &text, program, site, ctx).map(|holds| wanted.meets(holds))
+            }
+        };
+        self.scratch = text;
+        holds
+    }
+
+    fn test_match(
+        &mut self,
+        pattern: &Pattern,
+        text: &[u8],
+        program: LocationId,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<bool, Outcome> {
+        let captures = self.request.captures.get_mut();
+        let matched = captures.capture(pattern, text);
+        if let Some(failure) = captures.take_failure() {
+            self.log_match_failure(&failure, site, ctx);
+            return Err(Outcome::Leave(Next::Fail(500)));
+        }
+        if !matched {
+            captures.forget_groups();
+        }
+        if site.location(program).settings.rewrite_log {
+            self.log_match(pattern, text, matched, site, ctx);
+        }
+        Ok(matched)
+    }
+
+    /// Asks the table about a path.
+    fn is_file(
+        &mut self,
+        test: FileTest,
+        path: &Template,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<bool, Outcome> {
+        let mut name = std::mem::take(&mut self.path);
+        name.clear();
+        self.value(path, &mut name, site, ctx);
+        // For the system a name ends at its first NUL.
+        name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
+        self.path = name;
+        if self.path.is_empty() {
+            return Ok(false);
+        }
+        let policy = &site.location(self.request.location).policy;
+        let meta = match ctx.files.lookup(&self.path, ctx.now, policy) {
+            Known::File(file) => file.meta,
+            Known::Directory(meta) | Known::Seen(meta) => meta,
+            Known::Missing(failure) => {
+                let is_absent = matches!(
+                    failure,
+                    Failure::NotFound | Failure::NotADirectory | Failure::NameTooLong
+                );
+                if !is_absent {
+                    self.log_failure(Level::Crit, "stat()", failure, site, ctx);
+                }
+                return Ok(false);
+            }
+            Known::Stale | Known::Unknown => {
+                let probe = ctx.files.probe(&self.path, Want::Stat, policy);
+                ctx.effects.push(Effect::Probe(probe));
+                return Err(Outcome::Wait);
+            }
+        };
+        Ok(match test {
+            FileTest::File => meta.kind == Kind::File,
+            FileTest::Directory => meta.kind == Kind::Directory,
+            FileTest::Exists => matches!(meta.kind, Kind::File | Kind::Directory),
+            FileTest::Executable => meta.mode & 0o100 != 0,
+        })
+    }
+
+    fn log_match(
+        &self,
+        pattern: &Pattern,
+        subject: &[u8],
+        matched: bool,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let words: &[u8] = if matched { b"\" matches \"" } else { b"\" does not match \"" };
+        record::error(&self.request, site, ctx, Level::Notice, |out| {
+            out.push(b'"');
+            out.extend_from_slice(pattern.source());
+            out.extend_from_slice(words);
+            out.extend_from_slice(subject);
+            out.push(b'"');
+        });
+    }
+
+    /// Tells of a match that took too many steps.
+    pub(crate) fn log_match_failure(&self, failure: &MatchFailure, site: &Site, ctx: &mut Ctx<'_>) {
+        record::error(&self.request, site, ctx, Level::Alert, |out| {
+            out.extend_from_slice(b"pcre2_match() failed: -");
+            http::digits::push_decimal(out, u64::from(failure.code.unsigned_abs()));
+            out.extend_from_slice(b" on \"");
+            out.extend_from_slice(&failure.subject);
+            out.extend_from_slice(b"\" using \"");
+            out.extend_from_slice(&failure.pattern);
+            out.push(b'"');
+        });
+    }
+
+    /// Writes down what evaluating variables left to be told.
+    #[cold]
+    pub(crate) fn log_notes(&mut self, site: &Site, ctx: &mut Ctx<'_>) {
+        let notes = std::mem::take(self.request.notes.get_mut());
+        let name = |slot: u16| {
+            let named = site.http().and_then(|http| http.named.get(usize::from(slot)));
+            named.map_or(&b""[..], |name| name.as_bytes())
+        };
+        for note in &notes {
+            match note {
+                Note::Match(failure) => self.log_match_failure(failure, site, ctx),
+                Note::Uninitialized(slot) => {
+                    record::error(&self.request, site, ctx, Level::Warn, |out| {
+                        out.extend_from_slice(b"using uninitialized \"");
+                        push_log(out, name(*slot));
+                        out.extend_from_slice(b"\" variable");
+                    });
+                }
+                Note::Cycle(slot) => self.log_error(site, ctx, |out| {
+                    out.extend_from_slice(b"cycle while evaluating variable \"");
+                    push_log(out, name(*slot));
+                    out.push(b'"');
+                }),
+            }
+        }
+    }
+}
+
+/// Decodes what need not be encoded in an address, up to its `?`, as nginx does.
+fn decode_redirect(text: &mut Vec<u8>) {
+    let Some(first) = memchr::memchr2(b'%', b'?', text) else { return };
+    let (mut read, mut write) = (first, first);
+    while let Some(&byte) = text.get(read) {
+        if byte == b'?' {
+            break;
+        }
+        if byte != b'%' {
+            text[write] = byte;
+            (read, write) = (read + 1, write + 1);
+            continue;
+        }
+        let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (digit(read + 1), digit(read + 2)) {
+            (Some(high), Some(low)) => {
+                let decoded = (high << 4 | low) as u8;
+                if decoded == b'?' || decoded > b'%' && decoded < 0x7f {
+                    text[write] = decoded;
+                    write += 1;
+                } else {
+                    text.copy_within(read..read + 3, write);
+                    write += 3;
+                }
+                read += 3;
+                if decoded == b'?' {
+                    break;
+                }
+            }
+            // What is no encoding loses its `%`, or all of it.
+            (None, _) => {
+                let Some(&next) = text.get(read + 1) else { break };
+                text[write] = next;
+                (read, write) = (read + 2, write + 1);
+            }
+            (Some(_), None) => {
+                if text.len() <= read + 2 {
+                    break;
+                }
+                read += 3;
+            }
+        }
+    }
+    text.drain(write..read.min(text.len()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode_redirect;
+
+    #[test]
+    fn addresses_are_decoded_where_that_is_harmless() {
+        let rows: [(&str, &str); 8] = [
+            ("/a%20b", "/a%20b"),
+            ("/%41%2f%7e", "/A/~"),
+            ("/a%25%7f%c3%a9", "/a%25%7f%c3%a9"),
+            ("/a?%41", "/a?%41"),
+            ("/a%3f%41", "/a?%41"),
+            ("/plain", "/plain"),
+            ("/a%zzb", "/azzb"),
+            ("http://a.test/%41", "http://a.test/A"),
+        ];
+        for (text, expected) in rows {
+            let mut out = text.as_bytes().to_vec();
+            decode_redirect(&mut out);
+            assert_eq!(String::from_utf8_lossy(&out), expected, "{text}");
+        }
+    }
+}
