@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 use crate::directive::{Contexts, Directive};
 
 mod access;
-mod auth;
 mod autoindex;
 mod body;
 mod brotli;
@@ -55,7 +54,6 @@ const TABLES: &[&[Directive]] = &[
     rewrite::TABLE,
     map::TABLE,
     access::TABLE,
-    auth::TABLE,
     referer::TABLE,
     files::TABLE,
     body::TABLE,
