@@ -123,6 +123,8 @@ impl<I: Io> Worker<I> {
     /// Nobody wants the answer any more.
     pub(crate) fn drop_fetch(&mut self, key: Key<Live>) {
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        // What this origin said and nobody heard yet is not for the next one's listener.
+        self.origins.news.retain(|(listener, _)| *listener != key);
         let Some(fetch) = live.fetch.take() else { return };
         live.paused = false;
         if let Some(live) = self.origins.fetches.get_mut(fetch) {
