@@ -1,9 +1,18 @@
 //! `bolide serve` and `bolide demo`: a site at once, by a configuration written on the spot.
 
+mod php;
+
 use std::path::{Path, PathBuf};
 
-use crate::cli::Serve;
+use crate::cli::{Scripts, Serve};
 use crate::demo;
+
+/// Where a site that is served at once listens.
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    http: u16,
+    https: u16,
+}
 
 /// A configuration for a directory, and what to tell the person who started it.
 #[derive(Debug)]
@@ -29,6 +38,9 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
     };
     certificate(&state)?;
     let (http, https) = (options.http, options.https);
+    if options.scripts == Scripts::Php {
+        return Ok(prepare_php(&root, Ports { http, https }, &state));
+    }
     // The demonstration shows its list of files; another directory keeps its names to itself.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
     let text = configuration(&root, http, https, listing);
@@ -48,6 +60,30 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
         cert = state.join("localhost.pem").display(),
     );
     Ok(Ready { conf: state.join("serve.conf"), text, greeting })
+}
+
+fn prepare_php(given: &Path, ports: Ports, state: &Path) -> Ready {
+    let root = php::document_root(given);
+    let Ports { http, https } = ports;
+    let version = env!("CARGO_PKG_VERSION");
+    let mut greeting = format!("Bolide {version} serves {} with PHP", root.display());
+    if root != given {
+        greeting.push_str(&format!(", the public directory of {}", given.display()));
+    }
+    if let Some(account) = php::account(&root) {
+        greeting.push_str(&format!("; scripts run as {account}"));
+    }
+    greeting.push_str(&format!(
+        "\n\n\
+         \x20 http://localhost:{http}/    https://localhost:{https}/   (Ctrl-C stops)\n\
+         \n\
+         The certificate is self-signed: {cert}\n\
+         A configuration to grow from: bolide serve --php --print-config {given} > bolide.conf\n",
+        cert = state.join("localhost.pem").display(),
+        given = given.display(),
+    ));
+    let text = php::configuration(&root, ports, state);
+    Ready { conf: state.join("serve.conf"), text, greeting }
 }
 
 /// Where the certificate and the generated configuration live.

@@ -63,9 +63,13 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
     for (name, value) in &pool.env {
         let _ = writeln!(text, "env[{name}] = {}", quote(value));
     }
-    for (name, value) in settings(settled) {
+    if let Some(memory) = memory_limit(settled) {
+        // Not final: WordPress raises it for the time that it scales a picture.
+        let _ = writeln!(text, "php_value[memory_limit] = {memory}");
+    }
+    for (name, value) in &pool.ini {
         if !STARTUP_ONLY.iter().any(|start| name.starts_with(start)) {
-            let _ = writeln!(text, "php_admin_value[{name}] = {}", quote(&value));
+            let _ = writeln!(text, "php_admin_value[{name}] = {}", quote(value));
         }
     }
     text
@@ -73,22 +77,17 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
 
 /// A file for PHP's directory of further settings.
 pub(super) fn ini(settled: &Settled) -> String {
-    let mut text = String::new();
-    for (name, value) in settings(settled) {
-        let _ = writeln!(text, "{name} = {}", quote(&value));
-    }
-    text
+    let memory = memory_limit(settled).map(|bytes| format!("memory_limit = {bytes}\n"));
+    settled.pool.ini.iter().fold(memory.unwrap_or_default(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name} = {}", quote(value));
+        text
+    })
 }
 
-/// PHP's settings of a pool; what `ini` says wins over `memory`.
-fn settings(settled: &Settled) -> Vec<(String, String)> {
-    let pool = &settled.pool;
-    let mut all = Vec::new();
-    if !pool.ini.iter().any(|(name, _)| name == "memory_limit") {
-        all.push(("memory_limit".to_owned(), pool.memory.to_string()));
-    }
-    all.extend(pool.ini.iter().cloned());
-    all
+/// What `memory` says to PHP, where `ini` says nothing.
+fn memory_limit(settled: &Settled) -> Option<u64> {
+    let is_said = settled.pool.ini.iter().any(|(name, _)| name == "memory_limit");
+    (!is_said).then_some(settled.pool.memory)
 }
 
 /// The arguments: in the foreground, logging to standard error; as root only where the operator

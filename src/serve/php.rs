@@ -1,0 +1,151 @@
+//! `bolide serve --php`: the configuration of a directory with PHP in it, made to be read, printed
+//! and grown from.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::Ports;
+
+/// Where frameworks keep what the world may see, below a project's own directory.
+const PUBLIC: [&str; 3] = ["public", "web", "pub"];
+
+/// What is left lying about and is nobody's business: why, and an expression on the path. The list
+/// stands in docs/php.md as well.
+const PRIVATE: [(&str, &str); 5] = [
+    (
+        "Hidden files: .git, .env, .user.ini, .htaccess. /.well-known/ is meant to be seen.",
+        r"/\.(?!well-known(?:/|$))",
+    ),
+    (
+        "Copies that editors and people leave, of wp-config.php above all.",
+        r"~$|\.php[^/]+$|\.(?:bak|old|orig|save|sw[op]|dist)$",
+    ),
+    (
+        "Dumps, keys, logs, settings, and sources that are not run.",
+        r"\.(?:sql(?:\.\w+)?|sqlite3?|db|pem|key|log|ini|conf|ya?ml|inc|phtml|phar|twig|sh)$",
+    ),
+    (
+        "What tools read.",
+        r"/(?:(?:composer|package(?:-lock)?|auth)\.json|\w+\.lock|web\.config|Dockerfile|artisan)$",
+    ),
+    (
+        "Nothing is run that visitors may have uploaded, or that a library brings along.",
+        r"/(?:uploads|sites/[^/]+/files|storage|media|vendor|node_modules)/.*\.php(?:/|$)",
+    ),
+];
+
+/// The directory that is served: the public one of a framework's project, or the given one.
+pub(super) fn document_root(given: &Path) -> PathBuf {
+    let below = PUBLIC.iter().map(|name| given.join(name));
+    below.into_iter().find(|path| path.join("index.php").is_file()).unwrap_or_else(|| given.into())
+}
+
+/// Whom a server that root starts serves as: the directory's owner, unless that is root.
+pub(super) fn account(root: &Path) -> Option<String> {
+    if !io::process::is_root() {
+        return None;
+    }
+    let owner = std::fs::metadata(root).map(|at| at.uid()).ok().filter(|uid| *uid != 0);
+    let named = owner.and_then(io::process::user_name);
+    let known = |name: &&str| io::process::find_user(name, None).is_some();
+    named.or_else(|| ["www-data", "nobody"].iter().find(|name| known(name)).map(|s| (*s).into()))
+}
+
+/// The configuration. `state` has the certificate.
+pub(super) fn configuration(root: &Path, ports: Ports, state: &Path) -> String {
+    let quoted = |path: &Path| {
+        let text = path.display().to_string();
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    };
+    let user = account(root).map(|name| format!("user {name};\n")).unwrap_or_default();
+    let types = include_str!("../../conf/mime.types").lines().fold(String::new(), indented);
+    let params = include_str!("../../conf/fastcgi.conf")
+        .lines()
+        .filter(|line| line.starts_with("fastcgi_param"))
+        .fold(String::new(), |text, line| indented(text, &format!("        {line}")));
+    let private = PRIVATE.iter().fold(String::new(), |mut text, (why, expression)| {
+        let _ = write!(
+            text,
+            "        # {why}\n        location ~* \"{expression}\" {{ return 404; }}\n"
+        );
+        text
+    });
+    let Ports { http, https } = ports;
+    format!(
+        "# A directory with PHP, as `bolide serve --php` serves it.\n\
+         {user}worker_processes auto;\n\
+         error_log stderr warn;\n\
+         pid {pid};\n\
+         \n\
+         events {{\n    worker_connections 16384;\n}}\n\
+         \n\
+         http {{\n\
+         \x20   # PHP runs with the server: as many children as cores and memory allow.\n\
+         \x20   php_pool site {{\n\
+         \x20       children auto;\n\
+         \x20       memory 128m;\n\
+         \x20       max_requests 1000;\n\
+         \x20       request_timeout 120s;\n\
+         \x20       queue 128 timeout=30s;\n\
+         \x20       ini upload_max_filesize 64M;\n\
+         \x20       ini post_max_size 64M;\n\
+         \x20   }}\n\
+         \n\
+         \x20   default_type application/octet-stream;\n\
+         \x20   access_log off;\n\
+         \x20   sendfile on;\n\
+         \x20   client_max_body_size 64m;\n\
+         \x20   gzip on;\n\
+         \x20   gzip_vary on;\n\
+         \x20   gzip_types text/css text/javascript application/javascript application/json\n\
+         \x20              application/xml application/rss+xml image/svg+xml text/plain;\n\
+         \x20   ssl_certificate {cert};\n\
+         \x20   ssl_certificate_key {key};\n\
+         \n\
+         \x20   server {{\n\
+         \x20       listen {http}; listen [::]:{http};\n\
+         \x20       listen {https} ssl; listen [::]:{https} ssl;\n\
+         \x20       listen {https} quic; listen [::]:{https} quic;\n\
+         \x20       http2 on;\n\
+         \x20       server_name localhost;\n\
+         \x20       root {root};\n\
+         \x20       index index.php index.html;\n\
+         \n\
+         {private}\
+         \n\
+         \x20       # A file, a directory with an index, or else the application decides.\n\
+         \x20       location / {{\n\
+         \x20           try_files $uri $uri/ /index.php$is_args$args;\n\
+         \x20       }}\n\
+         \n\
+         \x20       # Only what is there is run; the rest of the path is the script's PATH_INFO.\n\
+         \x20       location ~ \"^(?<script>/(?:.*/)?[^/]+\\.php)(?<path_info>/.*)?$\" {{\n\
+         \x20           try_files $script =404;\n\
+         \x20           php_pass site;\n\
+         \x20           fastcgi_buffer_size 32k;\n\
+         \x20           fastcgi_buffers 16 16k;\n\
+         \x20           fastcgi_read_timeout 130s;\n\
+         {params}\
+         \x20           fastcgi_param  PATH_INFO          $path_info;\n\
+         \x20       }}\n\
+         \x20   }}\n\
+         \n\
+         {types}\
+         }}\n",
+        pid = quoted(&state.join("bolide.pid")),
+        cert = quoted(&state.join("localhost.pem")),
+        key = quoted(&state.join("localhost.key")),
+        root = quoted(root),
+    )
+}
+
+/// Appends a line one step further in; an empty one stays empty.
+fn indented(mut text: String, line: &str) -> String {
+    if !line.is_empty() {
+        text.push_str("    ");
+        text.push_str(line);
+    }
+    text.push('\n');
+    text
+}
