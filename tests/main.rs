@@ -19,6 +19,7 @@ mod h2;
 mod h3;
 mod limits;
 mod logs;
+mod php_pool;
 mod reload;
 mod routing;
 mod static_files;

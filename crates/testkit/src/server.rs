@@ -127,7 +127,8 @@ impl Drop for Home {
 }
 
 /// Whether the tests run as root, as in a container.
-pub(crate) fn is_root() -> bool {
+#[must_use]
+pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }
 

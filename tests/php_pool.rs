@@ -1,0 +1,558 @@
+//! Owns: the PHP processes that the server runs itself: started, replaced, renewed, ended.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use testkit::load::{Load, h2load_beside};
+use testkit::server::{Home, LISTEN, TYPES, is_root, prelude};
+use testkit::tools::finish;
+use testkit::{Finished, Proto, Server, run, wait_until};
+
+use crate::BOLIDE;
+
+/// Tells who runs it and with what.
+const WHO: &str = "<?php echo json_encode([
+    'pid' => getmypid(), 'parent' => posix_getppid(), 'uid' => posix_geteuid(),
+    'memory' => ini_get('memory_limit'), 'ini' => ini_get('user_agent'), 'env' => getenv(),
+    'opcache' => ini_get('opcache.memory_consumption'), 'sapi' => PHP_SAPI,
+]);";
+
+/// A site whose scripts a pool runs.
+fn php(pool: &str, server: &str) -> String {
+    format!(
+        "php_pool main {{ {} {pool} }}
+         server {{ {LISTEN} {server}
+             location ~ \\.php$ {{ try_files $uri =404; php_pass main; }} }}",
+        user()
+    )
+}
+
+/// PHP is nobody's root, even where the tests are.
+fn user() -> &'static str {
+    if is_root() { "user nobody;" } else { "" }
+}
+
+fn start(pool: &str) -> Server {
+    let server = Server::with(BOLIDE, &php(pool, ""));
+    put(&server, "who.php", WHO);
+    put(&server, "slow.php", "<?php usleep(1000 * $_GET['ms']); echo 'slept';");
+    server
+}
+
+fn put(server: &Server, name: &str, text: &str) {
+    fs::write(server.www(name), text).unwrap();
+}
+
+/// A value of what `WHO` tells.
+fn who(server: &Server, path: &str, name: &str) -> String {
+    let reply = server.get(path);
+    let text = reply.text().to_owned();
+    let rest = text.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{text}")).1;
+    rest.trim_start_matches('"').split([',', '"', '}']).next().unwrap().to_owned()
+}
+
+fn answers(server: &Server) -> bool {
+    let reply = server.get("/who.php");
+    reply.status == 200 && reply.text().contains("\"pid\":")
+}
+
+/// What `bolide php …` says.
+fn command(server: &Server, args: &[&str]) -> Finished {
+    let conf = server.home().dir().join("nginx.conf");
+    let mut command = server.home().command(&["-c", conf.to_str().unwrap(), "php"]);
+    command.args(args);
+    finish("bolide php", command, Duration::from_secs(30))
+}
+
+/// The master of a pool, by what the server tells.
+fn master(server: &Server, pool: &str) -> Option<u32> {
+    let told = command(server, &["status"]).text();
+    let line = told.lines().find(|line| line.starts_with(&format!("{pool}: running")))?;
+    line.split_once(" pid ")?.1.split(',').next()?.parse().ok()
+}
+
+fn ready_master(server: &Server, pool: &str) -> u32 {
+    let mut found = None;
+    wait_until("the pool to run", || {
+        found = master(server, pool);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// Sends a signal to a process.
+fn tell(signal: &str, pid: u32) {
+    let _done = run("kill", ["-s", signal, &pid.to_string()]);
+}
+
+/// Whether a process lives; one that nobody has reaped does not.
+fn lives(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// A process and all below it.
+fn family(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while next < all.len() {
+        let pid = all[next];
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        all.extend(
+            children
+                .unwrap_or_default()
+                .split_whitespace()
+                .map(|word| word.parse::<u32>().unwrap()),
+        );
+        next += 1;
+    }
+    all
+}
+
+/// The private directory of a server.
+fn runtime(server: &Server) -> PathBuf {
+    let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+    let lock = open
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .find(|path| path.ends_with("bolide.lock"));
+    lock.expect("a server with pools has a directory").parent().unwrap().to_owned()
+}
+
+#[test]
+fn a_pool_runs_scripts_with_its_settings() {
+    let server = start(
+        "children 3; memory 48m; max_requests 50; env GREETING \"hello 'you' ${x}\";
+         ini user_agent 'a \"b\" $c; d'; ini opcache.memory_consumption 40;",
+    );
+    assert!(answers(&server));
+    let ask = |name: &str| who(&server, "/who.php", name);
+    assert_eq!(ask("memory"), (48 << 20).to_string());
+    assert_eq!(ask("GREETING"), "hello 'you' ${x}");
+    assert_eq!(ask("opcache"), "40");
+    assert_eq!(ask("sapi"), "fpm-fcgi");
+    assert!(server.get("/who.php").text().contains(r#""ini":"a \"b\" $c; d""#));
+    assert!(!server.get("/who.php").text().contains("FPM_SOCKETS"), "the environment is clean");
+    if is_root() {
+        let nobody = run("id", ["-u", "nobody"]).succeeded().text().trim().to_owned();
+        assert_eq!(ask("uid"), nobody);
+    }
+    let master = ready_master(&server, "main");
+    assert_eq!(ask("parent"), master.to_string());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let dir = runtime(&server);
+    assert_eq!(mode(&dir), if is_root() { 0o711 } else { 0o700 });
+    for entry in fs::read_dir(&dir).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(path.ends_with("bolide.lock") || mode(&path) & 0o077 == 0, "{path:?}");
+    }
+}
+
+#[test]
+fn a_script_that_is_not_there_is_not_run() {
+    let server = start("children 2;");
+    fs::write(server.www("upload.txt"), "<?php echo 'owned';").unwrap();
+    assert_eq!(server.get("/none.php").status, 404);
+    for path in ["/upload.txt/x.php", "/upload.txt%00.php", "/hello.txt/.php"] {
+        let reply = server.get(path);
+        assert!(reply.status >= 400 && !reply.text().contains("owned"), "{path}");
+    }
+}
+
+#[test]
+fn a_killed_master_is_replaced_and_running_requests_end() {
+    let server = start("children 3;");
+    assert!(answers(&server));
+    let old = ready_master(&server, "main");
+    let url = format!("http://{}/slow.php?ms=1500", server.http());
+    let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
+    testkit::pause(500);
+    tell("KILL", old);
+    // No request waits for anybody to do anything.
+    assert!(answers(&server));
+    let new = ready_master(&server, "main");
+    assert_ne!(new, old);
+    assert_eq!(slow.join().unwrap(), "slept", "its child outlives its master");
+    wait_until("children of the dead master to end", || {
+        !run("pgrep", ["-g", &old.to_string()]).text().contains(char::is_numeric)
+    });
+    assert!(server.error_log().contains("[alert]"), "{}", server.error_log());
+    assert!(server.error_log().contains("exited on signal 9, starting again"));
+}
+
+#[test]
+fn a_killed_child_fails_its_own_request_only() {
+    let server = start("children 3;");
+    assert!(answers(&server));
+    let url = |ms: u32| format!("http://{}/slow.php?ms={ms}", server.http());
+    let status = |url: String| {
+        std::thread::spawn(move || run("curl", ["-s", "-w", "%{http_code}", &url]).text())
+    };
+    put(&server, "die.php", "<?php posix_kill(getmypid(), SIGKILL); sleep(5);");
+    let slow = status(url(1000));
+    assert_eq!(server.get("/die.php").status, 502);
+    assert_eq!(slow.join().unwrap(), "slept200");
+    (0..5).for_each(|_| assert!(answers(&server)));
+}
+
+#[test]
+fn a_pool_that_cannot_start_is_told_and_the_rest_goes_on() {
+    let home = Home::new(BOLIDE);
+    let fake = home.write("fake-fpm", "#!/bin/sh\necho 'no good' >&2\nexit 3\n");
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let block = php(&format!("binary {};", fake.display()), "");
+    let server = Server::start(home, &format!("{}http {{{TYPES}{block}}}", prelude(1)));
+    put(&server, "who.php", WHO);
+    assert_eq!(server.get("/hello.txt").status, 200);
+    wait_until("the server to give up waiting", || server.error_log().contains("does not start"));
+    let log = server.error_log();
+    for words in ["[error]", "php pool \"main\": no good", "exited with code 3"] {
+        assert!(log.contains(words), "{words}:\n{log}");
+    }
+    assert!(matches!(server.get("/who.php").status, 502 | 503));
+    assert!(command(&server, &["status"]).text().contains("main: down"));
+    // Mended, it needs nobody to start it.
+    let real = run("sh", ["-c", "ls /usr/sbin/php-fpm* | sort -V | tail -1"]).text();
+    fs::write(&fake, format!("#!/bin/sh\nexec {} \"$@\"\n", real.trim())).unwrap();
+    wait_until("the pool to run", || answers(&server));
+}
+
+#[test]
+fn what_scripts_write_to_standard_error_is_in_the_error_log() {
+    let server = start("children 2;");
+    put(
+        &server,
+        "say.php",
+        "<?php fwrite(fopen('php://stderr', 'w'), \"oh\\e[2J dear\\n\"); echo 1;",
+    );
+    assert_eq!(server.get("/say.php").status, 200);
+    wait_until("the line", || {
+        let log = server.error_log();
+        log.lines().any(|line| {
+            line.contains("[error]") && line.contains("php pool \"main\": oh\\u{1b}[2J dear")
+        })
+    });
+}
+
+#[test]
+fn pools_of_two_users_cannot_read_each_others_files() {
+    if !is_root() {
+        return;
+    }
+    let server = Server::with(
+        BOLIDE,
+        &format!(
+            "php_pool a {{ user www-data; children 2; }}
+             php_pool b {{ user nobody; children 2; }}
+             server {{ {LISTEN}
+                 location ~ ^/a/.+\\.php$ {{ php_pass a; }}
+                 location ~ ^/b/.+\\.php$ {{ php_pass b; }} }}"
+        ),
+    );
+    let read = "<?php echo @file_get_contents($_GET['f']) ?: 'refused';";
+    for (pool, user) in [("a", "www-data"), ("b", "nobody")] {
+        fs::create_dir(server.www(pool)).unwrap();
+        put(&server, &format!("{pool}/read.php"), read);
+        let id = run("id", ["-u", user]).succeeded().text().trim().parse().unwrap();
+        let secret = server.www(pool).join("secret");
+        fs::write(&secret, format!("of {pool}")).unwrap();
+        chown(&secret, Some(id), None).unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let ask = |who: &str, whose: &str| {
+        let secret = server.www(whose).join("secret");
+        server.get(&format!("/{who}/read.php?f={}", secret.display())).text().to_owned()
+    };
+    assert_eq!((ask("a", "a").as_str(), ask("b", "b").as_str()), ("of a", "of b"));
+    assert_eq!((ask("a", "b").as_str(), ask("b", "a").as_str()), ("refused", "refused"));
+    // Nor may they speak to each other's processes, or read how those are set up.
+    let connect = "<?php echo @stream_socket_client('unix://' . $_GET['f']) ? 'open' : 'refused';";
+    put(&server, "a/connect.php", connect);
+    for entry in fs::read_dir(runtime(&server)).unwrap() {
+        let path = entry.unwrap().path();
+        let shown = path.display();
+        let refused = |script: &str| server.get(&format!("/a/{script}.php?f={shown}"));
+        assert_eq!(refused("connect").text(), "refused", "{shown}");
+        assert_eq!(refused("read").text(), "refused", "{shown}");
+    }
+}
+
+#[test]
+fn changed_settings_take_effect_and_unchanged_pools_are_left_alone() {
+    let block = |stage: &str, more: &str| {
+        php(&format!("children 2; env STAGE {stage};"), "location = /stage { return 200 $host; }")
+            + &format!("php_pool other {{ {} children 2; }} {more}", user())
+    };
+    let server = Server::with(BOLIDE, &block("one", "php_pool third { children 2; }"));
+    put(&server, "who.php", WHO);
+    assert_eq!(who(&server, "/who.php", "STAGE"), "one");
+    let before = ["main", "other", "third"].map(|name| ready_master(&server, name));
+    server.reload(&block("two", ""));
+    wait_until("the new setting", || who(&server, "/who.php", "STAGE") == "two");
+    assert_ne!(ready_master(&server, "main"), before[0]);
+    assert_eq!(ready_master(&server, "other"), before[1]);
+    wait_until("the old processes to end", || !lives(before[0]) && !lives(before[2]));
+    assert!(!command(&server, &["status"]).text().contains("third"));
+    // One that is refused changes nothing.
+    let main = ready_master(&server, "main");
+    server.reload(&block("three", "php_pool bad { user nobody-has-this-name; }"));
+    wait_until("the refusal", || server.error_log().contains("there is no user"));
+    assert_eq!(who(&server, "/who.php", "STAGE"), "two");
+    assert_eq!(ready_master(&server, "main"), main);
+}
+
+/// Restarts a pool under load; every request must be answered.
+fn restart_under_load(server: &Server) {
+    let args = ["-D", "6", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
+    let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=20"), args);
+    testkit::pause(1000);
+    for _ in 0..3 {
+        let before = ready_master(server, "main");
+        let done = command(server, &["restart", "main"]).succeeded();
+        assert!(done.text().contains("main: restarted, pid"), "{done}");
+        assert_ne!(ready_master(server, "main"), before);
+        testkit::pause(500);
+    }
+    assert!(!load.is_finished(), "the load outlasts the restarts");
+    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
+    assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
+}
+
+#[test]
+fn a_restart_loses_no_request() {
+    let server = start("children 4; queue 256 timeout=30s;");
+    assert!(answers(&server));
+    restart_under_load(&server);
+    let none = command(&server, &["restart", "nobody"]);
+    assert_eq!(none.code, 1);
+    assert!(none.stderr.contains("there is no php pool \"nobody\""), "{none}");
+}
+
+#[test]
+fn reloads_that_change_a_pool_lose_no_request() {
+    let block = |n: u32| php(&format!("children 4; queue 256 timeout=30s; env N {n};"), "");
+    let server = Server::with(BOLIDE, &block(0));
+    put(&server, "who.php", WHO);
+    put(&server, "slow.php", "<?php usleep(1000 * $_GET['ms']); echo 'slept';");
+    assert!(answers(&server));
+    let args = ["-D", "6", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
+    let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=20"), args);
+    testkit::pause(1000);
+    for n in 1..4 {
+        server.reload(&block(n));
+        wait_until("the setting", || who(&server, "/who.php", "N") == n.to_string());
+        testkit::pause(400);
+    }
+    assert!(!load.is_finished(), "the load outlasts the reloads");
+    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
+    assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
+}
+
+#[test]
+fn a_full_queue_is_answered_at_once() {
+    let server = start("children 1; queue 1 timeout=10s;");
+    assert!(answers(&server));
+    let url = format!("http://{}/slow.php?ms=2000", server.http());
+    let busy: Vec<_> = (0..2)
+        .map(|_| {
+            let url = url.clone();
+            let asked = std::thread::spawn(move || run("curl", ["-s", &url]).text());
+            testkit::pause(300);
+            asked
+        })
+        .collect();
+    let refused = server.get("/who.php");
+    assert_eq!(refused.status, 503);
+    assert!(refused.header("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()));
+    for one in busy {
+        assert_eq!(one.join().unwrap(), "slept");
+    }
+    assert!(answers(&server));
+}
+
+#[test]
+fn a_child_that_hangs_is_replaced() {
+    let server = start("children 1; request_timeout 1s;");
+    assert!(answers(&server));
+    assert!(server.get("/slow.php?ms=20000").status >= 500);
+    assert!(answers(&server));
+}
+
+#[test]
+fn nothing_is_left_when_the_server_ends() {
+    for signal in ["TERM", "QUIT", "KILL"] {
+        let server = start("children 3;");
+        assert!(answers(&server));
+        let all = family(ready_master(&server, "main"));
+        assert!(all.len() >= 4, "{all:?}");
+        let dir = runtime(&server);
+        server.stop(signal);
+        wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
+        if signal == "KILL" {
+            // The next server clears up.
+            let next = start("children 2;");
+            assert!(answers(&next));
+        }
+        assert!(!dir.exists(), "{signal}");
+    }
+}
+
+#[test]
+fn ended_processes_do_not_stay_as_zombies() {
+    let server = start("children 2;");
+    assert!(answers(&server));
+    for _ in 0..3 {
+        let old = ready_master(&server, "main");
+        tell("KILL", old);
+        wait_until("another master", || master(&server, "main").is_some_and(|new| new != old));
+    }
+    wait_until("zombies to go", || family(server.pid()).iter().all(|pid| lives(*pid)));
+}
+
+#[test]
+fn mistakes_are_found_by_the_test_of_a_configuration() {
+    let home = Home::new(BOLIDE);
+    let check = |pool: &str| {
+        let text = format!("events {{}}\nhttp {{\n  php_pool x {{ {pool} }}\n}}\n");
+        let conf = home.write("nginx.conf", &text);
+        home.run(&["-t", "-c", conf.to_str().unwrap()])
+    };
+    let place = format!("in {}/nginx.conf:3", home.dir().display());
+    for (pool, words) in [
+        ("user nobody-has-this-name;", "there is no user \"nobody-has-this-name\""),
+        ("user nobody no-such-group;", "there is no group \"no-such-group\""),
+        ("binary /nowhere/php-fpm;", "\"/nowhere/php-fpm\" is not the full path of a program"),
+    ] {
+        let done = check(pool);
+        assert_eq!(done.code, 1, "{done}");
+        let expected = format!("php_pool \"x\": {words} {place}");
+        assert!(done.stderr.contains(&expected), "{expected}:\n{done}");
+    }
+    assert_eq!(check("children 2;").code, 0);
+    if is_root() {
+        let conf = home.write("nginx.conf", "events {} http { php_pool x { user www-data; } }");
+        fs::set_permissions(home.dir().join("logs"), fs::Permissions::from_mode(0o777)).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", BOLIDE, "-t", "-c"]);
+        command.arg(conf).args(["-p", home.dir().to_str().unwrap()]);
+        let done = finish("setpriv", command, Duration::from_secs(30));
+        assert!(done.stderr.contains("only root may run it as user \"www-data\""), "{done}");
+    }
+}
+
+#[test]
+fn an_lsphp_pool_does_all_of_it_too() {
+    let lsphp = testkit::tool("lsphp");
+    let pool = format!("binary {}; children 4; queue 256; env GREETING hello;", lsphp.display());
+    // lsphp of the tests lives below a directory that only its owner may enter.
+    let pool = if is_root() { format!("{pool} user root;") } else { pool };
+    let block = php("", "")
+        .replace(user(), "")
+        .replace("php_pool main {", &format!("php_pool main {{ {pool}"));
+    let server = Server::with(BOLIDE, &block);
+    put(&server, "who.php", WHO);
+    put(&server, "slow.php", "<?php usleep(1000 * $_GET['ms']); echo 'slept';");
+    wait_until("an answer", || answers(&server));
+    assert_eq!(who(&server, "/who.php", "sapi"), "litespeed");
+    assert_eq!(who(&server, "/who.php", "GREETING"), "hello");
+    restart_under_load(&server);
+    let old = ready_master(&server, "main");
+    tell("KILL", old);
+    wait_until("an answer", || answers(&server));
+    let all = family(ready_master(&server, "main"));
+    server.stop("KILL");
+    wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
+}
+
+/// A directory as people have them.
+fn application(dir: &Path) {
+    let write = |name: &str, text: &str| testkit::site::write(&dir.join(name), text.as_bytes());
+    write(
+        "index.php",
+        "<?php echo 'front ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['PATH_INFO'] ?? '-';",
+    );
+    write("sub/index.php", "<?php echo 'sub ', $_SERVER['SCRIPT_NAME'];");
+    write("page.php", "<?php echo 'page ', $_SERVER['PATH_INFO'] ?? '-';");
+    write("style.css", "body {}");
+    for private in PRIVATE {
+        write(private, "<?php echo 'secret'; // secret");
+    }
+}
+
+/// Files that nobody is shown.
+const PRIVATE: [&str; 16] = [
+    ".env",
+    ".user.ini",
+    ".htaccess",
+    ".git/config",
+    "sub/.git/hook.php",
+    "wp-config.php.bak",
+    "wp-config.php~",
+    "wp-config.phps",
+    "backup.sql",
+    "backup.sql.gz",
+    "composer.json",
+    "composer.lock",
+    "inc/db.inc",
+    "wp-content/uploads/2026/shell.php",
+    "sites/default/files/shell.php",
+    "vendor/tool/eval.php",
+];
+
+#[test]
+fn a_directory_with_php_is_served_by_the_configuration_that_is_printed() {
+    let home = Home::new(BOLIDE);
+    let www = home.dir().join("project/public");
+    application(&www);
+    let (http, https) = (home.port(0).to_string(), home.port(1).to_string());
+    let args = ["serve", "--php", "--print-config", "--http", &http, "--https", &https, "project"];
+    let mut print = home.command(&args);
+    print.env("XDG_STATE_HOME", home.dir());
+    let printed = finish("bolide serve", print, Duration::from_secs(30)).succeeded().text();
+    let conf = home.write("printed.conf", &printed);
+    let tested = home.run(&["-t", "-c", conf.to_str().unwrap()]);
+    assert_eq!(tested.code, 0, "{tested}");
+    let server = Server::start(home, &format!("daemon off;\n{printed}"));
+    wait_until("PHP", || server.get("/").status == 200);
+    for (path, status, text) in [
+        ("/", 200, "front / -"),
+        ("/2026/11/hello-world/?a=b", 200, "front /2026/11/hello-world/?a=b -"),
+        ("/index.php/news/1", 200, "front /index.php/news/1 /news/1"),
+        ("/sub/", 200, "sub /sub/index.php"),
+        ("/page.php", 200, "page -"),
+        ("/page.php/x/y", 200, "page /x/y"),
+        ("/style.css", 200, "body {}"),
+        ("/style.css/x.php", 404, ""),
+        ("/none.php", 404, ""),
+    ] {
+        let reply = server.get(path);
+        assert_eq!(reply.status, status, "{path}: {}", reply.text());
+        assert!(status != 200 || reply.text() == text, "{path}: {}", reply.text());
+    }
+    for path in PRIVATE {
+        let reply = server.get(&format!("/{path}"));
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(!reply.text().contains("secret"), "{path}");
+    }
+}
+
+#[test]
+fn serve_php_needs_nothing_else() {
+    let home = Home::new(BOLIDE);
+    application(&home.dir().join("site"));
+    let (http, https) = (home.port(0).to_string(), home.port(1).to_string());
+    let mut command = home.command(&["serve", "--php", "--http", &http, "--https", &https, "site"]);
+    command.env("XDG_STATE_HOME", home.dir());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let url = format!("http://127.0.0.1:{http}/some/where");
+    wait_until("the site", || run("curl", ["-s", &url]).text().starts_with("front /some/where"));
+    let all = family(child.id());
+    tell("INT", child.id());
+    wait_until("the end", || child.try_wait().unwrap().is_some());
+    wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
+}
