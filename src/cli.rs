@@ -69,6 +69,8 @@ pub(crate) enum Php {
     Status,
     /// Start again: the one with this name, or all.
     Restart(Option<String>),
+    /// Not for people: stand between the server and this lsphp.
+    Keep(PathBuf),
 }
 
 /// Whether `serve` runs scripts.
@@ -143,7 +145,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
                 command = Some(Command::Serve(serve(&mut parser)?));
             }
             Value(word) if command.is_none() && word == "php" => {
-                command = Some(Command::Php(php(&text(&mut parser, "php", "a command")?)?));
+                command = Some(Command::Php(php(&mut parser)?));
             }
             Value(name) if matches!(command, Some(Command::Php(Php::Restart(None)))) => {
                 let name = name.to_string_lossy().into_owned();
@@ -187,8 +189,10 @@ fn signal(word: &str) -> Result<Command, String> {
     }))
 }
 
-fn php(word: &str) -> Result<Php, String> {
-    match word {
+fn php(parser: &mut lexopt::Parser) -> Result<Php, String> {
+    let word = text(parser, "php", "a command")?;
+    match word.as_str() {
+        "keep" => path(parser, "php keep", "program").map(Php::Keep),
         "status" => Ok(Php::Status),
         "restart" => Ok(Php::Restart(None)),
         _ => Err(format!("invalid option: \"php {word}\"")),

@@ -13,7 +13,7 @@ use io::signal::{self, Signal, Signals};
 use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use crate::assemble::{self, Shared};
-use crate::cli::{Command, HELP, Invocation, Purpose};
+use crate::cli::{Command, HELP, Invocation, Php, Purpose};
 use crate::messages::{err, out};
 use crate::php::{self, Desk, Pools};
 use crate::pid::PidFile;
@@ -58,6 +58,7 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
             let reading = reading::of_text(&ready.conf, &ready.text)?;
             start(invocation, reading, Some(&ready.greeting))
         })),
+        Command::Php(Php::Keep(program)) => php::keeper::run(program),
         Command::Php(command) => finish(
             running(invocation).and_then(|(pid, path)| php::command::send(pid, &path, command)),
         ),

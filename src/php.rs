@@ -3,6 +3,7 @@
 
 pub(crate) mod command;
 mod fpm;
+pub(crate) mod keeper;
 mod lsphp;
 mod pool;
 mod process;

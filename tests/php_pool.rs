@@ -15,7 +15,8 @@ use crate::BOLIDE;
 
 /// Tells who runs it and with what.
 const WHO: &str = "<?php echo json_encode([
-    'pid' => getmypid(), 'parent' => posix_getppid(), 'uid' => posix_geteuid(),
+    'pid' => getmypid(), 'parent' => function_exists('posix_getppid') ? posix_getppid() : 0,
+    'uid' => function_exists('posix_geteuid') ? posix_geteuid() : 0,
     'memory' => ini_get('memory_limit'), 'ini' => ini_get('user_agent'), 'env' => getenv(),
     'opcache' => ini_get('opcache.memory_consumption'), 'sapi' => PHP_SAPI,
 ]);";
@@ -49,9 +50,13 @@ fn put(server: &Server, name: &str, text: &str) {
 /// A value of what `WHO` tells.
 fn who(server: &Server, path: &str, name: &str) -> String {
     let reply = server.get(path);
-    let text = reply.text().to_owned();
+    let text = reply.text();
     let rest = text.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{text}")).1;
-    rest.trim_start_matches('"').split([',', '"', '}']).next().unwrap().to_owned()
+    let value = match rest.strip_prefix('"') {
+        Some(text) => text.split('"').next(),
+        None => rest.split([',', '}']).next(),
+    };
+    value.unwrap().to_owned()
 }
 
 fn answers(server: &Server) -> bool {
@@ -191,7 +196,7 @@ fn a_killed_child_fails_its_own_request_only() {
     let status = |url: String| {
         std::thread::spawn(move || run("curl", ["-s", "-w", "%{http_code}", &url]).text())
     };
-    put(&server, "die.php", "<?php posix_kill(getmypid(), SIGKILL); sleep(5);");
+    put(&server, "die.php", "<?php posix_kill(getmypid(), 9); sleep(5);");
     let slow = status(url(1000));
     assert_eq!(server.get("/die.php").status, 502);
     assert_eq!(slow.join().unwrap(), "slept200");
@@ -238,6 +243,20 @@ fn what_scripts_write_to_standard_error_is_in_the_error_log() {
 }
 
 #[test]
+fn an_error_of_a_script_is_told_once_and_with_its_request() {
+    let server = start("children 2;");
+    put(&server, "bad.php", "<?php function f() { g(); } f();");
+    assert_eq!(server.get("/bad.php").status, 500);
+    let count =
+        |words: &str| server.error_log().lines().filter(|line| line.contains(words)).count();
+    wait_until("both copies", || count("NOTICE: PHP message") == 1 && count("[error]") >= 1);
+    let log = server.error_log();
+    let errors: Vec<&str> = log.lines().filter(|line| line.contains("[error]")).collect();
+    assert_eq!(errors.len(), 1, "{log}");
+    assert!(errors[0].contains("FastCGI sent in stderr"), "{log}");
+}
+
+#[test]
 fn pools_of_two_users_cannot_read_each_others_files() {
     if !is_root() {
         return;
@@ -264,7 +283,7 @@ fn pools_of_two_users_cannot_read_each_others_files() {
     }
     let ask = |who: &str, whose: &str| {
         let secret = server.www(whose).join("secret");
-        server.get(&format!("/{who}/read.php?f={}", secret.display())).text().to_owned()
+        server.get(&format!("/{who}/read.php?f={}", secret.display())).text()
     };
     assert_eq!((ask("a", "a").as_str(), ask("b", "b").as_str()), ("of a", "of b"));
     assert_eq!((ask("a", "b").as_str(), ask("b", "a").as_str()), ("refused", "refused"));
@@ -383,11 +402,21 @@ fn a_child_that_hangs_is_replaced() {
     assert!(answers(&server));
 }
 
+/// Leaves a child in the middle of a long request.
+fn keep_busy(server: &Server) {
+    let url = format!("http://{}/slow.php?ms=60000", server.http());
+    std::thread::spawn(move || run("curl", ["-s", "-m", "20", &url]));
+    testkit::pause(500);
+}
+
 #[test]
 fn nothing_is_left_when_the_server_ends() {
     for signal in ["TERM", "QUIT", "KILL"] {
         let server = start("children 3;");
         assert!(answers(&server));
+        if signal != "QUIT" {
+            keep_busy(&server);
+        }
         let all = family(ready_master(&server, "main"));
         assert!(all.len() >= 4, "{all:?}");
         let dir = runtime(&server);
@@ -464,6 +493,7 @@ fn an_lsphp_pool_does_all_of_it_too() {
     let old = ready_master(&server, "main");
     tell("KILL", old);
     wait_until("an answer", || answers(&server));
+    keep_busy(&server);
     let all = family(ready_master(&server, "main"));
     server.stop("KILL");
     wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
@@ -474,10 +504,10 @@ fn application(dir: &Path) {
     let write = |name: &str, text: &str| testkit::site::write(&dir.join(name), text.as_bytes());
     write(
         "index.php",
-        "<?php echo 'front ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['PATH_INFO'] ?? '-';",
+        "<?php echo 'front ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['PATH_INFO'] ?: '-';",
     );
     write("sub/index.php", "<?php echo 'sub ', $_SERVER['SCRIPT_NAME'];");
-    write("page.php", "<?php echo 'page ', $_SERVER['PATH_INFO'] ?? '-';");
+    write("page.php", "<?php echo 'page ', $_SERVER['PATH_INFO'] ?: '-';");
     write("style.css", "body {}");
     for private in PRIVATE {
         write(private, "<?php echo 'secret'; // secret");
@@ -541,6 +571,16 @@ fn a_directory_with_php_is_served_by_the_configuration_that_is_printed() {
     }
 }
 
+/// A process that does not outlive a failed test.
+struct Guard(std::process::Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _gone = self.0.wait();
+    }
+}
+
 #[test]
 fn serve_php_needs_nothing_else() {
     let home = Home::new(BOLIDE);
@@ -548,11 +588,12 @@ fn serve_php_needs_nothing_else() {
     let (http, https) = (home.port(0).to_string(), home.port(1).to_string());
     let mut command = home.command(&["serve", "--php", "--http", &http, "--https", &https, "site"]);
     command.env("XDG_STATE_HOME", home.dir());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = Guard(child);
     let url = format!("http://127.0.0.1:{http}/some/where");
     wait_until("the site", || run("curl", ["-s", &url]).text().starts_with("front /some/where"));
-    let all = family(child.id());
-    tell("INT", child.id());
-    wait_until("the end", || child.try_wait().unwrap().is_some());
+    let all = family(child.0.id());
+    tell("INT", child.0.id());
+    wait_until("the end", || child.0.try_wait().unwrap().is_some());
     wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
 }

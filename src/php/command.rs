@@ -29,6 +29,8 @@ pub(crate) fn send(pid: u32, pid_file: &Path, command: &Php) -> Result<(), Vec<S
     let mut socket = UnixStream::connect(&path).map_err(failed)?;
     let line = match command {
         Php::Status => STATUS.to_owned(),
+        // Done before anybody is asked.
+        Php::Keep(_) => return Ok(()),
         Php::Restart(None) => RESTART.to_owned(),
         Php::Restart(Some(name)) => format!("{RESTART} {name}"),
     };

@@ -122,6 +122,11 @@ fn quote(value: &str) -> String {
     text
 }
 
+/// How php-fpm writes what PHP reports of a script. The web server gets the same text with its
+/// request, so that this copy is of interest only where that is too late: behind
+/// `fastcgi_finish_request`.
+pub(super) const REPORT: &str = "NOTICE: PHP message: ";
+
 /// What a line of php-fpm's or a child's standard error is.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
@@ -156,9 +161,16 @@ pub(super) fn line(text: &str) -> Line<'_> {
     Line::Text(level, rest)
 }
 
+/// Whether a line goes on with PHP's report of an error that nobody caught.
+pub(super) fn goes_on(text: &str) -> bool {
+    ["Stack trace:", "#", "thrown in ", "Next "].iter().any(|start| text.starts_with(start))
+}
+
 /// The level of a line that a script or PHP itself wrote.
 fn level_of_script(text: &str) -> Level {
-    let text = text.strip_prefix("NOTICE: PHP message: ").unwrap_or(text);
+    if text.starts_with(REPORT) {
+        return Level::Info;
+    }
     // PHP's own lines may begin with a time in brackets.
     let said = text.split_once("] ").map_or(text, |(_, rest)| rest);
     let Some(kind) = said.strip_prefix("PHP ") else { return Level::Error };
@@ -195,6 +207,7 @@ mod tests {
             ("PHP Warning:  x in y", Level::Warn, "PHP Warning:  x in y"),
             ("PHP Deprecated:  x", Level::Notice, "PHP Deprecated:  x"),
             ("PHP Fatal error:  x", Level::Error, "PHP Fatal error:  x"),
+            ("NOTICE: PHP message: PHP Fatal", Level::Info, "NOTICE: PHP message: PHP Fatal"),
             ("anything: else", Level::Error, "anything: else"),
             ("[x] anything: else", Level::Error, "[x] anything: else"),
         ] {

@@ -12,8 +12,8 @@ use conf::model::{Level, Protocol};
 use io::child::{self, Inherit, Order, Tell};
 
 use super::fpm::{self, Line};
-use super::lsphp;
 use super::settle::{Settled, plain};
+use super::{keeper, lsphp};
 use crate::control_log::ControlLog;
 
 /// Bytes of a line that has not ended; a longer one is written in pieces.
@@ -41,6 +41,8 @@ pub(super) struct Process {
     ending: Option<Ending>,
     output: Option<PipeReader>,
     partial: Vec<u8>,
+    /// Whether the last line was of PHP's report of an error, which may have several.
+    in_report: bool,
     files: Vec<PathBuf>,
 }
 
@@ -81,6 +83,7 @@ impl Process {
             ending: None,
             output: Some(output),
             partial: Vec::new(),
+            in_report: false,
             files,
         })
     }
@@ -107,9 +110,13 @@ impl Process {
     }
 
     fn hear(&mut self, line: &[u8], pool: &str, log: &ControlLog) {
-        match fpm::line(&printable(line)) {
+        let text = printable(line);
+        let goes_on = self.in_report && fpm::goes_on(&text);
+        self.in_report = goes_on || text.starts_with(fpm::REPORT);
+        match fpm::line(&text) {
             Line::Ready => self.is_ready = true,
-            Line::Text(level, text) => log.write(level, &format!("php pool \"{pool}\": {text}")),
+            Line::Text(_, text) if goes_on => say(log, Level::Info, pool, text),
+            Line::Text(level, text) => say(log, level, pool, text),
             Line::Blank => {}
         }
     }
@@ -122,7 +129,7 @@ impl Process {
         }
     }
 
-    /// Its master is dead: lets its children end the requests that they are in.
+    /// Its master is dead (lsphp's takes its children along): lets its children end the requests that they are in.
     pub(super) fn orphan(&mut self, now: Instant) {
         self.is_headless = true;
         let _ = child::tell_group(self.pid, self.gently());
@@ -164,8 +171,11 @@ impl Process {
 
     /// How many children it has.
     pub(super) fn children(&self) -> usize {
-        let path = format!("/proc/{0}/task/{0}/children", self.pid);
-        fs::read_to_string(path).unwrap_or_default().split_whitespace().count()
+        let below = keeper::children(self.pid);
+        match self.protocol {
+            Protocol::FastCgi => below.len(),
+            Protocol::Lsapi => below.iter().map(|pid| keeper::children(*pid).len()).sum(),
+        }
     }
 
     const fn gently(&self) -> Tell {
@@ -216,11 +226,15 @@ fn launch(
         }
         Protocol::Lsapi => {
             env.extend(lsphp::env(settled));
-            args = Vec::new();
+            args = vec!["php".into(), "keep".into(), settled.binary.clone().into()];
             (inherit, become_account) = (Inherit::Stdin(socket), reader);
         }
     }
-    let program = settled.binary.as_path();
+    let program = match settled.pool.protocol {
+        Protocol::FastCgi => settled.binary.as_path(),
+        // Ourselves, even where the file has been replaced since.
+        Protocol::Lsapi => Path::new("/proc/self/exe"),
+    };
     let order =
         Order { program, args: &args, env: &env, account: become_account, socket: inherit, output };
     child::spawn(order).map_err(|error| format!("cannot run \"{}\": {error}", program.display()))

@@ -122,6 +122,15 @@ pub fn reap(except: Option<u32>) -> Option<(u32, End)> {
     sys::ended_child().filter(|pid| Some(*pid) != except).and_then(sys::reap)
 }
 
+/// Makes this process the parent of those below it that lose theirs.
+///
+/// # Errors
+///
+/// The kernel does not know how.
+pub fn adopt_orphans() -> std::io::Result<()> {
+    sys::adopt_orphans()
+}
+
 /// Signals one process. One that is gone needs no telling.
 pub fn tell(pid: u32, what: Tell) {
     let _ = sys::kill(pid, what.number());

@@ -7,7 +7,9 @@ mod process;
 mod socket;
 mod udp;
 
-pub(crate) use child::{CleanSlate, ended_child, is_readable, kill_group, prepare_child, reap};
+pub(crate) use child::{
+    CleanSlate, adopt_orphans, ended_child, is_readable, kill_group, prepare_child, reap,
+};
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
     create_temp, list, open, open_append, read, read_at, send_file, standard_error, stat_fd, write,

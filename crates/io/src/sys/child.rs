@@ -79,6 +79,11 @@ pub(crate) fn prepare_child(command: &mut Command, slate: CleanSlate) {
     unsafe { command.pre_exec(move || slate.wipe()) };
 }
 
+pub(crate) fn adopt_orphans() -> Result<()> {
+    // SAFETY: the option takes a number.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
 /// A child that has ended and is left as it is.
 pub(crate) fn ended_child() -> Option<u32> {
     // SAFETY: all zeroes is a valid report, and says that there is none.

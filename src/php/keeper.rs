@@ -1,0 +1,99 @@
+//! A process between the server and lsphp, whose children leave its process group and would live on
+//! when server and master are killed. Orphans come to the keeper, and when it ends so do they.
+
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use base::Instant;
+use io::Io as _;
+use io::child::{self, End, Inherit, Order, Tell};
+use io::epoll::Epoll;
+use io::signal::{self, Signal, Signals};
+
+use crate::messages::err;
+
+/// How often it looks whether killed processes are gone.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Runs `program` on the listening socket that is our standard input, until nothing of it is left.
+/// TERM ends all of it at once; USR1 lets requests under way end.
+pub(crate) fn run(program: &Path) -> ExitCode {
+    match keep(program) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            err(&format!("cannot run \"{}\": {error}", program.display()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn keep(program: &Path) -> std::io::Result<u8> {
+    signal::block();
+    child::adopt_orphans()?;
+    let (mut door, signals) = (Epoll::new()?, Signals::open()?);
+    door.watch(signals.fd(), 0, io::Watch::Level);
+    let socket = UnixListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let output = std::io::stderr().as_fd().try_clone_to_owned()?;
+    let names: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .collect();
+    let env: Vec<_> = names.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let socket = Inherit::Stdin(&socket);
+    let order = Order { program, args: &[], env: &env, account: None, socket, output };
+    let master = child::spawn(order)?;
+    let (mut is_gentle, mut killing, mut status) = (false, false, None);
+    let mut ready = Vec::new();
+    loop {
+        while let Some((pid, end)) = child::reap(None) {
+            if pid == master {
+                status = Some(end);
+                killing |= !is_gentle;
+            }
+        }
+        let left = descendants();
+        if let (Some(end), true) = (status, left.is_empty()) {
+            return Ok(match end {
+                End::Exit(code) => u8::try_from(code).unwrap_or(u8::MAX),
+                End::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
+            });
+        }
+        if killing {
+            left.iter().for_each(|pid| child::tell(*pid, Tell::Kill));
+        }
+        ready.clear();
+        let _ = door.wait(deadline(killing), &mut ready);
+        match signals.take() {
+            Some(Signal::Stop | Signal::Quit) => killing = true,
+            Some(Signal::Reopen) => {
+                is_gentle = true;
+                child::tell(master, Tell::User1);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Deaths are signalled; only those of orphans' children may come to nobody's ears.
+fn deadline(killing: bool) -> Option<Instant> {
+    killing.then(|| io::process::now().mono.after(TICK))
+}
+
+/// Every process below this one.
+fn descendants() -> Vec<u32> {
+    let mut all = children(std::process::id());
+    let mut next = 0;
+    while let Some(pid) = all.get(next) {
+        all.extend(children(*pid));
+        next += 1;
+    }
+    all
+}
+
+/// The children of a process without further threads.
+pub(super) fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    text.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
