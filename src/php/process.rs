@@ -129,7 +129,8 @@ impl Process {
         }
     }
 
-    /// Its master is dead (lsphp's takes its children along): lets its children end the requests that they are in.
+    /// Its master is dead (lsphp's takes its children along): lets its children end the requests
+    /// that they are in.
     pub(super) fn orphan(&mut self, now: Instant) {
         self.is_headless = true;
         let _ = child::tell_group(self.pid, self.gently());
