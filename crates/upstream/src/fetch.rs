@@ -248,6 +248,8 @@ impl Fetch {
     fn look_again(&mut self, ctx: &mut FetchCtx<'_>) {
         let Some(group) = self.group.clone() else { return };
         match self.draw(ctx) {
+            // A place may be free at a server that already failed this request.
+            Choice::Busy if group.has_place(ctx.now.mono) => ctx.pools.pass_turn(&group, ctx.me),
             Choice::Busy => {}
             Choice::Peer(peer, lease) => {
                 ctx.pools.leave(&group, ctx.me);
@@ -454,9 +456,9 @@ impl Fetch {
     /// The connection is lost; if it was a kept one and had brought nothing, a fresh one is tried.
     fn lose(&mut self, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &self.trial else { return };
-        let stale =
-            trial.link.served > 0 && trial.received == 0 && self.audience == Audience::Listening;
-        if stale && self.may_send_again() {
+        let reused = trial.link.served > 0 && trial.received == 0;
+        let unanswered = self.state == State::Asking && self.audience == Audience::Listening;
+        if reused && unanswered && self.may_send_again() {
             self.log(Level::Info, words::CLOSED_IDLE, doing, ctx);
             ctx.effects.push(FetchEffect::Release(Fate::Close));
             self.connect_afresh(ctx);

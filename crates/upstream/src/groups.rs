@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use base::Instant;
 use conf::model::{
     Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
 };
@@ -251,6 +252,14 @@ impl Group {
 
     pub(crate) const fn backups(&self) -> Range<usize> {
         self.primary..self.peers.len()
+    }
+
+    /// Whether somebody can be asked now, by a request that asked nobody yet.
+    pub(crate) fn has_place(&self, now: Instant) -> bool {
+        self.peers.iter().any(|peer| {
+            let rests = peer.health.is_resting(peer.rule, now) && !self.is_single();
+            !peer.down && !peer.is_busy() && !rests
+        })
     }
 
     /// How often one request may try: once per server that is not `down`.

@@ -23,6 +23,8 @@ pub struct Pools {
     groups: Vec<Option<GroupPool>>,
     /// Groups that somebody of ours is to be woken for, or others told of.
     due: Vec<u32>,
+    /// Fetches that somebody passed his turn to.
+    called: Vec<u64>,
     tell: Vec<Notice>,
 }
 
@@ -87,7 +89,14 @@ impl Pools {
     /// Nothing kept yet; `worker` is its index, below [`crate::groups::WORKERS_MAX`].
     #[must_use]
     pub const fn new(worker: usize) -> Self {
-        Self { worker, weights: Vec::new(), groups: Vec::new(), due: Vec::new(), tell: Vec::new() }
+        Self {
+            worker,
+            weights: Vec::new(),
+            groups: Vec::new(),
+            due: Vec::new(),
+            called: Vec::new(),
+            tell: Vec::new(),
+        }
     }
 
     /// Names the fetches whose turn it is, and workers that must be told that theirs may have come.
@@ -103,6 +112,7 @@ impl Pools {
                 self.offer(number, &waiting);
             }
         }
+        turns.wake.append(&mut self.called);
         turns.tell.append(&mut self.tell);
     }
 
@@ -212,6 +222,13 @@ impl Pools {
     pub(crate) fn is_first(&self, group: &Group, fetch: u64) -> bool {
         let pool = self.groups.get(group.number as usize).and_then(Option::as_ref);
         pool.is_some_and(|pool| pool.queue.front() == Some(&fetch))
+    }
+
+    /// A fetch cannot use the place that is free: its turn goes to the one behind it.
+    pub(crate) fn pass_turn(&mut self, group: &Group, fetch: u64) {
+        let queue = &self.pool(group).queue;
+        let behind = queue.iter().skip_while(|waiting| **waiting != fetch).nth(1).copied();
+        self.called.extend(behind);
     }
 
     /// Ends the waiting of a fetch.
