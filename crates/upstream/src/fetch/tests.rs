@@ -589,6 +589,25 @@ fn the_first_who_waits_finds_a_server_that_nobody_told_of() {
 }
 
 #[test]
+fn a_place_that_the_first_cannot_use_goes_to_the_next() {
+    let mut rules = patient();
+    rules.next_upstream.http_404 = true;
+    let mut bench = Bench::new(queueing(vec![limited(1, 1), limited(2, 1)], 9));
+    bench.start(request(rules.clone()));
+    bench.start(request(rules.clone()));
+    bench.wake(0, FetchWake::Connected(1));
+    let told = bench.wake(0, FetchWake::Event(head(404)));
+    assert_eq!(told.len(), 2, "the first server has it not, the second is busy: {told:?}");
+    assert!(bench.start(request(rules)).is_empty());
+    assert!(bench.wake(0, FetchWake::Deadline).is_empty());
+    assert_eq!(bench.turns(), [2]);
+    assert_eq!(bench.wake(2, FetchWake::Turn), ["connect 127.0.0.1:1"]);
+    bench.wake(1, FetchWake::Abandoned);
+    assert_eq!(bench.turns(), [0]);
+    assert_eq!(bench.wake(0, FetchWake::Turn)[0], "connect 127.0.0.1:2");
+}
+
+#[test]
 fn without_a_client_the_application_is_told_to_stop_unless_it_must_not_be() {
     let mut bench = Bench::of(vec![server(1)]);
     bench.start(request(patient()));
