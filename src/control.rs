@@ -196,7 +196,8 @@ fn start(
     let one = |text: String| vec![text];
     upgrade::adopt(&mut open);
     let workers = assemble::worker_count(&config);
-    if config.main.daemon && greeting.is_none() {
+    // As with nginx, a successor stays the child that its predecessor watches.
+    if config.main.daemon && greeting.is_none() && !upgrade::has_predecessor() {
         // Before any thread is started and before the pid is written down.
         io::process::daemonize().map_err(|error| one(format!("daemon: {error}")))?;
     }
@@ -432,20 +433,22 @@ impl Control<'_> {
                 }
                 Some(Signal::Reload | Signal::Upgrade | Signal::Child) | None => {}
             }
-            if matches!(signal, Some(Signal::Stop | Signal::Quit)) {
-                self.hasten();
+            if matches!(signal, Some(Signal::Stop | Signal::Quit)) && self.hasten() {
+                return self.pools.shutdown();
             }
         }
     }
 
-    /// Waits a moment for workers that end at once, so that a stop takes no whole tick.
-    fn hasten(&self) {
-        for _ in 0..20 {
-            if self.threads.iter().all(JoinHandle::is_finished) {
-                return;
+    /// Waits a moment for workers that end at once, so that a stop takes no whole tick; whether
+    /// they have ended.
+    fn hasten(&self) -> bool {
+        (0..20).any(|_| {
+            let ended = self.threads.iter().all(JoinHandle::is_finished);
+            if !ended {
+                std::thread::park_timeout(Duration::from_millis(5));
             }
-            std::thread::park_timeout(Duration::from_millis(5));
-        }
+            ended
+        })
     }
 
     /// Reads the configuration again; a bad one is refused and the old one goes on.

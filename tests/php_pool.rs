@@ -323,6 +323,46 @@ fn changed_settings_take_effect_and_unchanged_pools_are_left_alone() {
     assert_eq!(ready_master(&server, "main"), main);
 }
 
+#[test]
+fn a_pool_that_is_no_longer_configured_ends_after_its_requests() {
+    let server = start("children 2;");
+    assert!(answers(&server));
+    let all = family(ready_master(&server, "main"));
+    let url = format!("http://{}/slow.php?ms=2000", server.http());
+    let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
+    testkit::pause(500);
+    server.reload(&format!("server {{ {LISTEN} }}"));
+    wait_until("the reload", || !answers(&server));
+    assert_eq!(slow.join().unwrap(), "slept");
+    wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
+    server.reload(&php("children 2;", ""));
+    wait_until("a pool again", || answers(&server));
+}
+
+#[test]
+fn a_new_binary_takes_over_without_a_lost_request() {
+    let mut server = start("children 4; queue 256;");
+    assert!(answers(&server));
+    let old = family(ready_master(&server, "main"));
+    let args = ["-D", "5", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
+    let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=20"), args);
+    testkit::pause(1000);
+    server.signal("USR2");
+    let pid = || server.home().read("logs/pid").trim().parse::<u32>().ok();
+    wait_until("a successor", || pid().is_some_and(|pid| pid != server.pid()));
+    let heir = pid().unwrap();
+    assert_eq!(family(ready_master(&server, "main")).len(), old.len(), "it has its own");
+    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
+    assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
+    server.signal("QUIT");
+    let _exit = server.wait_exit();
+    wait_until("the old processes to end", || !old.iter().any(|pid| lives(*pid)));
+    assert!(answers(&server));
+    tell("TERM", heir);
+    wait_until("the successor to end", || !lives(heir));
+}
+
 /// Restarts a pool under load; every request must be answered.
 fn restart_under_load(server: &Server) {
     let args = ["-D", "6", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
