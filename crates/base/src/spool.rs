@@ -205,6 +205,12 @@ impl Spool {
         self.file.as_ref()
     }
 
+    /// Whether something is to be written to the file.
+    #[must_use]
+    pub const fn wants_writing(&self) -> bool {
+        self.excess_len > 0
+    }
+
     /// What is to be written to the file now; then call [`Self::written`] or [`Self::fail`].
     #[must_use]
     pub fn next_write(&self) -> Option<SpoolWrite> {

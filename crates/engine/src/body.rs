@@ -109,7 +109,7 @@ impl Upload {
         if spool.is_broken() {
             return Progress::Failed;
         }
-        if spool.next_write().is_some() {
+        if spool.wants_writing() {
             return Progress::Writing;
         }
         if self.owed > 0 {
@@ -121,6 +121,16 @@ impl Upload {
         }
         spool.finish();
         Progress::Complete
+    }
+
+    /// Gives back the room of what nobody will look at.
+    pub(crate) fn give_back(&mut self, effects: &mut Vec<Effect>) {
+        let early: usize = self.early.iter().map(Bytes::len).sum();
+        let len = early + std::mem::take(&mut self.owed);
+        self.early.clear();
+        if len > 0 {
+            effects.push(Effect::BodyConsumed(len));
+        }
     }
 
     /// Starts to hand pieces on; the spool that whoever sends them fills.

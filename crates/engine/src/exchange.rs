@@ -562,6 +562,7 @@ impl Exchange {
 
     /// What still comes of the request body is of no use, unless an origin reads it.
     fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
+        self.request.upload.give_back(ctx.effects);
         let comes =
             self.request.head().body != RequestBody::None && !self.request.upload.is_complete();
         if comes && !(self.request.upload.is_streamed() && self.is_fetching()) {
@@ -581,11 +582,11 @@ impl Exchange {
             return state;
         }
         let Some(site) = self.request.site.clone() else { return state };
-        if self.is_body_too_large(bytes.len(), &site, ctx) {
-            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
+        let len = bytes.len();
+        self.request.upload.keep(bytes);
+        if self.is_body_too_large(len, &site, ctx) {
             return self.run(Next::Page(413), ctx);
         }
-        self.request.upload.keep(bytes);
         state
     }
 

@@ -29,4 +29,25 @@ proptest! {
         data.extend_from_slice(format!("{target}\n{host}{fields}").as_bytes());
         fuzz::exchange(&data);
     }
+
+    #[test]
+    fn requests_to_origins_are_answered_once(
+        circumstances in any::<u8>(),
+        target in "/(app/|app/small/|app/stream/|pool/a\\.php|pool/)[a-z]{0,3}(\\?a=b)?",
+        fields in concat!(
+            "(\n(Accept-Encoding: (gzip|br, zstd)|Range: bytes=[0-9,-]{0,8}|Via: x",
+            "|If-None-Match: \"x\"|Cookie: a=b|X: y{0,900})){0,6}",
+        ),
+        says in concat!(
+            "\u{0}((h|4|3|e)(Content-Type: text/html|X-Accel-Redirect: (/a\\.html|@app|/app/|\\.\\.)",
+            "|Content-Length: [0-9]{1,3}|ETag: \"x\"|Location: /x|X-Accel-Buffering: no",
+            "|Link: <a>|X-Accel-Charset: x|Expires: 0){0,1}",
+            "(\\|(Content-Type: text/html|X-Accel-Limit-Rate: 9|Vary: x|Cache-Control: no-cache)){0,2}",
+            "\n|(b|L)[a-z]{0,30}\n|w\n|t[a-z]{0,3}\n|l\n){0,12}(\\.|f|ff|c)?",
+        ),
+    ) {
+        let mut data = vec![circumstances];
+        data.extend_from_slice(format!("{target}\na.test{fields}{says}").as_bytes());
+        fuzz::exchange(&data);
+    }
 }

@@ -7,12 +7,11 @@
 use std::sync::Arc;
 
 use base::{Instant, Spool, SpoolLimits};
-use bytes::Bytes;
 use conf::model::{Balance, PassTo, Protocol, UpstreamId};
 use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, OriginNews, OriginRequest, Refused, request::Target};
 
-use crate::answer::Body;
+use crate::answer::{Body, Inflow};
 use crate::body::Progress;
 use crate::content::file::Look;
 use crate::content::params;
@@ -39,8 +38,6 @@ pub(crate) struct Asked {
     is_answering: bool,
     /// `X-Accel-Limit-Rate`
     pub(crate) rate: Option<u64>,
-    /// Whether the origin may be read.
-    is_paused: bool,
     /// What is spoken.
     scheme: &'static str,
 }
@@ -173,18 +170,23 @@ impl Exchange {
         let location = site.location(self.request.location);
         match wake {
             Wake::Body(bytes) => {
-                self.request.body_received += bytes.len() as u64;
-                if self.is_body_too_large(bytes.len(), site, ctx) {
+                let len = bytes.len();
+                self.request.body_received += len as u64;
+                let was_writing = self.request.upload.spool().is_some_and(Spool::wants_writing);
+                self.request.upload.push(bytes);
+                if self.is_body_too_large(len, site, ctx) {
                     return Next::Fail(413);
                 }
-                let was_writing =
-                    self.request.upload.spool().is_some_and(|spool| spool.next_write().is_some());
-                self.request.upload.push(bytes);
                 if was_writing {
                     return Next::Collect(step);
                 }
             }
-            Wake::BodyEnd => self.request.upload.finish(),
+            Wake::BodyEnd => {
+                self.request.upload.finish();
+                if self.request.upload.spool().is_some_and(Spool::wants_writing) {
+                    return Next::Collect(step);
+                }
+            }
             _ => {}
         }
         let progress = self.request.upload.settle(ctx.effects);
@@ -226,7 +228,6 @@ impl Exchange {
         asked.fields.clear();
         asked.is_running = true;
         asked.is_answering = false;
-        asked.is_paused = false;
         asked.rate = None;
         asked.scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
@@ -308,22 +309,22 @@ impl Exchange {
     /// What the origin did while its answer leaves.
     pub(crate) fn take_more(&mut self, news: OriginNews, site: &Site, ctx: &mut Ctx<'_>) {
         match news {
-            OriginNews::Body(bytes) => self.take_piece(bytes, site, ctx),
+            OriginNews::Body(bytes) => self.fill_body(site, ctx, |inflow| inflow.push(bytes)),
             OriginNews::End | OriginNews::Failed(_) => {
                 let is_whole = matches!(news, OriginNews::End);
                 if let Some(asked) = &mut self.answer.origin {
                     asked.is_running = false;
                 }
-                if let Body::Origin(inflow) = &mut self.answer.body {
-                    if is_whole {
-                        inflow.finish();
-                    } else {
-                        inflow.fail();
-                    }
+                self.fill_body(
+                    site,
+                    ctx,
+                    |inflow| {
+                        if is_whole { inflow.finish() } else { inflow.fail() }
+                    },
+                );
+                if let Body::Origin(inflow) = &self.answer.body {
                     self.answer.compression = inflow.compression();
                 }
-                self.spool_answer(site, ctx);
-                ctx.effects.push(Effect::Ready);
             }
             OriginNews::Early(_) | OriginNews::Head(_) => {}
             news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
@@ -332,40 +333,35 @@ impl Exchange {
         }
     }
 
-    fn take_piece(&mut self, bytes: Bytes, site: &Site, ctx: &mut Ctx<'_>) {
+    /// Lets something be done to the body; what it holds too much of goes to a file, and when it is
+    /// full the origin has to wait.
+    fn fill_body(&mut self, site: &Site, ctx: &mut Ctx<'_>, fill: impl FnOnce(&mut Inflow)) {
         let Body::Origin(inflow) = &mut self.answer.body else { return };
-        inflow.push(bytes);
-        self.spool_answer(site, ctx);
-        if let Some(asked) = &mut self.answer.origin
-            && asked.is_running
-            && !asked.is_paused
-            && matches!(&self.answer.body, Body::Origin(inflow) if inflow.spool().is_full())
-        {
-            asked.is_paused = true;
-            ctx.effects.push(Effect::FetchMore(false));
-        }
-        ctx.effects.push(Effect::Ready);
-    }
-
-    /// Has written to a file what the answer holds too much of.
-    fn spool_answer(&mut self, site: &Site, ctx: &mut Ctx<'_>) {
-        if let Body::Origin(inflow) = &self.answer.body
-            && inflow.spool().next_write().is_some()
-        {
+        let was_writing = inflow.spool().wants_writing();
+        fill(inflow);
+        if inflow.spool().wants_writing() && !was_writing {
             let settings = &site.location(self.request.location).settings;
             ctx.effects.push(Effect::Spool(settings.origin.temp_path.clone()));
+        }
+        if inflow.spool().is_full() && self.is_fetching() {
+            ctx.effects.push(Effect::FetchMore(false));
+        }
+        self.tell_ready(ctx);
+    }
+
+    /// The body may have bytes, unless its last one has left.
+    fn tell_ready(&self, ctx: &mut Ctx<'_>) {
+        if !self.answer.is_complete {
+            ctx.effects.push(Effect::Ready);
         }
     }
 
     /// Part of the answer was written to its file.
     pub(crate) fn answer_spooled(&mut self, ctx: &mut Ctx<'_>) {
-        if self.wants_origin()
-            && let Some(asked) = &mut self.answer.origin
-            && std::mem::take(&mut asked.is_paused)
-        {
+        if self.wants_origin() && self.is_fetching() {
             ctx.effects.push(Effect::FetchMore(true));
         }
-        ctx.effects.push(Effect::Ready);
+        self.tell_ready(ctx);
     }
 
     fn note_news(&mut self, news: OriginNews, site: &Site, ctx: &mut Ctx<'_>) {

@@ -188,6 +188,11 @@ impl Origin {
         spool.finish();
     }
 
+    /// Whether a request is under way whose answer may be told.
+    pub(super) const fn is_allowed(&self) -> bool {
+        self.is_allowed && self.spool.is_some()
+    }
+
     pub(super) const fn allow(&mut self, more: bool) {
         self.is_allowed = more;
     }

@@ -392,6 +392,7 @@ impl World {
                 reply.interim = turn.interim;
                 self.exchange.take_request();
                 self.client_body.clear();
+                self.body_ends = false;
                 return reply;
             }
             self.perform(effect, &mut turn);
@@ -399,13 +400,16 @@ impl World {
         panic!("the exchange never finished");
     }
 
+    /// What the client of the next request sends as its body.
+    pub fn client_sends<'a>(&mut self, pieces: impl Iterator<Item = &'a [u8]>) {
+        self.client_body = pieces.map(Bytes::copy_from_slice).collect();
+        self.body_ends = true;
+    }
+
     /// One request with a body, in pieces.
     pub fn ask_with_body(&mut self, head: Box<RequestHead>, pieces: &[&[u8]]) -> Reply {
-        self.client_body = pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect();
-        self.body_ends = true;
-        let reply = self.ask(head);
-        self.body_ends = false;
-        reply
+        self.client_sends(pieces.iter().copied());
+        self.ask(head)
     }
 
     fn perform(&mut self, effect: Effect, turn: &mut Turn) {
@@ -493,6 +497,8 @@ impl World {
                 return true;
             }
         }
+        let is_bounded = self.exchange.wants_origin() || !self.origin.is_allowed();
+        assert!(is_bounded, "an origin that sends more than there is room for has to wait");
         match self.origin.next() {
             origin::Next::News(news) => self.wake(Wake::Origin(news)),
             origin::Next::ClientLeaves => {
