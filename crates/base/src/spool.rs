@@ -138,6 +138,16 @@ impl Spool {
         }
     }
 
+    /// Has everything that is in memory written to the file, so that the file will be the whole of
+    /// it. Nothing may have been read or written yet.
+    pub fn spill(&mut self) {
+        debug_assert!(self.piece == 0 && self.piece_at == 0, "nothing was read");
+        if self.file_len == 0 && self.excess.is_empty() {
+            self.excess = std::mem::take(&mut self.memory);
+            self.excess_len = std::mem::take(&mut self.memory_len);
+        }
+    }
+
     /// That was all.
     pub fn finish(&mut self) {
         if self.ending == Ending::Open {
@@ -325,7 +335,6 @@ mod tests {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "some descriptor stands for the file")]
     fn write(spool: &mut Spool, disk: &mut Vec<u8>) {
         while let Some(write) = spool.next_write() {
             let file = write.file.unwrap_or_else(|| {
@@ -372,6 +381,19 @@ mod tests {
         assert_eq!(drain(&mut spool, &disk).0, b"abc");
         spool.fail();
         assert!(matches!(drain(&mut spool, &disk).1, SpoolPiece::Broken));
+    }
+
+    #[test]
+    fn what_is_spilled_is_read_from_the_file_alone() {
+        let mut spool = Spool::new(LIMITS, Retain::Yes);
+        let mut disk = Vec::new();
+        spool.push(Bytes::from_static(b"0123"));
+        spool.spill();
+        spool.push(Bytes::from_static(b"45"));
+        write(&mut spool, &mut disk);
+        spool.finish();
+        assert_eq!((spool.in_memory(), &disk[..]), (0, &b"012345"[..]));
+        assert_eq!(drain(&mut spool, &disk).0, b"012345");
     }
 
     #[test]

@@ -34,10 +34,21 @@ pub(crate) struct Upload {
     early: Vec<Bytes>,
     /// What is collected.
     spool: Option<Box<Spool>>,
+    /// The most that may be in memory of a body whose file has to be the whole of it.
+    whole_above: Option<usize>,
     /// Bytes taken whose room was not given back.
     owed: usize,
     /// Whether all of it arrived.
     is_complete: bool,
+}
+
+/// What is in the file of a body that does not fit in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileHolds {
+    /// What did not fit.
+    Rest,
+    /// All of it, for somebody will read the file.
+    Everything,
 }
 
 /// How a collection stands.
@@ -59,6 +70,7 @@ impl Upload {
         self.plan = Plan::Undecided;
         self.early.clear();
         self.spool = None;
+        self.whole_above = None;
         self.owed = 0;
         self.is_complete = false;
     }
@@ -83,12 +95,17 @@ impl Upload {
         self.plan == Plan::Streamed
     }
 
-    /// Starts to collect.
-    pub(crate) fn collect(&mut self, limits: SpoolLimits, effects: &mut Vec<Effect>) -> Progress {
-        if self.plan != Plan::Collected {
-            self.plan = Plan::Collected;
-            self.spool = Some(Box::new(Spool::new(limits, Retain::Yes)));
-        }
+    /// Starts to collect: so many bytes in memory, more in a file.
+    pub(crate) fn collect(
+        &mut self,
+        memory: usize,
+        file: FileHolds,
+        effects: &mut Vec<Effect>,
+    ) -> Progress {
+        let limits = SpoolLimits { memory, file: u64::MAX };
+        self.plan = Plan::Collected;
+        self.spool = Some(Box::new(Spool::new(limits, Retain::Yes)));
+        self.whole_above = (file == FileHolds::Everything).then_some(memory);
         for bytes in std::mem::take(&mut self.early) {
             self.push(bytes);
         }
@@ -99,6 +116,9 @@ impl Upload {
     pub(crate) fn push(&mut self, bytes: Bytes) {
         self.owed += bytes.len();
         if let Some(spool) = &mut self.spool {
+            if self.whole_above.is_some_and(|max| spool.in_memory() + bytes.len() > max) {
+                spool.spill();
+            }
             spool.push(bytes);
         }
     }

@@ -376,7 +376,12 @@ impl Fetch {
             self.tell(OriginNews::Early(head), ctx);
             return;
         }
-        let status = if head.status == 0 { 200 } else { head.status };
+        let status = match head.status {
+            // RFC 3875 §6.2.3: a Location without a status is a redirect.
+            0 if head.fields.get(http::Name::Location).is_some() => 302,
+            0 => 200,
+            status => status,
+        };
         let fault = Fault::Status(status);
         // Unlike other faults, this is an answer: it is what the client gets from the last one.
         let is_last = !self.may_try_next(fault, ctx.now.mono);

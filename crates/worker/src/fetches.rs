@@ -122,6 +122,11 @@ impl<I: Io> Worker<I> {
 
     /// Nobody wants the answer any more.
     pub(crate) fn drop_fetch(&mut self, key: Key<Live>) {
+        // What it told already must not be taken for news of the next one.
+        self.origins.news.retain(|(told, wake)| {
+            *told != key
+                || !matches!(wake, Wake::Origin(news) if !matches!(news, OriginNews::Log { .. }))
+        });
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         // What this origin said and nobody heard yet is not for the next one's listener.
         self.origins.news.retain(|(listener, _)| *listener != key);

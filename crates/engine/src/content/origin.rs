@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use base::{Instant, Spool, SpoolLimits};
+use base::{Instant, Spool};
 use conf::model::{Balance, PassTo, Protocol, UpstreamId};
 use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, OriginNews, OriginRequest, Refused, request::Target};
 
 use crate::answer::{Body, Inflow};
-use crate::body::Progress;
+use crate::body::{FileHolds, Progress};
 use crate::content::file::Look;
 use crate::content::params;
 use crate::ctx::{Ctx, Effect, Peer, Wake};
@@ -108,14 +108,9 @@ impl Exchange {
             return Next::Step(Step::Ask);
         }
         let settings = &location.settings;
-        let small = matches!(self.request.head().body, RequestBody::Length(len)
-            if len <= settings.client_body_buffer_size as u64);
-        let memory = match site.names_body_file && !small {
-            true => 0,
-            false => settings.client_body_buffer_size,
-        };
-        let limits = SpoolLimits { memory, file: u64::MAX };
-        let progress = self.request.upload.collect(limits, ctx.effects);
+        let holds = if site.names_body_file { FileHolds::Everything } else { FileHolds::Rest };
+        let memory = settings.client_body_buffer_size;
+        let progress = self.request.upload.collect(memory, holds, ctx.effects);
         self.collected(progress, Step::Ask, location, ctx)
     }
 

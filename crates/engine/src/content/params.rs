@@ -8,7 +8,7 @@ use std::path::Path;
 
 use conf::model::{Param, PeerAddress, UpstreamId, UpstreamKind};
 use conf::vars::{Part, Template, Var};
-use http::{Fields, Name, Params, RequestBody};
+use http::{Fields, Name, Params, RequestBody, Version};
 use upstream::request::Target;
 
 use crate::site::{Origin, Site};
@@ -109,15 +109,23 @@ fn write_fields(scope: &Scope<'_>, decided: &[Box<[u8]>], out: &mut Params) {
             |out| push_all(out, &head.fields, at, field),
         );
     }
-    // Framing took this field; as in nginx, applications find it in both places.
-    if let RequestBody::Length(len) = head.body
-        && head.fields.get(Name::ContentLength).is_none()
-        && !decided.iter().any(|name| **name == *b"CONTENT_LENGTH")
-    {
-        out.push_writing(
-            |out| out.extend_from_slice(b"HTTP_CONTENT_LENGTH"),
-            |out| http::digits::push_decimal(out, len),
-        );
+    // Framing took these fields; nginx passes them as it does any other.
+    let is_open = |name: &[u8]| !decided.iter().any(|decided| **decided == *name);
+    match head.body {
+        RequestBody::Length(len)
+            if head.fields.get(Name::ContentLength).is_none() && is_open(b"CONTENT_LENGTH") =>
+        {
+            out.push_writing(
+                |out| out.extend_from_slice(b"HTTP_CONTENT_LENGTH"),
+                |out| http::digits::push_decimal(out, len),
+            );
+        }
+        RequestBody::Unknown
+            if head.version == Version::Http11 && is_open(b"TRANSFER_ENCODING") =>
+        {
+            out.push(b"HTTP_TRANSFER_ENCODING", b"chunked");
+        }
+        _ => {}
     }
 }
 
