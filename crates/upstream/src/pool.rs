@@ -294,3 +294,6 @@ impl Idle {
         (rules.idle_max > 0 && fresh).then(|| Self { until: now.after(rules.timeout), ..self })
     }
 }
+
+#[cfg(test)]
+mod tests;
