@@ -189,6 +189,21 @@ fn a_killed_master_is_replaced_and_running_requests_end() {
 }
 
 #[test]
+fn masters_killed_again_and_again_under_load_cost_no_request() {
+    let server = start("children 3;");
+    assert!(answers(&server));
+    let args = ["-D", "5", "-c", "8", "-m", "1"].map(str::to_owned).to_vec();
+    let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=10"), args);
+    for _ in 0..4 {
+        testkit::pause(800);
+        tell("KILL", ready_master(&server, "main"));
+    }
+    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
+    assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
+}
+
+#[test]
 fn a_killed_child_fails_its_own_request_only() {
     let server = start("children 3;");
     assert!(answers(&server));

@@ -35,7 +35,8 @@ const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// The longest.
 const RETRY_MAX: Duration = Duration::from_secs(10);
-/// Failures in a row after which clients are refused instead of kept waiting.
+/// Processes in a row that never took a request, after which clients are refused instead of kept
+/// waiting.
 const REFUSE_AFTER: u32 = 4;
 /// How long a pool that is no longer configured waits for requests of the old configuration.
 const RETIRE_AFTER: Duration = Duration::from_secs(300);
@@ -115,7 +116,10 @@ pub(super) struct Pool {
     current: Option<Process>,
     next: Option<Process>,
     old: Vec<Process>,
+    /// Early ends in a row: how long to wait before the next try.
     failures: u32,
+    /// Those of them that never took a request.
+    stillborn: u32,
     retry_at: Option<Instant>,
     /// Started again after an end that nobody asked for.
     restarts: u64,
@@ -141,6 +145,7 @@ impl Pool {
             next: None,
             old: Vec::new(),
             failures: 0,
+            stillborn: 0,
             retry_at: None,
             restarts: 0,
             retire: None,
@@ -207,7 +212,7 @@ impl Pool {
     /// Starts again with other settings, or the same, and lets requests under way end.
     pub(super) fn restart(&mut self, ctx: &mut Ctx<'_>, client: Option<UnixStream>) {
         self.waiting.extend(client);
-        self.failures = 0;
+        (self.failures, self.stillborn) = (0, 0);
         if self.current.as_ref().is_some_and(|process| !process.is_ready) {
             // It does not take requests yet and may never do.
             if let Some(mut process) = self.current.take() {
@@ -301,6 +306,9 @@ impl Pool {
         say(ctx.log, Level::Alert, self.name(), &text);
         self.restarts += 1;
         let lived = ctx.now.since(process.started);
+        if process.is_ready {
+            self.stillborn = 0;
+        }
         self.keep_orphans(process, ctx);
         if lived >= HEALTHY_AFTER {
             self.failures = 0;
@@ -347,8 +355,9 @@ impl Pool {
         }
         let delay = retry_delay(self.failures);
         self.failures = self.failures.saturating_add(1);
+        self.stillborn = self.stillborn.saturating_add(1);
         self.retry_at = Some(ctx.now.after(delay));
-        if self.failures == REFUSE_AFTER {
+        if self.stillborn == REFUSE_AFTER {
             let text = "does not start; requests to it fail until it does";
             say(ctx.log, Level::Alert, self.name(), text);
             self.socket.listener = None;
