@@ -122,9 +122,10 @@ impl Spool {
 
     /// Takes bytes in, whatever the limits say; see [`Self::is_full`].
     pub fn push(&mut self, bytes: Bytes) {
-        debug_assert!(self.ending == Ending::Open, "nothing follows the end");
+        debug_assert!(self.ending != Ending::Complete, "nothing follows the end");
         self.received += bytes.len() as u64;
-        if bytes.is_empty() {
+        // A body that cannot be completed has no use for the rest.
+        if bytes.is_empty() || self.ending == Ending::Broken {
             return;
         }
         let in_file = self.file_len > 0 || !self.excess.is_empty();

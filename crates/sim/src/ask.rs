@@ -8,6 +8,7 @@ use std::io::Read as _;
 
 use crate::chance::Chance;
 use crate::kernel::disk::{Content, Disk, Seen};
+use crate::origin::{Deeds, application_answer};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,17 @@ pub enum What {
     Upload,
     /// A file, by a method that it does not answer.
     Refused,
+    /// An application, under one of its locations, for so many bytes of answer.
+    App(&'static str, usize),
+}
+
+/// Where applications are, each with settings of its own.
+pub const APPS: &[&str] = &["/app", "/stream", "/kept", "/tight", "/heedless"];
+
+/// The byte of a request body at this place.
+#[must_use]
+pub const fn upload_byte(at: usize) -> u8 {
+    b'a' + ((at * 7 + at / 251) % 26) as u8
 }
 
 /// The body of a request.
@@ -62,6 +74,8 @@ const BODY_MAX: usize = 64 * 1024;
 pub struct Ask {
     /// Its number among those of its client.
     pub number: u32,
+    /// Who asks.
+    pub client: usize,
     /// What is asked for.
     pub what: What,
     /// `HEAD` instead of `GET`.
@@ -82,13 +96,15 @@ pub struct Ask {
 
 impl Ask {
     /// Any request.
-    pub fn any(number: u32, chance: &mut Chance, weights: Weights) -> Self {
+    pub fn any(client: usize, number: u32, chance: &mut Chance, weights: Weights) -> Self {
         let files: &[&'static str] = match weights {
-            Weights::Mixed => &crate::site::FILES[1..6],
+            Weights::Mixed | Weights::Apps => &crate::site::FILES[1..6],
             Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
         };
         let file = What::File(files[chance.index(files.len())]);
+        let is_app = weights == Weights::Apps && !chance.one_in(8);
         let what = match chance.below(17) {
+            _ if is_app => What::App(APPS[chance.index(APPS.len())], chance.size(200_000)),
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
             1 => What::Directory,
             2 => What::Missing,
@@ -106,11 +122,18 @@ impl Ask {
                 2 => Upload::Length(chance.size(300)),
                 _ => Upload::Length(BODY_MAX + chance.size(200_000)),
             },
+            What::App(..) => match chance.below(5) {
+                0 => Upload::Length(chance.size(BODY_MAX)),
+                1 => Upload::Pieces(chance.size(BODY_MAX)),
+                2 => Upload::Length(chance.size(3000)),
+                _ => Upload::None,
+            },
             _ => Upload::None,
         };
         let is_file = matches!(what, What::File(_));
         Self {
             number,
+            client,
             what,
             head_only: upload == Upload::None && chance.one_in(10),
             range: (is_file && chance.one_in(5)).then(|| {
@@ -131,6 +154,7 @@ impl Ask {
     pub const fn method(&self) -> &'static str {
         match self.what {
             What::Upload | What::Refused => "POST",
+            What::App(..) if !matches!(self.upload, Upload::None) => "POST",
             _ if self.head_only => "HEAD",
             _ => "GET",
         }
@@ -149,7 +173,14 @@ impl Ask {
             What::Version => "/version".to_owned(),
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
+            What::App(place, size) => format!("{place}?{}&{size}", self.token()),
         }
+    }
+
+    /// Names it among all requests.
+    #[must_use]
+    pub fn token(&self) -> String {
+        format!("c{}n{}", self.client, self.number)
     }
 
     /// Fields but for the host and what frames the body.
@@ -176,7 +207,7 @@ impl Ask {
             What::Fallback | What::Refused => Some("/www/small.txt"),
             What::Directory => Some("/www/docs"),
             What::Missing => Some("/www/missing"),
-            What::Version | What::Upload => None,
+            What::Version | What::Upload | What::App(..) => None,
         }
     }
 }
@@ -188,6 +219,8 @@ pub enum Weights {
     Mixed,
     /// Above all large files.
     Large,
+    /// Above all applications.
+    Apps,
 }
 
 /// An answer as it arrived, complete.
@@ -237,6 +270,8 @@ pub struct Truth<'a> {
     pub valid: u64,
     /// All configurations.
     pub eras: &'a [Era],
+    /// What went wrong with applications.
+    pub deeds: &'a Deeds,
 }
 
 impl Truth<'_> {
@@ -276,6 +311,9 @@ impl Truth<'_> {
     /// Whether an answer may have been cut: its file changed while it was sent.
     #[must_use]
     pub fn may_be_cut(&self, ask: &Ask, until: u64) -> bool {
+        if matches!(ask.what, What::App(..)) {
+            return self.deeds.cut(&ask.token());
+        }
         let from = ask.since.saturating_sub(self.valid);
         ask.path().is_some_and(|path| self.disk.changed(path, from, until))
     }
@@ -290,6 +328,11 @@ impl Truth<'_> {
         let is_too_large = matches!(ask.upload, Upload::Length(n) if n > BODY_MAX);
         match ask.what {
             What::Upload | What::Refused if is_too_large => answer.status == 413,
+            What::App(_, size) if answer.status == 200 => {
+                let wanted = application_answer(&ask.token(), size, ask.upload.size());
+                ask.head_only || answer.body == wanted
+            }
+            What::App(..) => self.deeds.allows(&ask.token(), answer.status),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
             What::Version => {
                 let eras = self.eras.iter().filter(|era| {

@@ -90,8 +90,9 @@ impl Base {
     fn new(number: usize, seed: u64, habits: Habits) -> Self {
         let mut chance = Chance::new(seed, 100 + number as u64);
         let asks = chance.between(1, habits.asks_max);
-        let todo =
-            (0..asks).map(|number| Ask::any(number as u32, &mut chance, habits.weights)).collect();
+        let todo = (0..asks)
+            .map(|asked| Ask::any(number, asked as u32, &mut chance, habits.weights))
+            .collect();
         Self {
             number,
             todo,
@@ -158,7 +159,7 @@ impl Base {
 }
 
 fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
-    Truth { disk: &kernel.disk, valid: 1_000_000_000, eras }
+    Truth { disk: &kernel.disk, valid: 1_000_000_000, eras, deeds: &kernel.deeds }
 }
 
 /// A client.

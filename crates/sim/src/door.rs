@@ -184,6 +184,7 @@ impl Io for SimIo {
         if let Some(socket) = kernel.sockets.get_mut(&fd.0)
             && kernel.chance.one_in(kernel.faults.watch_in)
         {
+            kernel.deeds.refusals += u64::from(socket.port == 0);
             socket.killed = true;
             return false;
         }
@@ -320,6 +321,7 @@ impl Io for SimIo {
         let kernel = &mut *kernel;
         if kernel.chance.one_in(kernel.faults.read_in) {
             kernel.disk.note_read_failure(file, kernel.nanos);
+            kernel.deeds.full_disks += 1;
             kernel.tell(|| "read: EIO".to_owned());
             return Err(failure(EIO, "read"));
         }
@@ -338,7 +340,7 @@ impl Io for SimIo {
         let mut kernel = self.call();
         let kernel = &mut *kernel;
         if kernel.chance.one_in(kernel.faults.spool_in) {
-            kernel.spool_failures += 1;
+            kernel.deeds.full_disks += 1;
             kernel.tell(|| "temporary file: ENOSPC".to_owned());
             return Err(failure(ENOSPC, "open"));
         }
@@ -355,7 +357,7 @@ impl Io for SimIo {
         let mut kernel = self.call();
         let kernel = &mut *kernel;
         if kernel.chance.one_in(kernel.faults.spool_in) {
-            kernel.spool_failures += 1;
+            kernel.deeds.full_disks += 1;
             kernel.tell(|| "pwrite: ENOSPC".to_owned());
             return Err(failure(ENOSPC, "pwrite"));
         }

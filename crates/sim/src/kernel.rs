@@ -12,6 +12,7 @@ use base::Instant;
 use io::{Call, Fd, Ready};
 
 use crate::chance::Chance;
+use crate::origin::Deeds;
 use crate::scenario::Faults;
 use crate::story::{Story, Telling};
 use disk::Disk;
@@ -69,8 +70,8 @@ pub struct Kernel {
     pub(crate) calls: u64,
     /// Calls of the workers that nobody has answered yet, with whom they called.
     pub(crate) callers: VecDeque<(i32, String)>,
-    /// Writes to temporary files that failed.
-    pub spool_failures: u64,
+    /// What went wrong with applications.
+    pub deeds: Deeds,
 }
 
 /// Error numbers of Linux.
@@ -101,7 +102,7 @@ impl Kernel {
             next_socket: FIRST_SOCKET,
             calls: 0,
             callers: VecDeque::new(),
-            spool_failures: 0,
+            deeds: Deeds::default(),
         }
     }
 
@@ -156,6 +157,7 @@ impl Kernel {
     pub(crate) fn call(&mut self, to: &str) -> Result<Call, i32> {
         let errno = [ECONNREFUSED, ENOENT, EAGAIN][self.chance.index(3)];
         let refused = self.chance.one_in(self.faults.refuse_in).then_some(errno);
+        self.deeds.refusals += u64::from(refused.is_some());
         if let Some(errno) = refused.filter(|_| self.chance.one_in(2)) {
             self.tell(|| format!("call to {to}: error {errno}"));
             return Err(errno);
@@ -230,6 +232,7 @@ impl Kernel {
         if let Some(socket) = self.sockets.get_mut(&fd)
             && socket.closed.is_none()
         {
+            self.deeds.cuts += u64::from(socket.port == 0);
             socket.killed = true;
             socket.leave(true);
             socket.reset = true;

@@ -11,6 +11,7 @@ pub mod chance;
 pub mod client;
 pub mod door;
 pub mod kernel;
+pub mod origin;
 pub mod run;
 pub mod scenario;
 pub mod site;

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use lexopt::prelude::{Long, ValueExt as _};
 use sim::{Scenario, Telling, run};
 
-const USAGE: &str = "usage: sim --scenario calm|clients|disk|reload|drain|slow|mix --seed N\n\
-                     \x20      sim --scenario NAME --from N --to N    tells which seeds fail\n";
+const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
+                     \x20      sim --scenario SCENARIO --from N --to N    tells which seeds fail\n\
+                     SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n";
 
 struct Wanted {
     scenario: Scenario,

@@ -11,6 +11,7 @@ use crate::chance::Chance;
 use crate::client::{Act, Client};
 use crate::door::{Anchor, Shared, SimIo};
 use crate::kernel::Kernel;
+use crate::origin::Origin;
 use crate::scenario::{Habits, MILLI, Scenario};
 use crate::site::{self, DIRECTORIES, FILES, Layout, Sockets};
 use crate::story::Telling;
@@ -54,6 +55,7 @@ struct World {
     layout: Layout,
     eras: Vec<Era>,
     clients: Vec<Client>,
+    origin: Origin,
     complaints: Vec<String>,
     next_change: u64,
     next_event: u64,
@@ -123,6 +125,7 @@ impl World {
             layout,
             eras: vec![first],
             clients,
+            origin: Origin::new(seed),
             complaints: Vec::new(),
             next_change: 10 * MILLI,
             next_event,
@@ -194,6 +197,13 @@ impl World {
                 self.kernel.borrow().deadline(number).into_iter().for_each(&mut sooner);
             }
         }
+        match self.origin.act(&mut self.kernel.borrow_mut()) {
+            Act::Worked => any = true,
+            Act::Waits(at) => at.into_iter().for_each(&mut sooner),
+            Act::Done => {}
+        }
+        // What a client that left has begun may be finished.
+        all_left &= self.workers.iter().all(|worker| worker.live_origins().0 == 0);
         if self.chance.one_in(3) && self.compute() {
             any = true;
         }
@@ -374,6 +384,14 @@ impl World {
         let kernel = self.kernel.borrow();
         if let Some(at) = (0..self.workers.len()).find_map(|number| kernel.deadline(number)) {
             self.complaints.push(format!("a timer is left, due at {at}"));
+        }
+        for (number, worker) in self.workers.iter().enumerate() {
+            let (fetches, links, idle) = worker.live_origins();
+            if (fetches, links, idle) != (0, 0, 0) {
+                self.complaints.push(format!(
+                    "worker {number}: {fetches} fetches, {links} links, {idle} idle are left"
+                ));
+            }
         }
         for socket in kernel.open_sockets() {
             self.complaints.push(format!("#{} was never closed", socket.number));

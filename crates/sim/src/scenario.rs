@@ -19,6 +19,12 @@ pub enum Scenario {
     Slow,
     /// HTTP/2 beside HTTP/1.1, with everything going wrong at once.
     Mix,
+    /// Applications that behave.
+    Apps,
+    /// Applications that die, hang and talk nonsense.
+    Origin,
+    /// The same with clients that leave, a network that breaks and a disk that is full.
+    Tangle,
 }
 
 /// How often things go wrong: once in so many times, 0 for never.
@@ -42,6 +48,8 @@ pub struct Faults {
     pub cut_in: u64,
     /// A call to an origin is refused.
     pub refuse_in: u64,
+    /// An application misbehaves.
+    pub deed_in: u64,
     /// A temporary file cannot be made or written.
     pub spool_in: u64,
     /// Bytes of the largest send buffer.
@@ -78,8 +86,18 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Calm, Self::Clients, Self::Disk, Self::Reload, Self::Drain, Self::Slow, Self::Mix];
+    pub const ALL: [Self; 10] = [
+        Self::Calm,
+        Self::Clients,
+        Self::Disk,
+        Self::Reload,
+        Self::Drain,
+        Self::Slow,
+        Self::Mix,
+        Self::Apps,
+        Self::Origin,
+        Self::Tangle,
+    ];
 
     /// Its name on the command line.
     #[must_use]
@@ -92,6 +110,9 @@ impl Scenario {
             Self::Drain => "drain",
             Self::Slow => "slow",
             Self::Mix => "mix",
+            Self::Apps => "apps",
+            Self::Origin => "origin",
+            Self::Tangle => "tangle",
         }
     }
 
@@ -108,6 +129,18 @@ impl Scenario {
         let disk = Faults { open_in: 8, race_in: 10, read_in: 60, short_read_in: 3, ..calm };
         match self {
             Self::Calm | Self::Reload | Self::Drain => calm,
+            Self::Apps => Faults { short_read_in: 3, ..calm },
+            Self::Origin => Faults { deed_in: 3, refuse_in: 6, ..calm },
+            Self::Tangle => Faults {
+                deed_in: 4,
+                refuse_in: 10,
+                spool_in: 20,
+                cut_in: 150,
+                watch_in: 60,
+                short_read_in: 3,
+                outbound_max: 16 * 1024,
+                ..calm
+            },
             Self::Clients => Faults { accept_in: 8, watch_in: 40, cut_in: 60, ..calm },
             Self::Disk => disk,
             Self::Slow => Faults { late_in: 2, outbound_max: 8 * 1024, ..calm },
@@ -132,6 +165,10 @@ impl Scenario {
         };
         match self {
             Self::Calm => calm,
+            Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
+            Self::Tangle => {
+                Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
+            }
             Self::Reload | Self::Drain => Habits { depth_max: 4, ..calm },
             Self::Clients => Habits { sabotage_in: 2, depth_max: 4, ..calm },
             Self::Disk => Habits { change_every: 150 * MILLI, rest_in: 3, ..calm },

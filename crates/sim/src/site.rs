@@ -82,6 +82,13 @@ http {{
     gzip on; gzip_comp_level 1; gzip_types text/plain text/css;
     keepalive_timeout 30s; client_header_timeout 20s; client_body_timeout 20s;
     send_timeout 20s; lingering_timeout 5s;
+    client_body_buffer_size 4k; fastcgi_buffer_size 4k; fastcgi_buffers 4 4k;
+    fastcgi_read_timeout 3s; fastcgi_send_timeout 3s; fastcgi_connect_timeout 3s;
+    fastcgi_param QUERY_STRING $query_string; fastcgi_param REQUEST_METHOD $request_method;
+    fastcgi_param CONTENT_LENGTH $content_length;
+    upstream app {{ server unix:/run/app.sock max_fails=0; server 192.0.2.7:9000 max_fails=0; }}
+    upstream kept {{ server 192.0.2.8:9000 max_fails=0; keepalive 2; keepalive_timeout 10s; }}
+    upstream crowded {{ server unix:/run/small.sock max_conns=2; queue 100 timeout=60s; }}
     {extra}
     server {{
 {listens}        http2 on;
@@ -92,6 +99,11 @@ http {{
         location = /version {{ return 200 \"generation {number}\"; }}
         location /upload {{ return 200 \"thanks\"; }}
         location /paced/ {{ alias /www/; limit_rate 40k; limit_rate_after 5k; }}
+        location /app {{ fastcgi_pass unix:/run/app.sock; }}
+        location /stream {{ fastcgi_pass app; fastcgi_request_buffering off; }}
+        location /kept {{ fastcgi_pass kept; fastcgi_keep_conn on; fastcgi_next_upstream off; }}
+        location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
+        location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
         location /try/ {{ try_files $uri /small.txt; }}
     }}
 }}

@@ -73,3 +73,18 @@ fn the_same_seed_tells_the_same_story_to_the_byte() {
         assert_eq!(one.text, two.text, "{}", scenario.name());
     }
 }
+
+#[test]
+fn applications_that_behave_get_every_byte_and_give_every_byte() {
+    try_all(Scenario::Apps);
+}
+
+#[test]
+fn applications_that_die_or_hang_cost_their_own_request_and_nothing_else() {
+    try_all(Scenario::Origin);
+}
+
+#[test]
+fn clients_that_leave_applications_leave_nothing_behind() {
+    try_all(Scenario::Tangle);
+}

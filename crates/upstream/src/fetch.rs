@@ -590,9 +590,9 @@ impl Fetch {
         let sent =
             self.trial.as_ref().is_some_and(|trial| trial.sent > 0 || trial.left == Left::Nothing);
         let settings = &self.request.settings;
-        !sent
-            || (self.request.is_idempotent || settings.next_upstream.non_idempotent)
-                && self.request.body.rewind()
+        let may = !sent || self.request.is_idempotent || settings.next_upstream.non_idempotent;
+        // What was taken of the body for a connection that died is missing, sent or not.
+        may && self.request.body.rewind()
     }
 
     /// The next moment that matters, and what is being waited for.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ask::{Answer, Ask, Era, Upload};
+use crate::ask::{Answer, Ask, Era, Upload, What, upload_byte};
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
 use crate::scenario::MILLI;
@@ -225,7 +225,10 @@ impl Client {
     fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
         let Some(socket) = kernel.socket(conn.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
-        if killed || matches!(conn.sabotage, Sabotage::End { .. }) {
+        // Who ends its side while an application works has left, as with nginx.
+        let is_app = |(ask, _): &(Ask, u64)| matches!(ask.what, What::App(..));
+        let left = conn.ended && conn.flight.iter().any(is_app);
+        if killed || left || matches!(conn.sabotage, Sabotage::End { .. }) {
             return self.forgive(conn);
         }
         if conn.nonsense && !conn.last {
@@ -335,7 +338,7 @@ impl Conn {
             Upload::Length(size) => {
                 line(&format!("Content-Length: {size}"));
                 line("");
-                out.resize(out.len() + size, b'u');
+                out.extend((0..size).map(upload_byte));
             }
             Upload::Pieces(size) => {
                 line("Transfer-Encoding: chunked");
@@ -344,7 +347,8 @@ impl Conn {
                 while left > 0 {
                     let n = base.chance.size(left);
                     out.extend_from_slice(format!("{n:x}\r\n").as_bytes());
-                    out.resize(out.len() + n, b'c');
+                    let at = size - left;
+                    out.extend((at..at + n).map(upload_byte));
                     out.extend_from_slice(b"\r\n");
                     left -= n;
                 }

@@ -6,7 +6,7 @@ use wire::hpack::{Decoder, Sink, Token, Traits};
 
 use super::announced;
 use super::frame::{self, END_HEADERS, END_STREAM, Frame, PADDED, kind};
-use crate::ask::{Answer, Ask};
+use crate::ask::{Answer, Ask, upload_byte};
 use crate::chance::Chance;
 use crate::client::Sabotage;
 
@@ -189,7 +189,9 @@ impl Conn {
             stream.upload_window -= n as i64;
             self.upload_window -= n as i64;
             let flags = if stream.upload_left == 0 { END_STREAM } else { 0 };
-            frame::push(&mut self.out, kind::DATA, flags, id, &vec![b'd'; n]);
+            let at = stream.ask.upload.size() - stream.upload_left - n;
+            let bytes: Vec<u8> = (at..at + n).map(upload_byte).collect();
+            frame::push(&mut self.out, kind::DATA, flags, id, &bytes);
             any = true;
         }
         any

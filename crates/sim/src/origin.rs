@@ -1,0 +1,375 @@
+//! Applications behind FastCGI, with an encoder of their own: they answer, or they do not.
+//!
+//! An application reads a request, decides by chance what becomes of it, and notes every misdeed,
+//! so that a client knows which errors it may be given. A right answer is a function of the
+//! request, body included: bytes that were lost, doubled or swapped on either way are seen.
+
+use std::collections::BTreeMap;
+
+use crate::ask::upload_byte;
+use crate::chance::Chance;
+use crate::client::Act;
+use crate::kernel::{Got, Kernel};
+use crate::scenario::MILLI;
+
+/// Record types of FastCGI.
+const BEGIN: u8 = 1;
+const ABORT: u8 = 2;
+const END: u8 = 3;
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+const STDOUT: u8 = 6;
+const STDERR: u8 = 7;
+/// The longest rest of an application.
+const REST_MAX: u64 = 400 * MILLI;
+
+/// What an application does with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Answers.
+    Good,
+    /// Closes before it says anything.
+    DieEarly,
+    /// Closes somewhere within its answer.
+    DieWithin,
+    /// Says nothing any more from somewhere on.
+    Hang,
+    /// Sends a head that is too large.
+    HugeHead,
+    /// Sends what is no record, or no head.
+    Nonsense,
+}
+
+/// What went wrong with applications.
+#[derive(Debug, Default)]
+pub struct Deeds {
+    bad: BTreeMap<String, Vec<Deed>>,
+    /// Calls that nobody took.
+    pub refusals: u64,
+    /// Connections to applications that the network cut.
+    pub cuts: u64,
+    /// Writes and reads of temporary files that failed.
+    pub full_disks: u64,
+}
+
+impl Deeds {
+    fn of(&self, token: &str) -> &[Deed] {
+        self.bad.get(token).map_or(&[], |all| all)
+    }
+
+    /// Whether the answer to this request may have been cut.
+    #[must_use]
+    pub fn cut(&self, token: &str) -> bool {
+        let within = |deed: &Deed| matches!(deed, Deed::DieWithin | Deed::Hang | Deed::Nonsense);
+        self.cuts + self.full_disks > 0 || self.of(token).iter().any(within)
+    }
+
+    /// Whether this request may have been answered with an error.
+    #[must_use]
+    pub fn allows(&self, token: &str, status: u16) -> bool {
+        let bad = self.of(token);
+        match status {
+            500 => self.full_disks > 0,
+            502 => self.refusals + self.cuts + self.full_disks > 0 || !bad.is_empty(),
+            504 => bad.contains(&Deed::Hang),
+            _ => false,
+        }
+    }
+}
+
+/// The body of the right answer: what was asked, what arrived, and a filling of `size` bytes.
+#[must_use]
+pub fn application_answer(token: &str, size: usize, uploaded: usize) -> Vec<u8> {
+    let body: Vec<u8> = (0..uploaded).map(upload_byte).collect();
+    answer_to(token, size, &body)
+}
+
+fn answer_to(token: &str, size: usize, body: &[u8]) -> Vec<u8> {
+    let hash = body.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut answer = format!("{token} sent {} {hash:016x}\n", body.len()).into_bytes();
+    answer.extend((0..size).map(|at| b'A' + ((at * 5 + at / 97) % 26) as u8));
+    answer
+}
+
+/// A connection that some worker made.
+#[derive(Debug)]
+struct Conn {
+    fd: i32,
+    input: Vec<u8>,
+    params: Vec<u8>,
+    /// The end of the params came.
+    has_params: bool,
+    body: Vec<u8>,
+    has_body: bool,
+    /// The worker wants to use the connection again.
+    keeps: bool,
+    /// What is still to be written, and then to be done.
+    output: Vec<u8>,
+    after: After,
+    rests_until: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// A request is read.
+    Read,
+    /// The next request is read.
+    Next,
+    /// The connection is closed, in order or not.
+    Close { rude: bool },
+    /// Nothing, until the worker closes.
+    Nothing,
+}
+
+/// All applications.
+#[derive(Debug)]
+pub struct Origin {
+    chance: Chance,
+    conns: Vec<Conn>,
+}
+
+impl Origin {
+    /// The applications of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { chance: Chance::new(seed, 3), conns: Vec::new() }
+    }
+
+    /// Lets all of them do something.
+    pub fn act(&mut self, kernel: &mut Kernel) -> Act {
+        let mut any = false;
+        while let Some((fd, _)) = kernel.callers.pop_front() {
+            self.conns.push(Conn::new(fd));
+            any = true;
+        }
+        let mut next: Option<u64> = None;
+        let mut conns = std::mem::take(&mut self.conns);
+        conns.retain_mut(|conn| {
+            if conn.rests_until > kernel.nanos {
+                next = Some(next.map_or(conn.rests_until, |at| at.min(conn.rests_until)));
+                return true;
+            }
+            let (worked, stays) = self.work(conn, kernel);
+            any |= worked;
+            stays
+        });
+        self.conns = conns;
+        if any { Act::Worked } else { Act::Waits(next) }
+    }
+
+    /// Reads, decides, writes: whether something was done, and whether the connection stays.
+    fn work(&mut self, conn: &mut Conn, kernel: &mut Kernel) -> (bool, bool) {
+        let mut worked = false;
+        match kernel.client_read(conn.fd, self.chance.size(64 * 1024)) {
+            Got::Bytes(bytes) => {
+                conn.input.extend_from_slice(&bytes);
+                worked = true;
+            }
+            Got::End | Got::Reset => {
+                kernel.client_leave(conn.fd, false);
+                return (true, false);
+            }
+            Got::Nothing => {}
+        }
+        conn.parse();
+        if conn.has_params && conn.after == After::Read {
+            self.decide(conn, kernel);
+            worked |= conn.after != After::Read;
+        }
+        if !conn.output.is_empty() {
+            let n = self.chance.size(conn.output.len());
+            let n = if self.chance.one_in(2) { n } else { conn.output.len() };
+            let taken = kernel.client_write(conn.fd, &conn.output[..n]).unwrap_or(n);
+            conn.output.drain(..taken);
+            worked |= taken > 0;
+            if self.chance.one_in(4) {
+                conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
+            }
+        }
+        if conn.output.is_empty() {
+            match conn.after {
+                After::Close { rude } => {
+                    kernel.client_leave(conn.fd, rude);
+                    return (true, false);
+                }
+                After::Next => {
+                    conn.begin_next();
+                    worked = true;
+                }
+                After::Read | After::Nothing => {}
+            }
+        }
+        (worked, true)
+    }
+
+    /// What becomes of the request that was read so far.
+    fn decide(&mut self, conn: &mut Conn, kernel: &mut Kernel) {
+        let query = param(&conn.params, b"QUERY_STRING");
+        let (token, size) = query.split_once('&').unwrap_or((&query, "0"));
+        let size = size.parse().unwrap_or(0);
+        if !conn.has_body && !self.chance.one_in(50 * kernel.faults.deed_in) {
+            return;
+        }
+        let deed = self.deed(conn, kernel);
+        kernel.tell(|| format!("application: {token}: {deed:?} after {} bytes", conn.body.len()));
+        if deed != Deed::Good {
+            kernel.deeds.bad.entry(token.to_owned()).or_default().push(deed);
+        }
+        let body = answer_to(token, size, &conn.body);
+        let is_head = param(&conn.params, b"REQUEST_METHOD") == "HEAD";
+        let answer = self.head_and_body(&body, deed, is_head);
+        let mut records = self.records(&answer, deed);
+        let rude = self.chance.one_in(2);
+        conn.after = match deed {
+            Deed::Good if conn.keeps => After::Next,
+            Deed::Good | Deed::HugeHead | Deed::Nonsense => After::Close { rude: false },
+            Deed::DieEarly => After::Close { rude },
+            Deed::DieWithin => {
+                records.truncate(self.chance.index(records.len() - 16));
+                After::Close { rude }
+            }
+            Deed::Hang => {
+                records.truncate(self.chance.index(records.len() - 16));
+                After::Nothing
+            }
+        };
+        // Before it knows the body it can say nothing that would be right.
+        if deed != Deed::DieEarly && conn.has_body {
+            conn.output = records;
+        }
+        conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
+    }
+
+    fn deed(&mut self, conn: &Conn, kernel: &Kernel) -> Deed {
+        if conn.has_body && !self.chance.one_in(kernel.faults.deed_in) {
+            return Deed::Good;
+        }
+        let all = [Deed::DieEarly, Deed::Hang, Deed::DieWithin, Deed::HugeHead, Deed::Nonsense];
+        let known = if conn.has_body { all.len() } else { 2 };
+        all[self.chance.index(known)]
+    }
+
+    fn head_and_body(&mut self, body: &[u8], deed: Deed, is_head: bool) -> Vec<u8> {
+        let mut answer = Vec::new();
+        if deed == Deed::Nonsense && self.chance.one_in(2) {
+            answer.extend_from_slice(b"this is no head\r\n\r\n");
+        }
+        answer.extend_from_slice(b"Content-Type: text/plain\r\n");
+        if self.chance.one_in(2) {
+            answer.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+        }
+        if deed == Deed::HugeHead {
+            answer.extend_from_slice(b"X-Huge: ");
+            answer.resize(answer.len() + 20_000, b'h');
+            answer.extend_from_slice(b"\r\n");
+        }
+        answer.extend_from_slice(b"\r\n");
+        if !is_head {
+            answer.extend_from_slice(body);
+        }
+        answer
+    }
+
+    /// The answer in records of any size, padded or not, with complaints in between.
+    fn records(&mut self, answer: &[u8], deed: Deed) -> Vec<u8> {
+        let mut records = Vec::new();
+        let mut rest = answer;
+        while !rest.is_empty() {
+            let n = self.chance.size(rest.len().min(65_535));
+            self.push(&mut records, STDOUT, &rest[..n]);
+            rest = &rest[n..];
+            if self.chance.one_in(8) {
+                self.push(&mut records, STDERR, b"PHP message: a notice");
+            }
+        }
+        if deed == Deed::Nonsense {
+            records.extend_from_slice(b"\x09\x06\x00\x01\xff\xff\xff\x00 no record");
+        }
+        self.push(&mut records, STDOUT, b"");
+        self.push(&mut records, END, &[0; 8]);
+        records
+    }
+
+    fn push(&mut self, out: &mut Vec<u8>, kind: u8, content: &[u8]) {
+        let padding = if self.chance.one_in(2) { 0 } else { self.chance.below(256) as u8 };
+        out.extend_from_slice(&[1, kind, 0, 1]);
+        out.extend_from_slice(&(content.len() as u16).to_be_bytes());
+        out.extend_from_slice(&[padding, 0]);
+        out.extend_from_slice(content);
+        out.resize(out.len() + usize::from(padding), 0);
+    }
+}
+
+impl Conn {
+    const fn new(fd: i32) -> Self {
+        Self {
+            fd,
+            input: Vec::new(),
+            params: Vec::new(),
+            has_params: false,
+            body: Vec::new(),
+            has_body: false,
+            keeps: false,
+            output: Vec::new(),
+            after: After::Read,
+            rests_until: 0,
+        }
+    }
+
+    fn begin_next(&mut self) {
+        self.params.clear();
+        self.body.clear();
+        (self.has_params, self.has_body, self.after) = (false, false, After::Read);
+    }
+
+    /// Takes whole records.
+    fn parse(&mut self) {
+        while let Some(header) = self.input.first_chunk::<8>() {
+            let [_, kind, _, _, high, low, padding, _] = *header;
+            let len = usize::from(u16::from_be_bytes([high, low]));
+            let end = 8 + len + usize::from(padding);
+            if self.input.len() < end || self.after == After::Next {
+                return;
+            }
+            let content: Vec<u8> = self.input[8..8 + len].to_vec();
+            self.input.drain(..end);
+            match kind {
+                BEGIN => self.keeps = content.get(2).is_some_and(|flags| flags & 1 == 1),
+                PARAMS if content.is_empty() => self.has_params = true,
+                PARAMS => self.params.extend_from_slice(&content),
+                STDIN if content.is_empty() => self.has_body = true,
+                STDIN => self.body.extend_from_slice(&content),
+                ABORT => {
+                    self.output.clear();
+                    self.after = After::Close { rude: false };
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The value of a parameter, from pairs with lengths in front.
+fn param(mut pairs: &[u8], wanted: &[u8]) -> String {
+    fn length(bytes: &mut &[u8]) -> Option<usize> {
+        let first = *bytes.first()?;
+        if first < 128 {
+            *bytes = &bytes[1..];
+            return Some(usize::from(first));
+        }
+        let four = bytes.first_chunk::<4>()?;
+        let len = u32::from_be_bytes(*four) & 0x7fff_ffff;
+        *bytes = &bytes[4..];
+        Some(len as usize)
+    }
+    while let (Some(name), Some(value)) = (length(&mut pairs), length(&mut pairs)) {
+        let Some((pair, rest)) = pairs.split_at_checked(name + value) else { break };
+        if &pair[..name] == wanted {
+            return String::from_utf8_lossy(&pair[name..]).into_owned();
+        }
+        pairs = rest;
+    }
+    String::new()
+}
