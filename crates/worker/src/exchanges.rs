@@ -370,8 +370,10 @@ impl<I: Io> Worker<I> {
 
     /// Frees an exchange whose log lines are written.
     pub(crate) fn retire(&mut self, key: Key<Live>) {
-        self.drop_fetch(key);
         let Some(mut live) = self.core.exchanges.remove(key) else { return };
+        if let Some(fetch) = live.fetch {
+            self.abandon_fetch(fetch);
+        }
         match live.owner {
             Owner::Tcp(conn) => {
                 if let Some(conn) = self.conns.get_mut(conn) {

@@ -132,6 +132,11 @@ impl<I: Io> Worker<I> {
         self.origins.news.retain(|(listener, _)| *listener != key);
         let Some(fetch) = live.fetch.take() else { return };
         live.paused = false;
+        self.abandon_fetch(fetch);
+    }
+
+    /// Lets a fetch end without its exchange.
+    pub(crate) fn abandon_fetch(&mut self, fetch: Key<LiveFetch>) {
         if let Some(live) = self.origins.fetches.get_mut(fetch) {
             live.exchange = None;
         }
