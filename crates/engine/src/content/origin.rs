@@ -99,10 +99,10 @@ impl Exchange {
         {
             return next;
         }
+        // RFC 3875 §4.1.2: a script is told the length before it gets the body.
         let streams = !location.settings.origin.request_buffering
             && location.settings.origin.pass_request_body
-            && (pass.conf.protocol == Protocol::FastCgi
-                || self.request.head().body != RequestBody::Unknown);
+            && self.request.head().body != RequestBody::Unknown;
         let has_body = self.request.head().body != RequestBody::None;
         if !has_body || streams || self.request.upload.spool().is_some() {
             return Next::Step(Step::Ask);
