@@ -60,7 +60,7 @@ class Program:
         """Both programs' own names, ports and directories become the same words."""
         text = self.php.normalise(text).replace(str(self.logs), "LOGS").replace(str(self.home), "HOME")
         text = re.sub(rf"\b{self.base // 10}(\d)\b", r"PORT\1", text)
-        return re.sub(r"\b(nginx|bolide)(/\d+\.\d+\.\d+)?(?=: |[ <\n\r]|$)", self.own_name, text)
+        return re.sub(r"\b(nginx|bolide)(/\d+\.\d+\.\d+)?(?=: |[ <\"\n\r]|$)", self.own_name, text)
 
     @staticmethod
     def own_name(match):
@@ -76,6 +76,7 @@ class Program:
         return [self.path, "-p", f"{self.home}/", "-e", str(log), "-c", str(conf), *more]
 
     def start(self, text):
+        """Starts the program and waits for its port; what it said when it does not start."""
         for log in self.logs.iterdir():
             if log.is_file():
                 log.unlink()
@@ -87,16 +88,26 @@ class Program:
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.base), 1).close()
-                return
+                return ""
             except OSError:
                 if self.child.poll() is not None or time.monotonic() > deadline:
                     self.stop()
-                    said = (self.logs / "stderr").read_text()
-                    sys.exit(f"{self.name} does not start:\n{said}\n{text}")
+                    return (self.logs / "stderr").read_text()
                 time.sleep(0.01)
 
-    def new_errors(self):
-        """What the error log got since this was asked last, from [warn] on."""
+    def new_errors(self, count):
+        """What the error log got since this was asked last, from [warn] on. An answer may come
+        before the lines about it: `count` of them are waited for."""
+        lines, deadline = [], time.monotonic() + 0.5
+        time.sleep(0.002)
+        while True:
+            lines += self.read_errors()
+            if len(lines) >= count or time.monotonic() > deadline:
+                break
+            time.sleep(0.005)
+        return lines
+
+    def read_errors(self):
         path = self.logs / "error.log"
         with open(path, errors="replace") as log:
             log.seek(self.error_log_read)
@@ -327,10 +338,12 @@ def lines_of(program, name):
 
 def compare_site(site, programs, judge):
     text = PRELUDE % user_line() + site["conf"] + "\n}\n"
-    for program in programs:
-        program.start(text)
     judge.configs += 1
     try:
+        said = [program.start(text) for program in programs]
+        if any(said):
+            judge.compare(f"{site['name']}: start", *([words] for words in said))
+            return
         for case in site["cases"]:
             key, request, methods = request_of(case)
             seen = []
@@ -343,7 +356,8 @@ def compare_site(site, programs, judge):
                 got, end = exchange(port, bytes_, tls, stay)
                 seen.append(answers(program, got, [*methods], site.get("lengths")) + ([end] if end else []))
                 if site.get("errors"):
-                    seen[-1] += program.new_errors()
+                    count = sum(line.startswith("log ") for line in seen[0])
+                    seen[-1] += program.new_errors(count)
             judge.compare(f"{site['name']}: {key}", *seen)
     finally:
         for program in programs:
