@@ -19,12 +19,14 @@ mod h2;
 mod h3;
 mod limits;
 mod logs;
+mod php;
 mod php_pool;
 mod reload;
 mod routing;
 mod static_files;
 mod tls;
 mod upgrade;
+mod wordpress;
 
 /// The program under test.
 const BOLIDE: &str = env!("CARGO_BIN_EXE_bolide");

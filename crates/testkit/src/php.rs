@@ -13,7 +13,8 @@ use crate::tools::{run, tool};
 use crate::{site, wait_until};
 
 /// Settings that let every test start from the same PHP.
-const INI: [(&str, &str); 11] = [
+const INI: [(&str, &str); 12] = [
+    ("output_buffering", "0"),
     ("cgi.fix_pathinfo", "0"),
     ("display_errors", "0"),
     ("log_errors", "1"),
