@@ -17,8 +17,9 @@
 //! Only `step` assigns the state; everything else computes. The invariant that is easiest to
 //! break: an exchange asks for `Respond` at most once, and for `Finish` exactly once.
 
+mod client;
+
 use base::{SendChain, Spool};
-use bytes::Bytes;
 use conf::model::Level;
 use http::{Method, Name, RequestBody, RequestHead, ResponseHead, Scheme, Version};
 use upstream::OriginNews;
@@ -188,7 +189,7 @@ impl Exchange {
             }
             (State::Idle, _) => State::Idle,
             (State::Done, _) => State::Done,
-            (_, Wake::ClientGone) => self.abandon(ctx),
+            (state, Wake::ClientGone) => self.abandon(state, ctx),
             (State::Collecting(step), wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled)) => {
                 self.go_on(|exchange, site, ctx| exchange.collect(step, wake, site, ctx), ctx)
             }
@@ -360,7 +361,7 @@ impl Exchange {
         if !self.request.head().target.is_empty() {
             let _unusable_too = self.request.settle_target(server.merge_slashes);
         }
-        record::error(&self.request, &site, ctx, Level::Info, |out| {
+        record::error(&self.request, &site, ctx, client::level_of(refusal.reason), |out| {
             out.extend_from_slice(refusal.reason.as_bytes());
             out.extend_from_slice(reading_what(refusal.reason).as_bytes());
         });
@@ -560,93 +561,6 @@ impl Exchange {
         State::Delivering
     }
 
-    /// What still comes of the request body is of no use, unless an origin reads it.
-    fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
-        self.request.upload.give_back(ctx.effects);
-        let comes =
-            self.request.head().body != RequestBody::None && !self.request.upload.is_complete();
-        if comes && !(self.request.upload.is_streamed() && self.is_fetching()) {
-            ctx.effects.push(Effect::DiscardBody);
-        }
-    }
-
-    /// Body bytes that nobody collects: they are kept until it is known who wants them, handed to
-    /// the origin, or thrown away. They count until an answer is given.
-    fn take_body(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
-        self.request.body_received += bytes.len() as u64;
-        if self.request.upload.is_streamed() && self.is_fetching() {
-            return self.hand_on(state, bytes, ctx);
-        }
-        if self.answer.is_responded {
-            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
-            return state;
-        }
-        let Some(site) = self.request.site.clone() else { return state };
-        let len = bytes.len();
-        self.request.upload.keep(bytes);
-        if self.is_body_too_large(len, &site, ctx) {
-            return self.run(Next::Page(413), ctx);
-        }
-        state
-    }
-
-    /// A piece for the origin.
-    fn hand_on(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return state };
-        if !self.is_body_too_large(bytes.len(), &site, ctx) {
-            ctx.effects.push(Effect::FetchBody(bytes));
-            return state;
-        }
-        self.drop_fetch(ctx);
-        if self.answer.is_responded {
-            ctx.effects.push(Effect::DiscardBody);
-            return state;
-        }
-        self.run(Next::Fail(413), ctx)
-    }
-
-    fn end_body(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
-        self.request.upload.finish();
-        if self.request.upload.is_streamed() && self.is_fetching() {
-            ctx.effects.push(Effect::FetchBodyEnd);
-        }
-        state
-    }
-
-    /// Whether more came of the request body, `len` of it just now, than may come; it is logged.
-    pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut Ctx<'_>) -> bool {
-        let received = self.request.body_received;
-        if !is_too_large(site.location(self.request.location), received) {
-            return false;
-        }
-        self.log_error(site, ctx, |out| {
-            out.extend_from_slice(b"client intended to send too large chunked body: ");
-            // As in nginx, which counts chunks: what had come, and what comes.
-            if self.request.head().version < Version::Http2 {
-                http::digits::push_decimal(out, received - len as u64);
-                out.push(b'+');
-                http::digits::push_decimal(out, len as u64);
-            } else {
-                http::digits::push_decimal(out, received);
-            }
-            out.extend_from_slice(b" bytes");
-        });
-        true
-    }
-
-    fn refuse_body(&mut self, state: State, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return state };
-        self.log_refusal(refusal, &site, ctx);
-        self.drop_fetch(ctx);
-        if refusal.status == 408 {
-            // As in nginx, a client that does not send its body is not answered.
-            self.answer.bare_status = 408;
-            return self.finish(&site, ctx);
-        }
-        self.answer.head.close = true;
-        self.run(Next::Page(refusal.status), ctx)
-    }
-
     fn sent(&mut self, body_bytes: u64, head_bytes: u64, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return State::Done };
         self.answer.body_sent = body_bytes;
@@ -669,18 +583,6 @@ impl Exchange {
             self.discard_rest(ctx);
         }
         if state == State::Settling { self.finish(&site, ctx) } else { state }
-    }
-
-    fn abandon(&mut self, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return State::Done };
-        if !self.answer.is_responded {
-            self.answer.bare_status = 499;
-        }
-        // `fastcgi_ignore_client_abort`: the fetch ends by itself.
-        if !site.location(self.request.location).settings.origin.ignore_client_abort {
-            self.drop_fetch(ctx);
-        }
-        self.finish(&site, ctx)
     }
 
     fn finish(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
@@ -755,7 +657,7 @@ impl Exchange {
 
     /// What clients do wrong is logged at `info`, as in nginx.
     fn log_refusal(&self, refusal: Refusal, site: &Site, ctx: &mut Ctx<'_>) {
-        record::error(&self.request, site, ctx, Level::Info, |out| {
+        record::error(&self.request, site, ctx, client::level_of(refusal.reason), |out| {
             out.extend_from_slice(refusal.reason.as_bytes());
         });
     }
@@ -766,6 +668,8 @@ fn reading_what(reason: &str) -> &'static str {
     let line = ["method", "URI", "version", "invalid request", "URL"];
     if line.iter().any(|word| reason.contains(word)) {
         " while reading client request line"
+    } else if reason.contains("body") {
+        ""
     } else {
         " while reading client request headers"
     }

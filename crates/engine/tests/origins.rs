@@ -465,6 +465,17 @@ fn a_full_disk_is_an_error_and_a_client_that_leaves_ends_everything() {
     let got = world.get("a.test", "/p");
     assert_eq!((got.status, world.origin.got[0].dropped), (0, true));
     assert!(world.take_log("/srv/logs/a.log").contains("\" 499 0 "));
+    world.origin.answers = vec![vec![Say::head(0, &[]), Say::body("x"), Say::ClientLeaves]];
+    world.get("a.test", "/p");
+    let log = world.take_log("/srv/logs/error.log");
+    assert!(!log.contains("prematurely"), "that is told at the level info: {log}");
+    let mut world = passing("error_log logs/i.log info; access_log logs/a.log;");
+    world.origin.answers = vec![vec![Say::ClientLeaves]];
+    world.get("a.test", "/p");
+    let log = world.take_log("/srv/logs/i.log");
+    let text = "[info] 12#13: *1 epoll_wait() reported that client prematurely closed connection, \
+        so upstream connection is closed too while sending request to upstream, client: 192.0.2.1,";
+    assert!(log.contains(text), "{log}");
     let mut world = passing("fastcgi_ignore_client_abort on;");
     world.origin.answers = vec![vec![Say::ClientLeaves]];
     world.get("a.test", "/p");

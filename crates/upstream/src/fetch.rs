@@ -228,6 +228,10 @@ impl Fetch {
             last_sent: now,
             last_received: now,
         });
+        let attempt = self.trial.as_ref().map(|trial| trial.attempt(&group, now));
+        if let Some(attempt) = attempt {
+            self.tell(OriginNews::Attempt(attempt), ctx);
+        }
     }
 
     fn wait(&mut self, ctx: &mut FetchCtx<'_>) {

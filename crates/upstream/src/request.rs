@@ -53,8 +53,8 @@ pub enum OriginNews {
     End,
     /// There is no answer, or none that is complete. Nothing more is told.
     Failed(Refused),
-    /// How the newest attempt stands: told before the head, and once more when it is over, before
-    /// what became of the request as a whole. One that is over is followed by another attempt's.
+    /// How the newest attempt stands: told when it begins, before the head, and when it is over,
+    /// before what became of the request as a whole. What follows one that is over is of another.
     Attempt(Attempt),
     /// A line for the error log; the exchange says who asked for what.
     Log {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use base::{Instant, Key};
-use conf::model::Level;
 use engine::{ConnInfo, Ctx, Exchange, SiteRef, TlsFacts, Wake};
 use http::{RequestBody, RequestHead};
 use io::Io;
@@ -470,10 +469,6 @@ impl<I: Io> Worker<I> {
         if fetch.fetch.request().settings.ignore_client_abort {
             return;
         }
-        let info = conn.info.clone();
-        let text = "epoll_wait() reported that client prematurely closed connection, so upstream \
-                    connection is closed too";
-        self.log_conn(Level::Info, &info, text);
         self.close(key, io::Reset::No);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     pub(crate) later: Vec<usize>,
     /// The fields of the newest head.
     pub(crate) fields: Fields,
-    /// When it came.
+    /// When it came; until then, when the origin was asked.
     head_at: Instant,
     /// Whether a fetch is under way.
     is_running: bool,
@@ -71,7 +71,8 @@ impl Asked {
         {
             last.is_over = true;
             let since = now.mono.since(self.head_at).as_millis() as u64;
-            last.response_ms = last.header_ms.map_or(last.response_ms, |header| header + since);
+            // Before a head, the attempt is as old as the request to it.
+            last.response_ms = last.header_ms.unwrap_or(0) + since;
         }
     }
 
@@ -221,6 +222,7 @@ impl Exchange {
             asked.later.push(asked.attempts.len());
         }
         asked.fields.clear();
+        asked.head_at = ctx.now.mono;
         asked.is_running = true;
         asked.is_answering = false;
         asked.rate = None;

@@ -29,6 +29,8 @@ struct Bench {
     now: Now,
     fetches: Vec<Fetch>,
     deadlines: Vec<Option<Instant>>,
+    /// Attempts that were told when they began.
+    begun: usize,
 }
 
 impl Bench {
@@ -40,6 +42,7 @@ impl Bench {
             now: Now { mono: Instant::from_nanos(3_600_000_000_000), unix_millis: 0 },
             fetches: Vec::new(),
             deadlines: Vec::new(),
+            begun: 0,
         }
     }
 
@@ -70,6 +73,11 @@ impl Bench {
         for effect in effects {
             match effect {
                 FetchEffect::Deadline(at) => self.deadlines[fetch] = Some(at),
+                FetchEffect::Tell(OriginNews::Attempt(attempt))
+                    if attempt.status == 0 && !attempt.is_over =>
+                {
+                    self.begun += 1;
+                }
                 other => told.push(line(&other)),
             }
         }
@@ -187,7 +195,7 @@ fn an_answer_goes_from_the_choice_to_the_end() {
 fn an_attempt_tells_times_and_sizes() {
     let mut bench = Bench::of(vec![server(1)]);
     bench.start(request(patient()));
-    let mut told = None;
+    let (mut told, mut stood) = (None, Vec::new());
     let wakes = [
         FetchWake::Connected(1),
         SENT,
@@ -210,10 +218,12 @@ fn an_attempt_tells_times_and_sizes() {
         bench.fetches[0].step(wake, &mut ctx);
         for effect in effects {
             if let FetchEffect::Tell(OriginNews::Attempt(attempt)) = effect {
+                stood.push((attempt.status, attempt.is_over));
                 told = Some(attempt);
             }
         }
     }
+    assert_eq!((bench.begun, &stood[..]), (1, &[(404, false), (404, true)][..]));
     let told = told.unwrap();
     assert_eq!((told.status, told.connect_ms, told.header_ms), (404, Some(10), Some(40)));
     assert_eq!((told.response_ms, told.response_len), (60, 5));

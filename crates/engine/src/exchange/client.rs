@@ -1,0 +1,154 @@
+//! What a client does besides asking: its body comes, breaks the rules, or it leaves.
+//!
+//! Easiest to break: what nobody takes of a body is given back all the same, or the client stalls.
+
+use bytes::Bytes;
+use conf::model::Level;
+use http::{RequestBody, Version};
+
+use super::{Exchange, Next, State, is_too_large};
+use crate::ctx::{Ctx, Effect, Refusal};
+use crate::record;
+use crate::site::Site;
+
+impl Exchange {
+    /// What still comes of the request body is of no use, unless an origin reads it.
+    pub(super) fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
+        self.request.upload.give_back(ctx.effects);
+        let comes =
+            self.request.head().body != RequestBody::None && !self.request.upload.is_complete();
+        if comes && !(self.request.upload.is_streamed() && self.is_fetching()) {
+            ctx.effects.push(Effect::DiscardBody);
+        }
+    }
+
+    /// Body bytes that nobody collects: they are kept until it is known who wants them, handed to
+    /// the origin, or thrown away. They count until an answer is given.
+    pub(super) fn take_body(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
+        self.request.body_received += bytes.len() as u64;
+        if self.request.upload.is_streamed() && self.is_fetching() {
+            return self.hand_on(state, bytes, ctx);
+        }
+        if self.answer.is_responded {
+            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
+            return state;
+        }
+        let Some(site) = self.request.site.clone() else { return state };
+        let len = bytes.len();
+        self.request.upload.keep(bytes);
+        if self.is_body_too_large(len, &site, ctx) {
+            return self.run(Next::Page(413), ctx);
+        }
+        state
+    }
+
+    /// A piece for the origin.
+    pub(super) fn hand_on(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return state };
+        if !self.is_body_too_large(bytes.len(), &site, ctx) {
+            ctx.effects.push(Effect::FetchBody(bytes));
+            return state;
+        }
+        self.drop_fetch(ctx);
+        if self.answer.is_responded {
+            ctx.effects.push(Effect::DiscardBody);
+            return state;
+        }
+        self.run(Next::Fail(413), ctx)
+    }
+
+    pub(super) fn end_body(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
+        self.request.upload.finish();
+        if self.request.upload.is_streamed() && self.is_fetching() {
+            ctx.effects.push(Effect::FetchBodyEnd);
+        }
+        state
+    }
+
+    /// Whether more came of the request body, `len` of it just now, than may come; it is logged.
+    pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut Ctx<'_>) -> bool {
+        let received = self.request.body_received;
+        if !is_too_large(site.location(self.request.location), received) {
+            return false;
+        }
+        self.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"client intended to send too large chunked body: ");
+            // As in nginx, which counts chunks: what had come, and what comes.
+            if self.request.head().version < Version::Http2 {
+                http::digits::push_decimal(out, received - len as u64);
+                out.push(b'+');
+                http::digits::push_decimal(out, len as u64);
+            } else {
+                http::digits::push_decimal(out, received);
+            }
+            out.extend_from_slice(b" bytes");
+        });
+        true
+    }
+
+    pub(super) fn refuse_body(
+        &mut self,
+        state: State,
+        refusal: Refusal,
+        ctx: &mut Ctx<'_>,
+    ) -> State {
+        let Some(site) = self.request.site.clone() else { return state };
+        self.log_refusal(refusal, &site, ctx);
+        self.drop_fetch(ctx);
+        if refusal.status == 408 {
+            // As in nginx, a client that does not send its body is not answered.
+            self.answer.bare_status = 408;
+            return self.finish(&site, ctx);
+        }
+        self.answer.head.close = true;
+        self.run(Next::Page(refusal.status), ctx)
+    }
+
+    /// What nginx says and counts when a client leaves.
+    pub(super) fn note_departure(&mut self, state: State, site: &Site, ctx: &mut Ctx<'_>) {
+        let sends = self.request.head().body != RequestBody::None
+            && !self.request.upload.is_complete()
+            && (matches!(state, State::Collecting(_)) || self.request.upload.is_streamed());
+        let asks = self.is_fetching();
+        if !self.answer.is_responded {
+            self.answer.bare_status = if sends { 400 } else { 499 };
+        }
+        let text = match (sends && !self.answer.is_responded, asks) {
+            (true, false) => "client prematurely closed connection",
+            (true, true) => {
+                "client prematurely closed connection while sending request to upstream"
+            }
+            (false, true) if self.answer.is_responded => {
+                "client prematurely closed connection, so upstream connection is closed too \
+                 while reading upstream"
+            }
+            (false, true) => {
+                "epoll_wait() reported that client prematurely closed connection, so upstream \
+                 connection is closed too while sending request to upstream"
+            }
+            (false, false) => return,
+        };
+        if !site.location(self.request.location).settings.origin.ignore_client_abort || sends {
+            let peer = self.peer().filter(|_| asks);
+            let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
+            record::error_about(&self.request, origin, site, ctx, Level::Info, |out| {
+                out.extend_from_slice(text.as_bytes());
+            });
+        }
+    }
+
+    pub(super) fn abandon(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        self.note_departure(state, &site, ctx);
+        // `fastcgi_ignore_client_abort`: the fetch ends by itself.
+        if !site.location(self.request.location).settings.origin.ignore_client_abort {
+            self.drop_fetch(ctx);
+        }
+        self.finish(&site, ctx)
+    }
+}
+
+/// How bad nginx thinks it is.
+pub(super) fn level_of(reason: &str) -> Level {
+    if reason.contains("chunked body") { Level::Error } else { Level::Info }
+}
