@@ -290,6 +290,11 @@ impl Conn {
         }
     }
 
+    /// Has the next packet ask for a sign of life, so that neither side counts itself idle.
+    pub fn ping(&mut self) {
+        self.inner.ping();
+    }
+
     /// Closes the connection with an application's code; `reason` is for the peer's log.
     pub fn close(&mut self, now: Now, code: u64, reason: Bytes) {
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);

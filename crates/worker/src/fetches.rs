@@ -76,6 +76,9 @@ impl<I: Io> Worker<I> {
         let owner = live.owner;
         self.step_fetch(fetch, FetchWake::Start);
         self.check_client(owner);
+        if let Owner::Quic(conn) = owner {
+            self.ping_while_waiting(conn);
+        }
     }
 
     /// More of the request body.

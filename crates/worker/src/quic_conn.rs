@@ -29,6 +29,8 @@ pub(crate) struct QuicConn {
     /// Streams whose bytes were left in the transport until the framing wants them.
     pub(crate) waiting: Vec<u64>,
     pub(crate) armed: Armed,
+    /// A moment is set at which it is looked whether its client waits for an origin.
+    pub(crate) pings: bool,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
 }

@@ -43,6 +43,7 @@ impl<I: Io> Worker<I> {
                 Some(Token::Exchange(key)) => self.expire_exchange_of(key),
                 Some(Token::Fetch(slot)) => self.expire_fetch(slot, at),
                 Some(Token::Link(key)) => self.receive_link(key),
+                Some(Token::Ping(key)) => self.expire_ping(key),
                 Some(Token::Body(key)) => self.expire_body(key),
                 Some(Token::Links) => {
                     self.origins.armed.fired(at);

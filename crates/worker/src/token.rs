@@ -26,6 +26,8 @@ pub(crate) enum Token {
     Link(Key<Link>),
     /// Whatever request to an origin lives in this slot.
     Fetch(u32),
+    /// A QUIC connection whose client waits for an origin.
+    Ping(Key<QuicConn>),
     /// Connections to origins that nobody uses.
     Links,
     /// An exchange whose client owes it more of a request body.
@@ -50,6 +52,7 @@ impl Token {
             Self::Fetch(slot) => (7, u64::from(slot)),
             Self::Body(key) => (8, key.to_bits()),
             Self::Links => (9, 0),
+            Self::Ping(key) => (10, key.to_bits()),
         };
         kind << KIND_SHIFT | bits & BITS
     }
@@ -67,6 +70,7 @@ impl Token {
             7 => Self::Fetch(bits as u32),
             8 => Self::Body(Key::from_bits(bits)),
             9 => Self::Links,
+            10 => Self::Ping(Key::from_bits(bits)),
             _ => return None,
         })
     }
@@ -89,6 +93,7 @@ mod tests {
             Token::Link(Key::from_bits(7)),
             Token::Fetch(8),
             Token::Links,
+            Token::Ping(Key::from_bits(10)),
             Token::Body(Key::from_bits(9)),
         ] {
             assert_eq!(Token::unpack(token.pack()), Some(token));

@@ -1,6 +1,7 @@
 //! The UDP side of a worker: datagrams in, QUIC connections, datagrams out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Instant, Key, Weave};
 use bytes::Bytes;
@@ -27,6 +28,9 @@ const TRAIN_MAX: usize = 40;
 const READ_MAX: usize = 256 * 1024;
 /// Bytes pulled from bodies for one connection in one turn.
 const ROOM: usize = base::limits::SEND_PER_TURN;
+/// How often a client that waits for an origin is asked for a sign of life: well within the idle
+/// timeouts of browsers.
+const PING_EVERY: Duration = Duration::from_secs(10);
 /// Trains gathered before they are sent.
 const TRAINS_MAX: usize = 32;
 /// H3_NO_ERROR (RFC 9114 §8.1).
@@ -204,6 +208,7 @@ impl<I: Io> Worker<I> {
             lost: false,
             waiting: Vec::new(),
             armed: Default::default(),
+            pings: false,
             exchanges: 0,
         };
         let key = self.quics.insert(conn).ok()?;
@@ -342,6 +347,30 @@ impl<I: Io> Worker<I> {
             conn.dirty = true;
             self.dirty_quic.push(key);
         }
+    }
+
+    /// Sees to it that a client that waits for an origin does not count its connection idle.
+    pub(crate) fn ping_while_waiting(&mut self, key: Key<QuicConn>) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if !std::mem::replace(&mut conn.pings, true) {
+            let at = self.now.mono.after(PING_EVERY);
+            self.wheel.arm_once(at, Token::Ping(key).pack());
+        }
+    }
+
+    /// A client may have been waiting for an origin for a while.
+    pub(crate) fn expire_ping(&mut self, key: Key<QuicConn>) {
+        let waits = self.is_waited_for(Owner::Quic(key));
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        conn.pings = false;
+        if !waits || conn.lost {
+            return;
+        }
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            transport.ping();
+        }
+        self.mark_quic(key);
+        self.ping_while_waiting(key);
     }
 
     /// Cuts a request off that did not arrive in time.

@@ -259,7 +259,7 @@ impl<I: Io> Worker<I> {
             Some(Token::Tcp(key)) => self.wake_conn(key, report),
             Some(Token::Link(key)) => self.wake_link(key, report),
             Some(Token::Quic(_) | Token::Exchange(_) | Token::Body(_) | Token::Fetch(_))
-            | Some(Token::Links)
+            | Some(Token::Links | Token::Ping(_))
             | None => {
                 debug_assert!(false, "no such descriptor");
             }
