@@ -404,6 +404,14 @@ impl Exchange {
         }
     }
 
+    /// Leaves the fetch that is under way to itself.
+    pub(crate) fn detach_fetch(&mut self, ctx: &Ctx<'_>) {
+        if let Some(asked) = &mut self.answer.origin {
+            asked.is_running = false;
+            asked.close_attempt(ctx.now);
+        }
+    }
+
     /// Whether a fetch is under way.
     pub(crate) fn is_fetching(&self) -> bool {
         self.answer.origin.as_ref().is_some_and(|asked| asked.is_running())

@@ -139,6 +139,11 @@ impl Exchange {
 
     pub(super) fn abandon(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return State::Done };
+        if state == State::Settling {
+            // The client has all of its answer; what the application does behind it may go on.
+            self.detach_fetch(ctx);
+            return self.finish(&site, ctx);
+        }
         self.note_departure(state, &site, ctx);
         // `fastcgi_ignore_client_abort`: the fetch ends by itself.
         if !site.location(self.request.location).settings.origin.ignore_client_abort {
