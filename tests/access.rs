@@ -61,7 +61,7 @@ fn addresses_are_let_in_or_kept_out_by_the_first_rule_about_them() {
 #[test]
 fn passwords_are_asked_for_and_all_hashes_are_known() {
     let server = site(
-        "location / { auth_basic \"Staff only\"; auth_basic_user_file @DIR@/users; } \
+        "auth_basic \"Staff only\"; auth_basic_user_file @DIR@/users; \
          location /open { auth_basic off; } \
          location /any { satisfy any; allow 127.0.0.1; deny all; } \
          location /both { deny all; } location /none { auth_basic_user_file @DIR@/nobody; }",

@@ -30,7 +30,7 @@ fn wordpress_habits_work_unchanged() {
         map $sent_http_content_type $expires { default off; text/plain 1h; }
         server {
             listen 127.0.0.1:@HTTP@;
-            root @WWW@;
+            root @DIR@/www;
             expires $expires;
             if ($bad_bot) { return 444; }
             if ($request_method !~ ^(GET|HEAD|POST)$) { return 405; }
@@ -53,7 +53,7 @@ fn wordpress_habits_work_unchanged() {
             ("/a/post/?p=1", 200, "php /index.php p=1 1"),
             ("/a/post/", 200, "php /index.php  0"),
             ("/sitemap.xml", 200, "php /index.php sitemap=1 0"),
-            ("/wp-admin", 301, "http://127.0.0.1/wp-admin/"),
+            ("/wp-admin", 301, "http://localhost/wp-admin/"),
             ("/.git/config", 403, "403 Forbidden"),
         ],
     );
@@ -100,18 +100,16 @@ fn what_rewrite_does_is_logged_on_request() {
 
 #[test]
 fn a_hostile_match_holds_nobody() {
-    let server = site(
-        "location /re { if ($arg_k ~ ^(([a-z])+.)+[A-Z]([a-z])+$) { return 200 yes; } \
-         return 200 no; }",
-    );
+    let server = site("location /re { if ($arg_k ~ ^(a+)+$) { return 200 yes; } return 200 no; }");
     let started = std::time::Instant::now();
-    let long = "a".repeat(4000);
+    let long = "a".repeat(4000) + "b";
     for _ in 0..4 {
         assert_eq!(server.get(&format!("/re?k={long}")).status, 500);
     }
     assert!(server.get("/re?k=abC").text() == "no");
     assert!(started.elapsed().as_secs() < 20, "bounded work");
-    assert!(server.error_log().contains("pcre2_match() failed: -47 on \"aaaa"));
+    let log = server.error_log();
+    assert!(log.contains("pcre2_match() failed: -47 on \"aaaa"), "{log}");
 }
 
 #[test]
