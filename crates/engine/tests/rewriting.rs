@@ -59,7 +59,9 @@ http {
         location /inner/ { deny all; location /inner/open { allow all; } }
         location /auth { auth_basic staff; auth_basic_user_file /srv/users; }
         location /any { satisfy any; allow all; auth_basic staff; auth_basic_user_file /srv/users; }
-        location /denied-any { satisfy any; deny all; auth_basic x; auth_basic_user_file /srv/users; }
+        location /denied-any {
+            satisfy any; deny all; auth_basic x; auth_basic_user_file /srv/users;
+        }
     }
 }
 "#;

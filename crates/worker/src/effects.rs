@@ -23,7 +23,7 @@ impl<I: Io> Worker<I> {
                 Some(Wake::Probed)
             }
             Effect::Compress(job) => self.compress(key, job),
-            Effect::CheckPassword(check) => self.check_password(key, check),
+            Effect::CheckPassword(check) => self.check_password(key, &check),
             Effect::Respond => self.respond(key),
             Effect::Ready => {
                 self.with_stream(key, StreamAct::Ready);
@@ -191,7 +191,7 @@ impl<I: Io> Worker<I> {
         Some(Wake::Compressed)
     }
 
-    fn check_password(&mut self, key: Key<Live>, check: PasswordCheck) -> Option<Wake> {
+    fn check_password(&mut self, key: Key<Live>, check: &PasswordCheck) -> Option<Wake> {
         if check.is_slow() {
             let ticket = self.tickets;
             let task = Task::Check(check.clone());

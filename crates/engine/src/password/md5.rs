@@ -27,9 +27,9 @@ pub(super) fn crypt(password: &[u8], rest: &[u8], magic: &[u8]) -> Vec<u8> {
     for round in 0..ROUNDS {
         let mut next = Md5::new();
         if round & 1 == 1 {
-            next.update(password)
+            next.update(password);
         } else {
-            next.update(digest)
+            next.update(digest);
         }
         if round % 3 != 0 {
             next.update(salt);
@@ -38,9 +38,9 @@ pub(super) fn crypt(password: &[u8], rest: &[u8], magic: &[u8]) -> Vec<u8> {
             next.update(password);
         }
         if round & 1 == 1 {
-            next.update(digest)
+            next.update(digest);
         } else {
-            next.update(password)
+            next.update(password);
         }
         digest = next.finalize();
     }
