@@ -10,6 +10,7 @@
 )]
 
 mod abuse;
+mod access;
 mod browser;
 mod compare;
 mod compression;
@@ -22,6 +23,7 @@ mod logs;
 mod php;
 mod php_pool;
 mod reload;
+mod rewrite;
 mod routing;
 mod static_files;
 mod tls;

@@ -71,6 +71,17 @@ FILES = {
     "en.html": b"<p>en</p>\n",
 }
 
+# One user per form of hash; all passwords are "pw" but that of "twice".
+USERS = [
+    "#comment:{PLAIN}pw", "plain:{PLAIN}pw", "sha:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=", "ssha:{SSHA}K/qCHdTzr1rftXNEV4Ob7XsySBlzYWx0",
+    "des:abzlUXK5ed5rs", "md5:$1$abc$Kb85XxsXB.VXinPhbS4431", "apr:$apr1$abcdefgh$5VEbMkemELfbhC5ck.U.z1:and more",
+    "s5:$5$rounds=1000$abc$zdUXQ3de2d3x/8MYX1t30oZjPfJThZR5heHeVDYi8j6",
+    "s6:$6$abc$MtSdWSZbhct2oe.SOqOUM2M/GA/uj5.vyVtJgRHgKi9uqXuWuJqOYE7H/YlsYGVg/YYzDV0xt3fEIwYt580.5.",
+    "bc:$2y$05$abcdefghijklmnopqrstuuHIrMEWpUCQe2YqFR3sXwQ75u4od..9q",
+    "yes:$y$j9T$abcdefgh$UGYCVcUwcoG0k8SZZ.Uz3i0RYQNy1YmYj4I4poBPer2",
+    "nohash:", "odd:$9$nothing", "twice:{PLAIN}other", "twice:{PLAIN}pw", "last:{PLAIN}pw",
+]
+
 
 def fill(home):
     """Writes www/, a certificate and its key, and broken ones."""
@@ -98,6 +109,7 @@ def fill(home):
     (home / "types.conf").write_text("text/html html;\ntext/x-included inc txt;\n")
     (home / "broken.conf").write_text("listen 80;\nfrobnicate on;\n")
     (home / "denied.conf").mkdir()
+    (home / "users").write_text("\n".join(USERS))
 
 
 def certificate(home, name):

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use crate::directive::{Contexts, Directive};
 
 mod access;
+mod auth;
 mod autoindex;
 mod body;
 mod brotli;
@@ -54,6 +55,7 @@ const TABLES: &[&[Directive]] = &[
     rewrite::TABLE,
     map::TABLE,
     access::TABLE,
+    auth::TABLE,
     referer::TABLE,
     files::TABLE,
     body::TABLE,

@@ -107,6 +107,9 @@ pub(crate) struct Scope {
     pub(crate) rewrite: Vec<(Order, RewriteOp)>,
     /// Whether `allow` or `deny` stood in this block.
     pub(crate) has_access: bool,
+    /// Whether `valid_referers` stood in this block, and whether with expressions.
+    pub(crate) has_referers: bool,
+    pub(crate) has_referer_regexes: bool,
     pub(crate) try_files: Option<TryFiles>,
     pub(crate) nested: Vec<LocationId>,
     /// Which of them took the one slot of this block.
@@ -157,6 +160,8 @@ impl Scope {
             handler: Handler::Static,
             rewrite: Vec::new(),
             has_access: false,
+            has_referers: false,
+            has_referer_regexes: false,
             try_files: None,
             nested: Vec::new(),
             root_word: None,
@@ -184,6 +189,8 @@ impl Scope {
             handler: Handler::Static,
             rewrite: Vec::new(),
             has_access: false,
+            has_referers: false,
+            has_referer_regexes: false,
             try_files: None,
             nested: Vec::new(),
             root_word: None,

@@ -157,7 +157,7 @@ impl Reader {
         let Ok(id) = u16::try_from(self.http.named.len()) else {
             return Err(Fault::Text("too many variables".to_owned()));
         };
-        self.http.named.push(name.to_owned());
+        self.http.named.push(key.clone());
         self.http.named_first.push(order);
         self.http.named_index.insert(key, id);
         Ok(id)

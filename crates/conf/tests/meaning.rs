@@ -210,5 +210,5 @@ fn templates_know_captures_and_names() {
     let shown = format!("{text:?}");
     let expected = "\"${Capture(1)}${Named(0)}${RequestField(user-agent)}${Arg(\"q\")}-x\"";
     assert_eq!(shown, expected);
-    assert_eq!(http.named, ["Tail"]);
+    assert_eq!(http.named, ["tail"]);
 }

@@ -14,6 +14,7 @@ use http::Scheme;
 use upstream::Groups;
 
 use crate::log::Logs;
+use crate::password::Check as PasswordCheck;
 use crate::site::Site;
 
 /// A site as one worker holds it: cloning it for a request touches no counter of another core.
@@ -148,6 +149,8 @@ pub enum Wake {
     BodyRefused(Refusal),
     /// The compressed form that was asked for is in the table now, or will not be.
     Compressed,
+    /// The password that was to be checked is right, or is not.
+    PasswordChecked(bool),
     /// The moment of the last `Effect::Deadline` has come.
     Deadline,
     /// What the origin did that was asked by `Effect::Fetch`.
@@ -193,6 +196,8 @@ pub struct Ctx<'a> {
 pub enum Effect {
     /// Look at a file through the door, put what is found into the table, wake with `Probed`.
     Probe(files::Probe),
+    /// Check a password, wake with `PasswordChecked`.
+    CheckPassword(PasswordCheck),
     /// Compress a file, put the result into the table, wake with `Compressed`.
     Compress(files::CompressJob),
     /// The head is ready; the body is pulled.

@@ -7,7 +7,7 @@
 //!    │               ┌──────────────▶ (steps) ◀──────────────┐
 //!    │        Probed │   a look at the │  │  │ a compressed   │ Compressed
 //!    │               │   disk is due   │  │  │ form is due    │
-//!    │             Probing ◀───────────┘  │  └──────────▶ Compressing
+//!    │             Probing ◀───────────┘  │  └──────────▶ Compressing, Checking
 //!    │                                    │ an answer is ready
 //!    │  reuse          Sent               ▼
 //!   Done ◀──────────────────────────── Delivering
@@ -49,6 +49,8 @@ enum State {
     Probing(Step),
     /// A compressed form is being made; then this step is made again.
     Compressing(Step),
+    /// A password is being checked; then this step is made again.
+    Checking(Step),
     /// The request body is on its way; then this step is made.
     Collecting(Step),
     /// An origin was asked; its head is on its way.
@@ -101,6 +103,8 @@ pub(crate) enum Next {
     Probe(Step),
     /// Nowhere until a compressed form is made; then this step again.
     Compress(Step),
+    /// Nowhere until a password is checked; then this step again.
+    CheckPassword(Step),
     /// Nowhere until the request body is here; then to this step.
     Collect(Step),
     /// Nowhere until the origin says more.
@@ -138,6 +142,8 @@ pub struct Exchange {
     pub(crate) path: Vec<u8>,
     /// The address of a redirect; empty if there is none.
     pub(crate) location: Vec<u8>,
+    /// What came of checking a password, until it is looked at.
+    pub(crate) password: Option<bool>,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
     /// For whatever a step needs.
@@ -169,6 +175,7 @@ impl Exchange {
         self.answer.clear();
         self.location.clear();
         self.challenge.clear();
+        self.password = None;
         self.probes_left = PROBES_MAX;
         self.waited_for_form = false;
         self.waited_for_listing = false;
@@ -184,6 +191,10 @@ impl Exchange {
             (State::Received, Wake::Refused(refusal)) => self.refuse(refusal, ctx),
             (State::Probing(step), Wake::Probed) => self.run(Next::Step(step), ctx),
             (State::Compressing(step), Wake::Compressed) => self.run(Next::Step(step), ctx),
+            (State::Checking(step), Wake::PasswordChecked(is_right)) => {
+                self.password = Some(is_right);
+                self.run(Next::Step(step), ctx)
+            }
             (State::Delivering, Wake::Sent { body_bytes, head_bytes }) => {
                 self.sent(body_bytes, head_bytes, ctx)
             }
@@ -208,6 +219,7 @@ impl Exchange {
             (
                 state @ (State::Probing(_)
                 | State::Compressing(_)
+                | State::Checking(_)
                 | State::Collecting(_)
                 | State::Fetching),
                 Wake::BodyRefused(refusal),
@@ -431,6 +443,7 @@ impl Exchange {
                     None => Next::Fail(500),
                 },
                 Next::Compress(step) => return State::Compressing(step),
+                Next::CheckPassword(step) => return State::Checking(step),
                 Next::Collect(step) => return State::Collecting(step),
                 Next::Fetch => return State::Fetching,
                 Next::Respond => return self.respond(&site, ctx),
@@ -451,7 +464,7 @@ impl Exchange {
             Step::Rewrite(cursor) => self.rewrite(cursor, site, ctx),
             Step::Access => self.admit(site, ctx),
             Step::TryFiles(index) => self.try_files(index, site, ctx),
-            Step::Content => self.content(site),
+            Step::Content => self.content(site, ctx),
             Step::Index(index) => self.index(index, site, ctx),
             Step::IndexDirectory(index) => self.index_directory(index, site, ctx),
             Step::Listing => self.listing(site, ctx),
@@ -479,6 +492,7 @@ impl Exchange {
         let failure = captures.take_failure();
         self.request.location = found.unwrap_or(server.root);
         self.request.uri_changed = false;
+        self.request.rewritten_here = false;
         if let Some(failure) = failure {
             self.log_match_failure(&failure, site, ctx);
             return Next::Fail(500);
@@ -604,6 +618,10 @@ impl Exchange {
         fields.clear();
         let place = Place { location, date: ctx.clock.http(), carried: &self.answer.carried };
         headers::push_draft(&mut fields, status, draft, place);
+        if draft.location.is_none() && !self.location.is_empty() {
+            // An error page stands in for a redirect.
+            fields.push(Name::Location, &self.location);
+        }
         if !self.challenge.is_empty() {
             fields.push(Name::WwwAuthenticate, &self.challenge);
         }

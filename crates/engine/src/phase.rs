@@ -1,5 +1,6 @@
 //! The phases before content: rewriting, and who may come in.
 
 mod access;
+mod auth;
 mod referer;
 pub(crate) mod rewrite;

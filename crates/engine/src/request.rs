@@ -54,6 +54,8 @@ pub(crate) struct Request {
     pub(crate) limit_rate: Option<u64>,
     /// Whether `rewrite` changed the path, so that the location has to be looked for again.
     pub(crate) uri_changed: bool,
+    /// Whether `rewrite … break` changed the path, so that it may not belong to the location.
+    pub(crate) rewritten_here: bool,
     /// Whether groups of an encoded path are encoded again when they are read.
     pub(crate) encodes_groups: bool,
     /// Whether the request arrived at its location through the server itself.
@@ -95,6 +97,7 @@ impl Request {
         self.depth.set(0);
         self.limit_rate = None;
         self.uri_changed = false;
+        self.rewritten_here = false;
         self.encodes_groups = false;
         self.internal = false;
         self.in_error_page = false;

@@ -2,12 +2,12 @@
 
 use base::Key;
 use bytes::Bytes;
-use engine::{Effect, Wake};
+use engine::{Effect, PasswordCheck, Wake};
 use files::{CompressJob, DirEntry, Failure, Kind, Meta, Probe, Probed, Symlinks, Want};
 use io::{Io, OpenRequest, Reset, Stat, SymlinkRule};
 
 use crate::exchanges::{Live, Owner};
-use crate::jobs::{Finished, Job};
+use crate::jobs::{Finished, Job, Output, Task};
 use crate::worker::Worker;
 
 /// Files up to this many bytes are compressed in the turn: a thread would answer later.
@@ -23,6 +23,7 @@ impl<I: Io> Worker<I> {
                 Some(Wake::Probed)
             }
             Effect::Compress(job) => self.compress(key, job),
+            Effect::CheckPassword(check) => self.check_password(key, &check),
             Effect::Respond => self.respond(key),
             Effect::Ready => {
                 self.with_stream(key, StreamAct::Ready);
@@ -178,9 +179,8 @@ impl<I: Io> Worker<I> {
     fn compress(&mut self, key: Key<Live>, job: CompressJob) -> Option<Wake> {
         if job.data().len() > COMPRESS_AT_ONCE {
             let ticket = self.tickets;
-            let order =
-                Job { worker: self.number, ticket, key: job.key(), data: job.data().clone() };
-            if self.jobs.submit(order) {
+            let task = Task::Compress(job.key(), job.data().clone());
+            if self.jobs.submit(Job { worker: self.number, ticket, task }) {
                 self.tickets += 1;
                 self.compressing.insert(ticket, (key, job));
                 return None;
@@ -191,12 +191,33 @@ impl<I: Io> Worker<I> {
         Some(Wake::Compressed)
     }
 
+    fn check_password(&mut self, key: Key<Live>, check: &PasswordCheck) -> Option<Wake> {
+        if check.is_slow() {
+            let ticket = self.tickets;
+            let task = Task::Check(check.clone());
+            if self.jobs.submit(Job { worker: self.number, ticket, task }) {
+                self.tickets += 1;
+                self.checking.insert(ticket, key);
+                return None;
+            }
+        }
+        Some(Wake::PasswordChecked(check.run()))
+    }
+
     /// Keeps what a background job made and wakes who waits for it.
     pub(crate) fn handle_finished(&mut self, finished: Finished) {
-        let Some((key, job)) = self.compressing.remove(&finished.ticket) else { return };
-        self.core.files.finish_job(&job, finished.output);
-        drop(job);
-        self.step(key, Wake::Compressed);
+        match finished.output {
+            Output::Compressed(output) => {
+                let Some((key, job)) = self.compressing.remove(&finished.ticket) else { return };
+                self.core.files.finish_job(&job, output);
+                drop(job);
+                self.step(key, Wake::Compressed);
+            }
+            Output::Checked(is_right) => {
+                let Some(key) = self.checking.remove(&finished.ticket) else { return };
+                self.step(key, Wake::PasswordChecked(is_right));
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use bytes::Bytes;
+use engine::PasswordCheck;
 use files::{EncodeError, VariantKey};
 
 use crate::mail::{Mail, Post};
@@ -11,20 +12,37 @@ use crate::mail::{Mail, Post};
 /// Jobs that may wait; a worker that finds the queue full computes in its turn.
 const JOBS_MAX: usize = 256;
 
-/// Something to compress.
+/// Something to compute.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) worker: u16,
     pub(crate) ticket: u64,
-    pub(crate) key: VariantKey,
-    pub(crate) data: Bytes,
+    pub(crate) task: Task,
+}
+
+/// What is computed.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// A compressed form.
+    Compress(VariantKey, Bytes),
+    /// Whether a password is right.
+    Check(PasswordCheck),
+}
+
+/// What a task gave.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// The compressed form.
+    Compressed(Result<Vec<u8>, EncodeError>),
+    /// Whether the password is right.
+    Checked(bool),
 }
 
 /// What came of a job.
 #[derive(Debug)]
 pub struct Finished {
     pub(crate) ticket: u64,
-    pub(crate) output: Result<Vec<u8>, EncodeError>,
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +99,12 @@ impl Jobs {
 }
 
 fn compute(job: &Job, posts: &[Post]) {
-    let output = files::compress(job.key.coding, job.key.level, &job.data);
+    let output = match &job.task {
+        Task::Compress(key, data) => {
+            Output::Compressed(files::compress(key.coding, key.level, data))
+        }
+        Task::Check(check) => Output::Checked(check.run()),
+    };
     if let Some(post) = posts.get(usize::from(job.worker)) {
         // A worker whose box is full drops the form; the next request asks again.
         let _ = post.send(Mail::Finished(Finished { ticket: job.ticket, output }));

@@ -114,6 +114,8 @@ pub struct Worker<I> {
     pub(crate) counters: Counters,
     pub(crate) log_files: LogFiles,
     /// Orders to compress that a background thread works on, by ticket.
+    /// Who waits for a password to be checked, by ticket.
+    pub(crate) checking: HashMap<u64, Key<Live>>,
     pub(crate) compressing: HashMap<u64, (Key<Live>, files::CompressJob)>,
     pub(crate) tickets: u64,
     pub(crate) dirty: Vec<Key<TcpConn>>,
@@ -173,6 +175,7 @@ impl<I: Io> Worker<I> {
             wheel: Wheel::default(),
             serial: u64::from(number) << 48,
             counters: Counters::default(),
+            checking: HashMap::new(),
             compressing: HashMap::new(),
             tickets: 0,
             dirty: Vec::new(),

@@ -39,6 +39,7 @@ fn location(r: &mut Reader, node: &Node) -> Parsed {
         place,
     });
     let mut scope = r.read_inner(node, scope);
+    super::referer::check(r, &scope);
     super::server::fill(&mut r.http.locations[id.index()], &mut scope);
     r.scope.nested.push(id);
     Ok(())

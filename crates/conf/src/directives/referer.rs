@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
+use crate::diagnostic::Diagnostic;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, list};
-use crate::model::Referers;
-use crate::reader::{Fault, Parsed, Reader};
+use crate::model::{Level, Referers};
+use crate::reader::{Fault, Parsed, Reader, Scope};
 use crate::regex::Case;
 
 const SL: Contexts = Contexts::SL;
@@ -24,7 +25,11 @@ pub(super) const TABLE: &[Directive] = &[
 fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
     let mut referers = match (&r.scope.settings.referers, r.again) {
         (Some(before), true) => Referers::clone(before),
-        _ => Referers::default(),
+        // Expressions are inherited by themselves, as in nginx.
+        (before, _) => Referers {
+            regexes: before.as_ref().map_or_else(Vec::new, |before| before.regexes.clone()),
+            ..Referers::default()
+        },
     };
     let mut keys = super::map::Keys::default();
     for word in node.args() {
@@ -36,7 +41,13 @@ fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
                 return Err(Fault::Text("invalid referer \"\"".to_owned()));
             }
             b"~" => return Err(Fault::Text("empty regex in \"~\"".to_owned())),
-            [b'~', regex @ ..] => referers.regexes.push(r.regex(regex, Case::Insensitive)?),
+            [b'~', regex @ ..] => {
+                let regex = r.regex(regex, Case::Insensitive)?;
+                if !std::mem::replace(&mut r.scope.has_referer_regexes, true) {
+                    referers.regexes.clear();
+                }
+                referers.regexes.push(regex);
+            }
             text => {
                 let slash = text.iter().position(|byte| *byte == b'/').unwrap_or(text.len());
                 let (host, path) = text.split_at(slash);
@@ -44,6 +55,20 @@ fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
             }
         }
     }
+    r.scope.has_referers = true;
     r.settings().referers = Some(Arc::new(referers));
     Ok(())
+}
+
+/// Refuses a list that only takes what has no host; `scope` is a block that was read.
+pub(super) fn check(r: &mut Reader, scope: &Scope) {
+    let Some(referers) = scope.settings.referers.as_ref().filter(|_| scope.has_referers) else {
+        return;
+    };
+    let is_lone = referers.hosts.is_empty() && !referers.server_names;
+    if is_lone && (referers.none || referers.blocked) {
+        let message = "the \"none\" or \"blocked\" referers are specified in the \
+                       \"valid_referers\" directive without any valid referer";
+        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, None));
+    }
 }

@@ -183,7 +183,7 @@ fn condition(r: &mut Reader, node: &Node) -> Result<Test, Fault> {
         return Err(invalid(words[last]));
     };
     if first.is_empty() && last == 0 {
-        return Err(invalid(b""));
+        return Err(invalid(b")"));
     }
     words[last] = rest;
     let start = usize::from(first.is_empty());

@@ -79,6 +79,7 @@ fn server(r: &mut Reader, node: &Node) -> Parsed {
         place: place.clone(),
     });
     let mut scope = r.read_inner(node, scope);
+    super::referer::check(r, &scope);
     if !scope.has_listen {
         let port = if r.options.privileged { 80 } else { 8000 };
         let address = Address::Inet(([0, 0, 0, 0], port).into());

@@ -38,6 +38,9 @@ impl Exchange {
     pub(crate) fn try_files(&mut self, index: usize, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         let Some(try_files) = &location.try_files else { return Next::Step(Step::Content) };
+        if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+            return self.alias_rewritten(site, ctx);
+        }
         for (index, candidate) in try_files.files.iter().enumerate().skip(index) {
             let mut name = std::mem::take(&mut self.scratch);
             self.candidate(candidate, location, &mut name, site, ctx);
@@ -133,15 +136,32 @@ impl Exchange {
     }
 
     /// Which of nginx's content handlers takes the path.
-    pub(crate) fn content(&mut self, site: &Site) -> Next {
-        if site.location(self.request.location).pass.is_some() {
+    pub(crate) fn content(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let location = site.location(self.request.location);
+        if location.pass.is_some() {
             return Next::Step(Step::Origin);
         }
         if !matches!(self.request.method, Method::Get | Method::Head | Method::Post) {
             return Next::Fail(405);
         }
+        if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+            return self.alias_rewritten(site, ctx);
+        }
         let is_directory = self.request.uri.last() == Some(&b'/');
         Next::Step(if is_directory { Step::Index(0) } else { Step::File })
+    }
+
+    /// As in nginx: what of a rewritten path belongs to the location cannot be told.
+    #[cold]
+    fn alias_rewritten(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let http = site.http();
+        let location = http.and_then(|http| http.locations.get(self.request.location as usize));
+        record::error(&self.request, site, ctx, Level::Alert, |out| {
+            out.extend_from_slice(b"\"alias\" cannot be used in location \"");
+            out.extend_from_slice(location.map_or(&b""[..], |location| &location.name));
+            out.extend_from_slice(b"\" where URI was rewritten");
+        });
+        Next::Fail(500)
     }
 
     /// `index`, from name `index` on.

@@ -424,6 +424,7 @@ impl World {
                 self.files.finish_job(&job, output);
                 self.wake(Wake::Compressed);
             }
+            Effect::CheckPassword(check) => self.wake(Wake::PasswordChecked(check.run())),
             Effect::DiscardBody => {
                 turn.discards = true;
                 self.client_body.clear();

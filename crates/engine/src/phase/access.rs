@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use conf::model::{AccessRule, Satisfy, Verdict, Who};
 
+use super::auth::Answer;
 use crate::ctx::{Ctx, Peer};
 use crate::exchange::{Exchange, Next};
 use crate::site::Site;
@@ -16,17 +17,34 @@ impl Exchange {
             return Self::admitted(location);
         }
         let verdict = judge(&location.settings.access, ctx.conn.remote);
-        match (verdict, location.settings.satisfy) {
-            (Some(Verdict::Deny), _) => {
-                self.log_error(site, ctx, |out| {
-                    out.extend_from_slice(b"access forbidden by rule");
-                });
-                Next::Fail(403)
-            }
-            (Some(Verdict::Allow), Satisfy::Any | Satisfy::All) | (None, _) => {
-                Self::admitted(location)
-            }
+        let any = location.settings.satisfy == Satisfy::Any;
+        match verdict {
+            Some(Verdict::Allow) if any => return self.satisfied(site),
+            Some(Verdict::Deny) if !any => return self.forbid(site, ctx),
+            _ => {}
         }
+        let denied = verdict == Some(Verdict::Deny);
+        match self.authenticate(site, ctx) {
+            Answer::Wait(next) => next,
+            Answer::Passed if any => self.satisfied(site),
+            Answer::NotAsked if denied => self.forbid(site, ctx),
+            Answer::Passed | Answer::NotAsked => Self::admitted(location),
+            Answer::Refused(403) if any => self.forbid(site, ctx),
+            Answer::Refused(status) => Next::Fail(status),
+        }
+    }
+
+    /// One check is enough and was passed: no password is asked for.
+    fn satisfied(&mut self, site: &Site) -> Next {
+        self.challenge.clear();
+        Self::admitted(site.location(self.request.location))
+    }
+
+    fn forbid(&self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        self.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"access forbidden by rule");
+        });
+        Next::Fail(403)
     }
 }
 
@@ -42,4 +60,34 @@ fn judge(rules: &[AccessRule], peer: Peer) -> Option<Verdict> {
         (Who::Unix, Some(_)) | (Who::Network(_), None) => false,
     });
     rule.map(|rule| rule.verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use conf::model::{AccessRule, Network, Verdict, Who};
+
+    use super::judge;
+    use crate::ctx::Peer;
+
+    #[test]
+    fn the_first_rule_about_a_client_decides() {
+        let v4 = |net: [u8; 4], mask: [u8; 4]| Who::Network(Network::V4(net.into(), mask.into()));
+        let rule = |who, verdict| AccessRule { who, verdict };
+        let v6 = Network::V6("2001:db8::".parse().unwrap(), "ffff:ffff::".parse().unwrap());
+        let rules = [
+            rule(v4([192, 0, 2, 7], [255; 4]), Verdict::Deny),
+            rule(v4([192, 0, 2, 0], [255, 255, 255, 0]), Verdict::Allow),
+            rule(Who::Network(v6), Verdict::Allow),
+            rule(Who::Unix, Verdict::Allow),
+        ];
+        let of = |text: &str| judge(&rules, Peer::Inet(text.parse().unwrap()));
+        assert_eq!(of("192.0.2.7:1"), Some(Verdict::Deny));
+        assert_eq!(of("192.0.2.8:1"), Some(Verdict::Allow));
+        assert_eq!(of("[::ffff:192.0.2.7]:1"), Some(Verdict::Deny));
+        assert_eq!(of("[2001:db8::1]:1"), Some(Verdict::Allow));
+        assert_eq!(of("198.51.100.1:1"), None);
+        assert_eq!(judge(&rules, Peer::Unix), Some(Verdict::Allow));
+        let last = [rule(Who::All, Verdict::Deny)];
+        assert_eq!(judge(&last, Peer::Unix), Some(Verdict::Deny));
+    }
 }

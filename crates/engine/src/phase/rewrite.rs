@@ -287,6 +287,7 @@ impl Exchange {
         self.scratch = path;
         self.request.internal = true;
         self.request.uri_changed = rule.then != Then::Break;
+        self.request.rewritten_here |= rule.then == Then::Break;
         if site.location(program).settings.rewrite_log {
             let request = &self.request;
             record::error(request, site, ctx, Level::Notice, |out| {
@@ -537,16 +538,13 @@ fn decode_redirect(text: &mut Vec<u8>) {
             }
             // What is no encoding loses its `%`, or all of it.
             (None, _) => {
-                let Some(&next) = text.get(read + 1) else { break };
-                text[write] = next;
-                (read, write) = (read + 2, write + 1);
-            }
-            (Some(_), None) => {
-                if text.len() <= read + 2 {
-                    break;
+                if let Some(&next) = text.get(read + 1) {
+                    text[write] = next;
+                    write += 1;
                 }
-                read += 3;
+                read += 2;
             }
+            (Some(_), None) => read += 3,
         }
     }
     text.drain(write..read.min(text.len()));
@@ -558,7 +556,7 @@ mod tests {
 
     #[test]
     fn addresses_are_decoded_where_that_is_harmless() {
-        let rows: [(&str, &str); 8] = [
+        let rows: [(&str, &str); 10] = [
             ("/a%20b", "/a%20b"),
             ("/%41%2f%7e", "/A/~"),
             ("/a%25%7f%c3%a9", "/a%25%7f%c3%a9"),
@@ -566,6 +564,8 @@ mod tests {
             ("/a%3f%41", "/a?%41"),
             ("/plain", "/plain"),
             ("/a%zzb", "/azzb"),
+            ("/a%4", "/a"),
+            ("/a%", "/a"),
             ("http://a.test/%41", "http://a.test/A"),
         ];
         for (text, expected) in rows {

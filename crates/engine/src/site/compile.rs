@@ -190,9 +190,9 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     Location {
         is_decorated: expires || !headers.is_empty(),
-        reads_answer: headers.iter().any(|header| {
-            header.conf.value.vars().any(|var| matches!(var, conf::Var::SentField(_)))
-        }),
+        reads_answer: headers.iter().any(|header| reads_answer(&header.conf.value, http, 0))
+            || matches!(&*settings.expires, model::Expires::Variable { text, .. }
+                if reads_answer(text, http, 0)),
         expires,
         settings: settings.clone(),
         internal: conf.internal,
@@ -227,6 +227,25 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         headers,
         coded: Kinds::is_coded(settings),
     }
+}
+
+/// Whether a text depends on the fields of the answer.
+fn reads_answer(text: &conf::Template, http: &Http, depth: usize) -> bool {
+    /// Maps that lead from one to another; beyond that the answer is yes.
+    const DEPTH_MAX: usize = 8;
+    text.vars().any(|var| match var {
+        conf::Var::SentField(_) => true,
+        conf::Var::Named(_) if depth >= DEPTH_MAX => true,
+        conf::Var::Named(slot) => match http.definitions.get(usize::from(*slot)) {
+            Some(model::Definition::Map(map)) => {
+                let values = map.rows.iter().map(|(_, value)| value);
+                let mut texts = values.chain([&map.source, &map.default]);
+                texts.any(|text| reads_answer(text, http, depth + 1))
+            }
+            _ => false,
+        },
+        _ => false,
+    })
 }
 
 /// nginx checks a file at every request unless `open_file_cache` is on; we look at most once a

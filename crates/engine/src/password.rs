@@ -1,0 +1,153 @@
+//! Whether a password belongs to a hash, in all the forms that password files hold.
+//!
+//! Computes and knows nothing else; some forms are meant to take long ([`Check::is_slow`]).
+
+use sha_crypt::PasswordVerifier as _;
+use sha1::{Digest as _, Sha1};
+
+mod des;
+mod md5;
+
+/// A password to be checked.
+#[derive(Clone, Debug)]
+pub struct Check {
+    password: Box<[u8]>,
+    hash: Box<[u8]>,
+}
+
+/// Rounds of bcrypt (as a power of two) that are done at once.
+const BCRYPT_COST_AT_ONCE: u32 = 4;
+
+impl Check {
+    /// Whether `password` belongs to `hash`, as it stands in a password file.
+    #[must_use]
+    pub(crate) fn new(password: &[u8], hash: &[u8]) -> Self {
+        Self { password: password.into(), hash: hash.into() }
+    }
+
+    /// Whether it takes longer than a worker should be busy with one request.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        match &self.hash[..] {
+            [b'$', b'2', _, b'$', cost @ ..] => {
+                let cost = cost.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+                cost.and_then(|digits| digits.parse().ok())
+                    .is_none_or(|cost: u32| cost > BCRYPT_COST_AT_ONCE)
+            }
+            [b'$', b'1', b'$', ..] | [b'$', b'a', b'p', b'r', b'1', b'$', ..] => false,
+            [b'$', ..] => true,
+            _ => false,
+        }
+    }
+
+    /// Computes the answer.
+    #[must_use]
+    pub fn run(&self) -> bool {
+        let (password, hash) = (&self.password[..], &self.hash[..]);
+        match hash {
+            [b'{', b'P', b'L', b'A', b'I', b'N', b'}', plain @ ..] => same(plain, password),
+            [b'{', b'S', b'S', b'H', b'A', b'}', rest @ ..] => salted(password, rest),
+            [b'{', b'S', b'H', b'A', b'}', rest @ ..] => match base64(rest) {
+                Some(digest) => same(&Sha1::digest(password), &digest),
+                None => false,
+            },
+            [b'$', ..] => self.modular(),
+            _ => des::crypt(password, hash).is_some_and(|computed| same(&computed, hash)),
+        }
+    }
+
+    /// `$id$…`
+    fn modular(&self) -> bool {
+        let (password, hash) = (&self.password[..], &self.hash[..]);
+        let Ok(text) = std::str::from_utf8(hash) else { return false };
+        if let Some(rest) = hash.strip_prefix(b"$apr1$") {
+            return same(&md5::crypt(password, rest, b"$apr1$"), hash);
+        }
+        if let Some(rest) = hash.strip_prefix(b"$1$") {
+            return same(&md5::crypt(password, rest, b"$1$"), hash);
+        }
+        if text.starts_with("$5$") || text.starts_with("$6$") {
+            let Ok(parsed) = sha_crypt::PasswordHashRef::new(text) else { return false };
+            return sha_crypt::ShaCrypt::default().verify_password(password, parsed).is_ok();
+        }
+        if text.starts_with("$y$") {
+            let Ok(parsed) = yescrypt::PasswordHashRef::new(text) else { return false };
+            return yescrypt::Yescrypt::default().verify_password(password, parsed).is_ok();
+        }
+        text.starts_with("$2") && bcrypt::verify(password, text).unwrap_or(false)
+    }
+}
+
+/// `{SSHA}`: SHA-1 of password and salt, then the salt.
+fn salted(password: &[u8], rest: &[u8]) -> bool {
+    const DIGEST_SIZE: usize = 20;
+    let Some(decoded) = base64(rest) else { return false };
+    let Some((digest, salt)) = decoded.split_at_checked(DIGEST_SIZE) else { return false };
+    same(&Sha1::new().chain_update(password).chain_update(salt).finalize(), digest)
+}
+
+/// Equality that takes the same time wherever the first difference is.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+/// Decodes RFC 4648 §4 as nginx does: whatever follows a `=` is ignored.
+pub(crate) fn base64(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut held) = (0_u32, 0);
+    let mut digits = 0;
+    for &byte in text {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' => break,
+            _ => return None,
+        };
+        digits += 1;
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+        }
+    }
+    (digits % 4 != 1).then_some(out)
+}
+
+/// The alphabet of crypt's hashes.
+const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+#[cfg(test)]
+mod tests {
+    use super::Check;
+
+    #[test]
+    fn every_form_of_hash_knows_its_password_and_no_other() {
+        let hashes = [
+            "{PLAIN}pw",
+            "{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=",
+            "{SSHA}K/qCHdTzr1rftXNEV4Ob7XsySBlzYWx0",
+            "abzlUXK5ed5rs",
+            "$1$abc$Kb85XxsXB.VXinPhbS4431",
+            "$apr1$abcdefgh$5VEbMkemELfbhC5ck.U.z1",
+            "$5$rounds=1000$abc$zdUXQ3de2d3x/8MYX1t30oZjPfJThZR5heHeVDYi8j6",
+            "$6$abc$MtSdWSZbhct2oe.SOqOUM2M/GA/uj5.vyVtJgRHgKi9uqXuWuJqOYE7H/YlsYGVg/\
+             YYzDV0xt3fEIwYt580.5.",
+            "$2y$05$abcdefghijklmnopqrstuuHIrMEWpUCQe2YqFR3sXwQ75u4od..9q",
+            "$y$j9T$abcdefgh$UGYCVcUwcoG0k8SZZ.Uz3i0RYQNy1YmYj4I4poBPer2",
+        ];
+        for hash in hashes {
+            assert!(Check::new(b"pw", hash.as_bytes()).run(), "{hash}");
+            assert!(!Check::new(b"pW", hash.as_bytes()).run(), "{hash}");
+            assert!(!Check::new(b"", hash.as_bytes()).run(), "{hash}");
+            for cut in [0, 1, 2, 5, 9, hash.len() - 1] {
+                let part = &hash.as_bytes()[..cut];
+                let is_whole = hash.starts_with('{');
+                assert!(is_whole || !Check::new(b"pw", part).run(), "{hash} {cut}");
+            }
+        }
+    }
+}

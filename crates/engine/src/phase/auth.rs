@@ -1,0 +1,194 @@
+//! Passwords (RFC 7617): `auth_basic` and `auth_basic_user_file`.
+//!
+//! The file is read like any other, through the table; slow hashes are checked by others.
+
+use bytes::Bytes;
+use conf::model::Level;
+use files::{Failure, Known, Want};
+use http::Name;
+
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::password::{Check, base64};
+use crate::record;
+use crate::site::Site;
+use crate::vars::Scope;
+
+/// What reading a directory fails with.
+const EISDIR: i32 = 21;
+
+/// What came of asking for a password.
+pub(super) enum Answer {
+    /// None is asked for.
+    NotAsked,
+    /// It is right.
+    Passed,
+    /// It is absent or wrong, or cannot be checked.
+    Refused(u16),
+    /// That has to be waited for.
+    Wait(Next),
+}
+
+impl Exchange {
+    /// Asks for a password if the location wants one.
+    pub(super) fn authenticate(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Answer {
+        let settings = &site.location(self.request.location).settings;
+        let (Some(realm), Some(file)) = (&settings.auth_basic, &settings.auth_basic_user_file)
+        else {
+            return Answer::NotAsked;
+        };
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        scope.expand(realm, &mut text);
+        let is_off = text == b"off";
+        let credentials = if is_off { None } else { self.credentials() };
+        let answer = match &credentials {
+            _ if is_off => Answer::NotAsked,
+            None => {
+                record::error(&self.request, site, ctx, Level::Info, |out| {
+                    out.extend_from_slice(
+                        b"no user/password was provided for basic authentication",
+                    );
+                });
+                Answer::Refused(401)
+            }
+            Some((user, password)) => {
+                let mut path = std::mem::take(&mut self.path);
+                path.clear();
+                scope.expand(file, &mut path);
+                self.path = path;
+                self.check_user(user, password, site, ctx)
+            }
+        };
+        if matches!(answer, Answer::Refused(401)) {
+            self.challenge.clear();
+            self.challenge.extend_from_slice(b"Basic realm=\"");
+            self.challenge.extend_from_slice(&text);
+            self.challenge.push(b'"');
+        }
+        self.scratch = text;
+        answer
+    }
+
+    /// Name and password as the client sent them.
+    fn credentials(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let value = self.request.head().fields.get(Name::Authorization)?;
+        let (scheme, token) = value.split_at_checked(b"Basic ".len())?;
+        if !scheme.eq_ignore_ascii_case(b"Basic ") {
+            return None;
+        }
+        let start = token.iter().position(|byte| *byte != b' ')?;
+        let mut user = base64(&token[start..])?;
+        let colon = memchr::memchr(b':', &user).filter(|colon| *colon > 0)?;
+        let password = user.split_off(colon + 1);
+        user.truncate(colon);
+        Some((user, password))
+    }
+
+    fn check_user(
+        &mut self,
+        user: &[u8],
+        password: &[u8],
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Answer {
+        let content = match self.user_file(site, ctx) {
+            Ok(content) => content,
+            Err(answer) => {
+                if matches!(answer, Answer::Refused(_)) {
+                    self.password = None;
+                }
+                return answer;
+            }
+        };
+        let Some(hash) = hash_of(&content, user) else {
+            self.log_user(user, b"\" was not found in \"", site, ctx);
+            return Answer::Refused(401);
+        };
+        match self.password.take() {
+            Some(true) => Answer::Passed,
+            Some(false) => {
+                self.log_user(user, b"\": password mismatch", site, ctx);
+                Answer::Refused(401)
+            }
+            None => {
+                ctx.effects.push(Effect::CheckPassword(Check::new(password, hash)));
+                Answer::Wait(Next::CheckPassword(Step::Access))
+            }
+        }
+    }
+
+    /// The content of the file that is named by `self.path`.
+    fn user_file(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Result<Bytes, Answer> {
+        let policy = files::Policy::default();
+        let failure = match ctx.files.lookup(&self.path, ctx.now, &policy) {
+            Known::File(file) => match file.content() {
+                Some(content) => return Ok(content.clone()),
+                None => {
+                    let path = &self.path;
+                    record::error(&self.request, site, ctx, Level::Crit, |out| {
+                        out.push(b'"');
+                        out.extend_from_slice(path);
+                        out.extend_from_slice(b"\" is too large for a file of passwords");
+                    });
+                    return Err(Answer::Refused(500));
+                }
+            },
+            Known::Directory(_) | Known::Seen(_) => {
+                self.log_failure(Level::Crit, "pread()", Failure::Other(EISDIR), site, ctx);
+                return Err(Answer::Refused(500));
+            }
+            Known::Missing(failure) => failure,
+            Known::Stale | Known::Unknown => {
+                let probe = ctx.files.probe(&self.path, Want::OPEN, &policy);
+                ctx.effects.push(Effect::Probe(probe));
+                return Err(Answer::Wait(Next::Probe(Step::Access)));
+            }
+        };
+        let is_absent = failure == Failure::NotFound;
+        let level = if is_absent { Level::Error } else { Level::Crit };
+        self.log_failure(level, "open()", failure, site, ctx);
+        Err(Answer::Refused(if is_absent { 403 } else { 500 }))
+    }
+
+    fn log_user(&self, user: &[u8], words: &[u8], site: &Site, ctx: &mut Ctx<'_>) {
+        let path = &self.path;
+        self.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"user \"");
+            out.extend_from_slice(user);
+            out.extend_from_slice(words);
+            if words.ends_with(b"in \"") {
+                out.extend_from_slice(path);
+                out.push(b'"');
+            }
+        });
+    }
+}
+
+/// What stands behind the first line's name that is `user`, up to the next colon.
+fn hash_of<'a>(content: &'a [u8], user: &[u8]) -> Option<&'a [u8]> {
+    content.split(|byte| *byte == b'\n').find_map(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let rest = line.strip_prefix(user)?.strip_prefix(b":")?;
+        if line.first() == Some(&b'#') {
+            return None;
+        }
+        Some(rest.split(|byte| *byte == b':').next().unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hash_of;
+
+    #[test]
+    fn the_first_line_of_a_user_counts_up_to_its_second_colon() {
+        let file = b"# a:no\n#b:no\nalice:{PLAIN}x:Alice\nbob:y\r\nalice:z\nal:q";
+        assert_eq!(hash_of(file, b"alice"), Some(&b"{PLAIN}x"[..]));
+        assert_eq!(hash_of(file, b"bob"), Some(&b"y"[..]));
+        assert_eq!(hash_of(file, b"al"), Some(&b"q"[..]));
+        assert_eq!(hash_of(file, b"#b"), None);
+        assert_eq!(hash_of(file, b"carol"), None);
+    }
+}

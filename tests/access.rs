@@ -1,0 +1,107 @@
+//! Owns: who may come in: addresses, passwords, and both together.
+
+use std::process::Command;
+
+use testkit::Server;
+
+use crate::{report, site};
+
+/// Path, credentials (`user:password`) or none, status.
+type Rows<'a> = &'a [(&'a str, &'a str, u16)];
+
+fn check(server: &Server, rows: Rows<'_>) {
+    let mut failures = Vec::new();
+    for (path, credentials, wanted) in rows {
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-o", "/dev/null", "-w", "%{http_code}"]);
+        if !credentials.is_empty() {
+            curl.args(["-u", credentials]);
+        }
+        let done = curl.arg(format!("http://{}{path}", server.http())).output().unwrap();
+        let got = String::from_utf8(done.stdout).unwrap();
+        if got != wanted.to_string() {
+            failures.push(format!("{path} {credentials}: {got}, want {wanted}"));
+        }
+    }
+    report(rows.len(), &failures);
+}
+
+#[test]
+fn addresses_are_let_in_or_kept_out_by_the_first_rule_about_them() {
+    let server = site(
+        "location /deny { deny all; } location /mine { allow 127.0.0.1; deny all; } \
+         location /net { allow 127.0.0.0/8; deny all; } location /six { allow ::1; deny all; } \
+         location /other { allow 192.0.2.0/24; deny all; } \
+         location /order { deny 127.0.0.1; allow all; } \
+         location /outer/ { deny all; location /outer/in { allow all; } } \
+         location /page { deny all; error_page 403 /hello.txt; } \
+         location /return { deny all; return 204; }",
+    );
+    check(
+        &server,
+        &[
+            ("/deny", "", 403),
+            ("/mine", "", 404),
+            ("/net", "", 404),
+            ("/six", "", 403),
+            ("/other", "", 403),
+            ("/order", "", 403),
+            ("/outer/x", "", 403),
+            ("/outer/in", "", 404),
+            ("/page", "", 403),
+            ("/return", "", 204),
+            ("/hello.txt", "", 200),
+        ],
+    );
+    assert!(server.get("/page").text().contains("hello, bolide"));
+    assert!(server.error_log().contains("[error]"));
+    assert!(server.error_log().contains("access forbidden by rule, client: 127.0.0.1"));
+}
+
+#[test]
+fn passwords_are_asked_for_and_all_hashes_are_known() {
+    let server = site(
+        "auth_basic \"Staff only\"; auth_basic_user_file @DIR@/users; \
+         location /open { auth_basic off; } \
+         location /any { satisfy any; allow 127.0.0.1; deny all; } \
+         location /both { deny all; } location /none { auth_basic_user_file @DIR@/nobody; }",
+    );
+    server.home().write(
+        "users",
+        "# people\nplain:{PLAIN}pw\nsha:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n\
+         ssha:{SSHA}K/qCHdTzr1rftXNEV4Ob7XsySBlzYWx0\ndes:abzlUXK5ed5rs\n\
+         apr:$apr1$abcdefgh$5VEbMkemELfbhC5ck.U.z1:comment\n\
+         six:$6$abc$MtSdWSZbhct2oe.SOqOUM2M/GA/uj5.vyVtJgRHgKi9uqXuWuJqOYE7H/YlsYGVg/\
+         YYzDV0xt3fEIwYt580.5.\n\
+         bc:$2y$05$abcdefghijklmnopqrstuuHIrMEWpUCQe2YqFR3sXwQ75u4od..9q\n",
+    );
+    let users = ["plain", "sha", "ssha", "des", "apr", "six", "bc"];
+    let right: Vec<String> = users.iter().map(|user| format!("{user}:pw")).collect();
+    let wrong: Vec<String> = users.iter().map(|user| format!("{user}:pW")).collect();
+    let mut rows = vec![
+        ("/hello.txt", "", 401),
+        ("/hello.txt", "nobody:pw", 401),
+        ("/open", "", 404),
+        ("/any/x", "", 404),
+        ("/both", "plain:pw", 403),
+        ("/none", "plain:pw", 403),
+    ];
+    rows.extend(right.iter().map(|user| ("/hello.txt", user.as_str(), 200)));
+    rows.extend(wrong.iter().map(|user| ("/hello.txt", user.as_str(), 401)));
+    check(&server, &rows);
+    let asked = server.get("/hello.txt");
+    assert_eq!(asked.header("www-authenticate"), Some("Basic realm=\"Staff only\""));
+    let log = server.error_log();
+    assert!(log.contains("user \"sha\": password mismatch, client: "));
+    assert!(log.contains("user \"nobody\" was not found in \""));
+}
+
+#[test]
+fn a_new_password_file_counts_within_seconds() {
+    let server = site("location / { auth_basic x; auth_basic_user_file @DIR@/users; }");
+    let user = [("/hello.txt", "a:pw")];
+    check(&server, &[(user[0].0, user[0].1, 403)]);
+    server.home().write("users", "a:{PLAIN}pw\n");
+    testkit::wait_until("the file is seen", || server.get("/hello.txt").status == 401);
+    check(&server, &[(user[0].0, user[0].1, 200)]);
+}
