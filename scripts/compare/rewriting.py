@@ -62,10 +62,14 @@ server("rewrite inside", r"""
     location /enc { rewrite ^/enc/(.*)$ /t/$1?x=$1&y=$arg_y last; }
     location /tf { rewrite ^/tf/(.*)$ /$1; try_files $uri =404; }
     location /tg { rewrite ^/tg/(.*)$ /$1 break; try_files $uri =404; }
-    location /al/ { alias @DIR@/www/dir/; rewrite ^/al/x$ /al/file.txt break; }
 """, [*pages("/a1", "?o=1", ""), *(f"GET /a{n}?o=1" for n in range(2, 10)), "GET /b1?o=1", "GET /loop", "GET /self", "GET /c1", "GET /c2", "GET /c3?a=1", "GET /c3",
       "GET /c4?a=1", "GET /c4", "GET /c5", "GET /c5/", "GET /c5/file.txt", "GET /i1", "GET /int", "GET /n1", "GET /m1/12/x?q=1", "GET /m1/other", "GET /m2/abc", "GET /m3/z",
-      "GET /e1", "GET /enc/a%20b%2Bc%3Fd?y=1%202", "GET /enc/plain", "GET /tf/hello.txt", "GET /tg/hello.txt", "GET /al/x", "GET /al/other.htm", "HEAD /c1", "POST /a1"], errors=True)
+      "GET /e1", "GET /enc/a%20b%2Bc%3Fd?y=1%202", "GET /enc/plain", "GET /tf/hello.txt", "GET /tg/hello.txt", "HEAD /c1", "POST /a1"], errors=True)
+# nginx tells of the first of these twice.
+server("rewrite under an alias", r"""
+    location /al/ { alias @DIR@/www/dir/; rewrite ^/al/x$ /al/file.txt break; rewrite ^/al/y$ /al/file.txt; }
+    location ~ ^/are/(.*)$ { alias @DIR@/www/dir/$1; rewrite ^/are/x$ /are/file.txt break; }
+""", ["GET /al/x", "GET /al/y", "GET /al/other.htm", "GET /are/x", "GET /are/file.txt"])
 server("server-level rewriting", r"""
     if ($arg_sv) { set $sv "s$arg_sv"; }
     if ($http_x_stop) { return 403; }

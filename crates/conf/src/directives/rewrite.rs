@@ -182,7 +182,7 @@ fn condition(r: &mut Reader, node: &Node) -> Result<Test, Fault> {
         // As in nginx, the parenthesis of a sole word is gone by now.
         return Err(invalid(words[last]));
     };
-    if first.is_empty() && last == 0 {
+    if rest.is_empty() && last == 0 {
         return Err(invalid(b")"));
     }
     words[last] = rest;
