@@ -21,6 +21,7 @@ mod h3;
 mod limits;
 mod logs;
 mod php;
+mod php_chaos;
 mod php_pool;
 mod reload;
 mod rewrite;

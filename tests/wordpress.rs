@@ -15,8 +15,8 @@ use crate::BOLIDE;
 pub(crate) struct Site {
     pub(crate) wordpress: WordPress,
     pub(crate) php: Php,
-    /// Dropped last: php-fpm's children talk to it.
-    _db: MariaDb,
+
+    pub(crate) db: MariaDb,
 }
 
 impl Site {
@@ -25,7 +25,7 @@ impl Site {
         let wordpress = WordPress::new(&db);
         let plugin = wordpress.dir().join("wp-content/plugins/writes-later.php");
         fs::write(plugin, PLUGIN).unwrap();
-        Self { wordpress, php: Php::start(children), _db: db }
+        Self { wordpress, php: Php::start(children), db }
     }
 
     /// The handbook's configuration: one server of the upstream is not there, as in many copies.

@@ -25,6 +25,8 @@ impl MariaDb {
         let mut install = Command::new(tool("mariadb-install-db"));
         install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
         install.args(["--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=8M"]);
+        // The kernel's contexts for asynchronous I/O are few, and shared by every test.
+        install.arg("--innodb-use-native-aio=0").arg(format!("--tmpdir={}", dir.display()));
         install.args(user()).arg(format!("--datadir={}", dir.join("data").display()));
         let _quiet = finish("mariadb-install-db", install, Duration::from_secs(60)).succeeded();
         let child = spawn(&dir);
@@ -94,6 +96,7 @@ fn spawn(dir: &Path) -> Child {
     // A crash of the machine may lose the data of a test; one of the server may not.
     command.args(["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=32M"]);
     command.args(["--innodb-log-file-size=8M", "--innodb-fast-shutdown=2"]);
+    command.arg("--innodb-use-native-aio=0");
     command.args(user());
     command.args([path("datadir", "data"), path("socket", "sql.sock"), path("pid-file", "pid")]);
     command.arg(path("tmpdir", "data"));
