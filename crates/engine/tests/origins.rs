@@ -385,7 +385,7 @@ fn parameters_are_what_configuration_says_then_what_the_client_sent() {
     head.body = RequestBody::Length(3);
     world.ask_with_body(head, &[b"abc"]);
     let got = &world.origin.got[0];
-    assert_eq!((got.params.len(), got.param("L"), got.body_len), (1, Some("3"), Some(0)));
+    assert_eq!((got.params.len(), got.param("L"), got.body_len), (2, Some("3"), Some(0)));
 }
 
 #[test]

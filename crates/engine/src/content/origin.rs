@@ -264,6 +264,10 @@ impl Exchange {
         };
         let mut text = Vec::new();
         Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        if text.is_empty() {
+            self.log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
+            return Err(Next::Fail(500));
+        }
         params::parse_target(&text, site).ok_or_else(|| {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"no resolver defined to resolve ");

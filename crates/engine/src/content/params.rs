@@ -45,6 +45,10 @@ impl Plan {
             }
             plan.params.push(Planned::new(param, is_php));
         }
+        if !plan.decided.iter().any(|name| **name == *b"HOST") {
+            plan.decided.push(Box::from(*b"HOST"));
+            plan.params.push(Planned::host());
+        }
         plan
     }
 }
@@ -61,6 +65,14 @@ impl Planned {
             return Self { name, value, if_not_empty, with_asked_path: true };
         }
         Self { name, value: param.value.clone(), if_not_empty, with_asked_path: false }
+    }
+
+    /// As in nginx 1.30, an application is told the host that the request is for, which is not
+    /// what the field says where the target names another.
+    fn host() -> Self {
+        let parts = [Var::Host, Var::IsRequestPort, Var::RequestPort].map(Part::Var);
+        let value = Template::new(parts.to_vec());
+        Self { name: Box::from(*b"HTTP_HOST"), value, if_not_empty: true, with_asked_path: false }
     }
 
     fn write(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
