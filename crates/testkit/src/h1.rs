@@ -179,7 +179,11 @@ impl Client {
     /// Reads once; false at the end of the stream.
     fn fill(&mut self) -> Result<bool, String> {
         let mut buffer = [0; 16_384];
-        match self.socket.read(&mut buffer) {
+        let mut got = self.socket.read(&mut buffer);
+        while got.as_ref().is_err_and(|e| e.kind() == ErrorKind::Interrupted) {
+            got = self.socket.read(&mut buffer);
+        }
+        match got {
             Ok(0) => Ok(false),
             Ok(len) => {
                 self.pending.extend_from_slice(&buffer[..len]);

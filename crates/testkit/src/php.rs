@@ -135,7 +135,12 @@ impl Php {
     /// When php-fpm does not answer.
     #[must_use]
     pub fn status(&self) -> PoolStatus {
-        self.try_status().expect("php-fpm tells its status")
+        let mut status = None;
+        wait_until("php-fpm to tell its status", || {
+            status = self.try_status();
+            status.is_some()
+        });
+        status.unwrap_or_default()
     }
 
     fn try_status(&self) -> Option<PoolStatus> {
