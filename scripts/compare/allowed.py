@@ -26,6 +26,13 @@ ERRORS = "Small things about error pages"
 VARIABLES = "Variables"
 TLS = "What TLS libraries say"
 MISTAKES = "Mistakes"
+REASONS = "Words behind the status of an origin"
+HOPS = "Fields of one connection"
+LENGTH = "Every script is told the length of its body"
+DIED = "What came before an origin died"
+REDIRECTED = "X-Accel and its errors"
+PROXIED = "Small things about answers of origins"
+LOGGED = "Lines of the error log about origins"
 
 _PATTERNS = {
     STRICT: ["syntax: GET  /hello.txt HTTP/1.1*", "syntax: GET /hello.txt  HTTP/1.1*", "syntax: GET /hello.txt HTTP/1.1 *",
@@ -35,7 +42,7 @@ _PATTERNS = {
     OPTIONS: ["syntax: GET /hello.txt | Connection: x-close", "syntax: GET /hello.txt | Connection: closed", "syntax: GET /hello.txt | Connection: close;x",
               "syntax: GET /hello.txt | Connection: \"close\"", "syntax: GET /hello.txt | Connection: close | Connection: keep-alive"],
     CHUNKS: ["syntax: POST *chunked\\r\\n\\r\\n*", "syntax: chunk extension of 9000", "syntax: chunks of 1.1 MB", "syntax: body of 1 MB"],
-    EXPECT: ["syntax: * /hello.txt *Expect: 100-*", "syntax: POST /none *Expect: 100-*"],
+    EXPECT: ["syntax: * /hello.txt *Expect: 100-*", "syntax: POST /none *Expect: 100-*", "php *: *Expect: 100-*"],
     TARGETS: ["syntax: GET h-t+t.p*", "syntax: GET http://[x]*", "hosts: GET ftp://*", "hosts: GET http://a_b/*"],
     HOSTS: ["hosts: GET / | Host: .test"],
     BOTH: ["plain: GET /hello.txt | If-None-Match: * | If-Modified-Since: *", "if_modified_since *: GET /hello.txt | If-Modified-Since: nonsense | If-None-Match: *"],
@@ -51,7 +58,16 @@ _PATTERNS = {
     ERRORS: ["error_page: GET /hello.txt | Range: *", "headers added: GET /hello.txt | Range: bytes=99-", "try_files: GET /code200/x", "try_files: access log"],
     VARIABLES: ["variables: GET / | Cookie: c = 1", "variables: GET /link"],
     TLS: ["test: *ssl_certificate *"],
-    MISTAKES: ["test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream a { zone a; *", "test: http: fastcgi_param *",
+    REASONS: ["php reasons: GET /say.php?s=302", "php reasons: GET /say.php?s=405", "php reasons: *Not%20Here", "php passed headers: *Status%3A*"],
+    HOPS: ["php paths: GET /env.php | Keep-Alive: 5", "php paths: GET /env.php | TE: trailers", "php answers: *=Upgrade%3A*", "php answers: *=Content-Length%3A%200&s=204&b="],
+    LENGTH: ["php unbuffered requests: POST /echo.php chunked 10000,*"],
+    DIED: ["php slow: GET /slow.php?ms=1500&first=1", "php children that die: GET /die.php?first=1"],
+    REDIRECTED: ["php X-Accel: *none.txt", "php X-Accel: */a%2520b", "php X-Accel: *relative", "php X-Accel: */../x", "php X-Accel: GET /say.php?h[]=X-Accel-Redirect%3A", "php X-Accel: *//other/x", "php X-Accel: *file.txt | If-Modified-Since: *", "php X-Accel: */loop",
+                 "php X-Accel: *%252520/style.css", "php *: *=X-Accel-Charset%3A*"],
+    PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-", "php fastcgi_index: GET /dir"],
+    LOGGED: ["php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
+    MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: location: fastcgi_cache_key *", "test: location: limit_except *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
+               "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream a { zone a; *", "test: http: fastcgi_param *",
                "test: server: proxy_pass*"],
 }
 

@@ -28,7 +28,7 @@ for text in ("server 127.0.0.1:9;", "", "server;", "server unix:@DIR@/a.sock;", 
              "keepalive_requests x; server 127.0.0.1:9;", "zone a 64k; server 127.0.0.1:9;", "zone; server 127.0.0.1:9;", "zone a; server 127.0.0.1:9;", "zone a 1k; server 127.0.0.1:9;", "queue 10; server 127.0.0.1:9;", "sticky cookie a; server 127.0.0.1:9;", "listen 80; server 127.0.0.1:9;", "server 127.0.0.1:9; nonsense;", "include nowhere.conf;", "server 127.0.0.1:9 weight=1 weight=2;", "server $uri;", "server \"\";"):
     http("upstream a { %s }%s" % (text, PASS))
 for text in ("upstream { server 127.0.0.1:9; }", "upstream a b { server 127.0.0.1:9; }", "upstream a { server 127.0.0.1:9; } upstream a { server 127.0.0.1:9; }", "upstream a;", "upstream a { server 127.0.0.1:9; }" + PASS.replace("a;", "a:9;"), "upstream a { server 127.0.0.1:9; }" + PASS.replace("fastcgi_pass a;", "fastcgi_pass b;"), PASS + " upstream a { server 127.0.0.1:9; }", "upstream a { server 127.0.0.1:9; " + PASS + " }",
-             "fastcgi_pass 127.0.0.1:9;", "fastcgi_param A b;", "fastcgi_buffers 4 4k;", "fastcgi_temp_path x 1;", "upstream A { server 127.0.0.1:9; }" + PASS, "upstream a-b_c.d { server 127.0.0.1:9; }"):
+             "fastcgi_pass 127.0.0.1:9;", "fastcgi_param A b;", "fastcgi_buffers 4 4k;", "upstream A { server 127.0.0.1:9; }" + PASS, "upstream a-b_c.d { server 127.0.0.1:9; }"):
     http(text)
 main("upstream a { server 127.0.0.1:9; }")
 main("fastcgi_pass 127.0.0.1:9;")
