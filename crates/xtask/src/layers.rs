@@ -14,16 +14,20 @@ const TABLE: &[(&str, &[&str])] = &[
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
     ("upstream", &["base", "http", "wire", "conf"]),
-    ("engine", &["base", "http", "conf", "files", "upstream"]),
+    ("cache", &["base", "http"]),
+    ("engine", &["base", "http", "conf", "files", "upstream", "cache"]),
     (
         "worker",
-        &["base", "http", "wire", "conf", "files", "upstream", "engine", "io", "tls", "quic"],
+        &[
+            "base", "http", "wire", "conf", "files", "upstream", "cache", "engine", "io", "tls",
+            "quic",
+        ],
     ),
     (
         "sim",
         &[
-            "base", "http", "wire", "conf", "files", "upstream", "engine", "io", "tls", "quic",
-            "worker",
+            "base", "http", "wire", "conf", "files", "upstream", "cache", "engine", "io", "tls",
+            "quic", "worker",
         ],
     ),
     ("testkit", &[]),

@@ -1,0 +1,49 @@
+//! Who has the page, who fetches it, who waits for it: one store of answers for the whole process.
+//!
+//! Owns objects in memory, their index, tags and purges, fills and those who follow them, eviction
+//! and its limits. It touches no socket and no disk and reads no clock; it refuses to judge whether
+//! an answer may be kept (the caller says until when) and to post mail (it says whom to wake).
+//!
+//! # How a worker uses it
+//!
+//! ```text
+//! once per process   let store = Store::new(StoreLimits { .. }, seed);      // Arc<Store>
+//!                    let site = store.namespace(b"vhost-a");                // at each reload
+//! once per worker    let mut front = store.front(worker);                   // hits without a lock
+//! each turn          front.poll_orphans() -> Wakes     // what dropped permits left: post by mail
+//!                    front.tend(budget)                // lets go of what was purged or evicted
+//! when idle          store.sweep(budget, now_ms)       // the lurker: frees dead objects
+//! ```
+//!
+//! # How an exchange uses it
+//!
+//! ```text
+//! let mut keys = KeyBuilder::default();             // kept by the exchange, memory reused
+//! keys.start(site);
+//! keys.push_url(b"https://a.test/page?x=1");        // pre-rewrite, query as modified
+//! keys.push_vary(b"_lscache_vary=abc;");            // any number of times, order matters
+//! match front.lookup(keys.private(&session), now_ms)  // private first, then
+//!       front.lookup(keys.public(), now_ms) {
+//!   Lookup::Hit(object)            object.head().fields(&mut fields), object.body(coding)
+//!   Lookup::Stale(object, permit)  serve it; with a permit also start a refresh in the background
+//!   Lookup::Vary(names)            for name in names.vary_names(): keys.push_vary(value); again
+//!   Lookup::Miss(permit)           be its follower: permit.follow(), then give it to a Fill
+//!   Lookup::Join(follower)         follower.wait(Waiter { worker, exchange }), then poll
+//!   Lookup::Pass                   known to be uncacheable: ask the origin, keep nothing
+//! }
+//! ```
+//! The filler: `permit.stale()` is what may be revalidated or served on an error;
+//! `permit.begin(ObjectHead, &Tags) -> Wakes`, `permit.append(Bytes) -> Wakes`, then one of
+//! `commit(now_ms) -> Committed { object, wakes }`, `freshen(ObjectHead, now_ms)` (304),
+//! `abandon(Abandon::{Uncacheable { until_ms }, Failed { rest_until_ms }, Gone}) -> Wakes`, or
+//! `move_to(key, now_ms) -> Moved { permit, wakes }` when the answer belongs under another key
+//! (`store.remember_vary(base_key, names, now_ms)` first when the answer names a new `Vary`).
+//! A dropped permit is abandoned.
+//!
+//! The follower: `poll() -> Follow::{Waiting, Head, Again}`; after `Head`, `head()` and
+//! `read() -> Read::{Bytes, Pending, End, Broken}`; on `Waiting` and `Pending`
+//! `wait(Waiter) -> Waited::{Registered, Moved}`; a registration is good for one wake.
+//!
+//! Purges: `store.purge_tag(site, Scope::{Public, Session(&session)}, tag, Purge::{Dead, Stale})`
+//! (a trailing `*` is a prefix), `purge_url(key, how)` (all vary copies), `purge_all(site, how)`,
+//! `purge_private(site, Some(&session) | None, how)`; each says how many objects it hit.
