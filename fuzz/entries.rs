@@ -11,6 +11,7 @@ pub(crate) type Entry = fn(&[u8]);
 pub(crate) const ALL: &[(&str, Entry)] = &[
     ("conf", conf),
     ("engine", engine::fuzz::exchange),
+    ("esi", esi),
     ("fcgi", wire::origin::fuzz::fcgi),
     ("files", files),
     ("h1", wire::h1::fuzz::fuzz),
@@ -34,6 +35,11 @@ pub(crate) fn run(name: &str, data: &[u8]) {
 fn conf(data: &[u8]) {
     conf::fuzz::config(data);
     conf::fuzz::lexer(data);
+}
+
+fn esi(data: &[u8]) {
+    esi::fuzz::parser(data);
+    esi::fuzz::splice(data);
 }
 
 fn files(data: &[u8]) {

@@ -5,11 +5,15 @@
 use crate::conditional::{Comparison, Conditions, ModifiedSince, Validator, Verdict, matches};
 use crate::range::{self, Outcome};
 use crate::uri::{self, MergeSlashes};
-use crate::{date, host as hosts, negotiate};
+use crate::{Fields, Name, cache_control, cache_groups, cookies, lscache, no_vary_search, vary};
+use crate::{date, host as hosts, negotiate, structured};
 
 /// Drives all parsers; the first byte picks one.
 pub fn all(data: &[u8]) {
     let Some((&pick, rest)) = data.split_first() else { return };
+    if pick >= 0xe0 {
+        return caching(rest);
+    }
     match pick % 6 {
         0 => uri(rest),
         1 => date(rest),
@@ -95,4 +99,42 @@ pub fn host(data: &[u8]) {
         assert_eq!(hosts::normalise(&name, &mut again), Ok(None));
         assert_eq!(name, again);
     }
+}
+
+/// Drives what is said about caching: one text as the value of every field that caches read.
+pub fn caching(data: &[u8]) {
+    let mut fields = Fields::new();
+    for name in [Name::CacheControl, Name::Pragma, Name::Vary, Name::Expires, Name::Age] {
+        fields.push(name, data);
+    }
+    fields.push(Name::Cookie, data);
+    fields.push(Name::SetCookie, data);
+    fields.push_text(b"No-Vary-Search", data);
+    fields.push_text(b"Cache-Groups", data);
+    let line = || std::iter::once(data);
+    let control = cache_control::CacheControl::of(line());
+    assert!(control.shared_lifetime().is_none_or(|age| age <= cache_control::SECONDS_MAX));
+    let _ = cache_control::RequestControl::of(&fields);
+    let _ = (cache_control::targeted(line()), cache_control::surrogate(line()));
+    let _ = (cache_control::expires(&fields), cache_control::age(&fields));
+    let _ = (cache_control::accel_expires(data), structured::list(data));
+    let names = vary::Vary::of(&fields);
+    assert!(names.names().is_sorted() && names.names().len() <= vary::NAMES_MAX);
+    cache_groups::groups(&fields, b"cache-groups", |name| {
+        assert!(name.len() <= cache_groups::NAME_MAX);
+    });
+    let mut seen = cookies::Cookies::of(&fields);
+    seen.merge(&fields, 0);
+    assert!(seen.iter().all(|(name, _)| !name.is_empty()));
+    if let Some(rule) = no_vary_search::NoVarySearch::of(&fields) {
+        let (mut once, mut twice) = (Vec::new(), Vec::new());
+        rule.push(&mut once, data);
+        rule.push(&mut twice, &once);
+        assert_eq!(once, twice, "what is left of a query stays");
+    }
+    let (mut orders, mut control) = (0, lscache::Control::default());
+    lscache::purges(data, |_| orders += 1);
+    control.add(data);
+    assert!(orders <= data.len());
+    let _ = (lscache::tags(data, lscache::Scope::Public).count(), lscache::varies(data).count());
 }

@@ -1,21 +1,29 @@
 //! What HTTP *means* (RFC 9110): heads, names, methods; nothing about bytes on a wire.
 
+pub mod cache_control;
+pub mod cache_groups;
+pub mod cache_status;
 pub mod conditional;
+pub mod cookies;
 pub mod date;
 pub mod digits;
 pub mod escape;
 pub mod fields;
 pub mod fuzz;
 pub mod host;
+pub mod lscache;
 pub mod message;
 pub mod method;
 pub mod names;
 pub mod negotiate;
+pub mod no_vary_search;
 pub mod params;
 pub mod range;
 pub mod status;
+pub mod structured;
 pub mod types;
 pub mod uri;
+pub mod vary;
 
 pub use fields::Fields;
 pub use message::{BodyLen, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme, Version};

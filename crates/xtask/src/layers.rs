@@ -8,6 +8,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("http", &["base"]),
     ("io", &["base"]),
+    ("esi", &["base", "http"]),
     ("wire", &["base", "http"]),
     ("tls", &["base"]),
     ("quic", &["base"]),

@@ -1,0 +1,236 @@
+//! Turns text and tags into a program: what is sent, what is cut, what is put aside.
+//!
+//! Owns the nesting of `remove` and `inline` and the limits. What goes wrong inside of them is cut
+//! rather than shown: a page may hide what is private in an inline.
+//!
+//! ```text
+//!            <esi:remove>               </esi:remove>
+//!   Page ───────────────────▶ Remove ──────────────────▶ Page
+//!     └── <esi:inline name> ▶ Inline ── </esi:inline> ──▶ Page
+//! ```
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::markup::{self, Attributes};
+use crate::program::{Inline, Limits, PROBLEMS_MAX, Piece, Problem, ProblemKind, Program};
+use crate::scan::{Element, Place, Side, Tag};
+
+#[derive(Debug)]
+enum Mode {
+    Page,
+    Remove { depth: u32 },
+    Inline { depth: u32, at: u64, inline: Option<Inline>, body: Vec<Bytes> },
+}
+
+/// Builds one program.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    limits: Limits,
+    program: Program,
+    mode: Mode,
+    /// Part of the chunk at hand that is kept and not yet a literal.
+    run: Range<usize>,
+    includes: u32,
+    elements: u32,
+    inlined: usize,
+    /// The first include with `as-var` of each address.
+    vars: HashMap<Bytes, u32>,
+}
+
+impl Builder {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            program: Program::default(),
+            mode: Mode::Page,
+            run: 0..0,
+            includes: 0,
+            elements: 0,
+            inlined: 0,
+            vars: HashMap::new(),
+        }
+    }
+
+    pub(crate) const fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(crate) const fn source_len(&mut self, bytes: u64) {
+        self.program.source_len = bytes;
+    }
+
+    pub(crate) fn problem(&mut self, at: u64, kind: ProblemKind) {
+        if self.program.problems.len() < PROBLEMS_MAX {
+            self.program.problems.push(Problem { at, kind });
+        }
+    }
+
+    /// Bytes that are no markup.
+    pub(crate) fn text(&mut self, place: Place<'_>) {
+        self.count_inlined(place.len());
+        match place {
+            Place::Chunk(_, range) if range.is_empty() => {}
+            Place::Chunk(chunk, range) => {
+                if self.run.end == range.start && !self.run.is_empty() {
+                    self.run.end = range.end;
+                } else {
+                    self.flush(chunk);
+                    self.run = range;
+                }
+            }
+            Place::Held(bytes) => self.keep(bytes),
+        }
+    }
+
+    /// `<!--esi` or its `-->`: cut from the page, kept in inlines, which are read later.
+    pub(crate) fn mark(&mut self, place: Place<'_>) {
+        if matches!(self.mode, Mode::Inline { .. }) {
+            self.text(place);
+        }
+    }
+
+    /// Makes a literal of what was kept of `chunk`.
+    pub(crate) fn flush(&mut self, chunk: &Bytes) {
+        let run = std::mem::take(&mut self.run);
+        if !run.is_empty() {
+            self.keep(chunk.slice(run));
+        }
+    }
+
+    fn flush_before(&mut self, place: &Place<'_>) {
+        if let Place::Chunk(chunk, _) = place {
+            self.flush(chunk);
+        }
+    }
+
+    /// Gives up the inline at hand when there is too much of them.
+    fn count_inlined(&mut self, len: usize) {
+        if let Mode::Inline { inline, body, at, .. } = &mut self.mode {
+            self.inlined += len;
+            if self.inlined > self.limits.inlined && inline.take().is_some() {
+                body.clear();
+                let at = *at;
+                self.problem(at, ProblemKind::InlinesTooLarge);
+            }
+        }
+    }
+
+    fn keep(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        match &mut self.mode {
+            Mode::Page => {
+                self.program.literal_len += bytes.len() as u64;
+                self.program.pieces.push(Piece::Literal(bytes));
+            }
+            Mode::Remove { .. } => {}
+            Mode::Inline { inline: Some(_), body, .. } => body.push(bytes),
+            Mode::Inline { .. } => {}
+        }
+    }
+
+    pub(crate) fn tag(&mut self, tag: Tag, place: Place<'_>) {
+        let is_empty = tag.side == Side::Open && markup::is_empty_element(&place.bytes());
+        let (inside, depth) = match &mut self.mode {
+            Mode::Page => return self.page_tag(tag, place, is_empty),
+            Mode::Remove { depth } => (Element::Remove, depth),
+            Mode::Inline { depth, .. } => (Element::Inline, depth),
+        };
+        let mut is_too_deep = false;
+        if tag.element == inside && !is_empty {
+            match tag.side {
+                Side::Close => *depth -= 1,
+                Side::Open if *depth < self.limits.depth => *depth += 1,
+                Side::Open => is_too_deep = true,
+            }
+        }
+        let is_over = *depth == 0;
+        if is_too_deep {
+            self.problem(tag.at, ProblemKind::TooDeep);
+        }
+        if is_over {
+            self.flush_before(&place);
+            self.close();
+        } else {
+            self.text(place);
+        }
+    }
+
+    fn page_tag(&mut self, tag: Tag, place: Place<'_>, is_empty: bool) {
+        if tag.side == Side::Open {
+            if self.elements == self.limits.elements {
+                self.problem(tag.at, ProblemKind::TooManyElements);
+                return self.text(place);
+            }
+            self.elements += 1;
+        }
+        self.flush_before(&place);
+        match (tag.element, tag.side) {
+            (Element::Include, Side::Open) => self.include(tag, &place.bytes()),
+            (Element::Inline, Side::Open) => {
+                let inline = match self.inline(tag, &place.bytes()) {
+                    Ok(inline) => Some(inline),
+                    Err(kind) => {
+                        self.problem(tag.at, kind);
+                        None
+                    }
+                };
+                self.mode = Mode::Inline { depth: 1, at: tag.at, inline, body: Vec::new() };
+                if is_empty {
+                    self.close();
+                }
+            }
+            (Element::Remove, Side::Open) if !is_empty => self.mode = Mode::Remove { depth: 1 },
+            // An element's end without its beginning is of no use to anybody.
+            (Element::Remove | Element::Comment, Side::Open) | (_, Side::Close) => {}
+        }
+    }
+
+    /// The end of `remove` or `inline`.
+    fn close(&mut self) {
+        let mode = std::mem::replace(&mut self.mode, Mode::Page);
+        if let Mode::Inline { inline: Some(mut inline), mut body, .. } = mode {
+            inline.body = if body.len() == 1 { body.remove(0) } else { body.concat().into() };
+            self.program.inlines.push(inline);
+        }
+    }
+
+    fn include(&mut self, tag: Tag, bytes: &Bytes) {
+        if self.includes == self.limits.includes {
+            return self.problem(tag.at, ProblemKind::TooManyIncludes);
+        }
+        let attributes = Attributes::new(bytes, tag.name_end);
+        let mut include = match markup::include(attributes, self.limits.attribute) {
+            Ok(include) => include,
+            Err(kind) => return self.problem(tag.at, kind),
+        };
+        if include.as_var {
+            match self.vars.get(&include.src) {
+                Some(&first) => include.same_as = Some(first),
+                None => drop(self.vars.insert(include.src.clone(), self.includes)),
+            }
+        }
+        self.includes += 1;
+        self.program.pieces.push(Piece::Include(Box::new(include)));
+    }
+
+    fn inline(&self, tag: Tag, bytes: &Bytes) -> Result<Inline, ProblemKind> {
+        markup::inline(Attributes::new(bytes, tag.name_end), self.limits.attribute)
+    }
+
+    pub(crate) fn finish(mut self) -> Program {
+        match self.mode {
+            Mode::Page => {}
+            Mode::Inline { at, .. } => self.problem(at, ProblemKind::Unclosed),
+            Mode::Remove { .. } => {
+                let at = self.program.source_len;
+                self.problem(at, ProblemKind::Unclosed);
+            }
+        }
+        self.program
+    }
+}

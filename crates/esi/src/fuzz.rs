@@ -1,0 +1,115 @@
+//! The parser and the splicer under arbitrary bytes, with what must hold whatever they are.
+//!
+//! A fuzz target and a replay test call these; each panics when an invariant is broken.
+
+use bytes::Bytes;
+use http::negotiate::Coding;
+
+use crate::program::{Limits, Parser, Piece, Problem, Program};
+use crate::source;
+use crate::splice::Part;
+
+/// A program with adjacent literals as one: what any split of a page must give.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Canonical {
+    pieces: Vec<Piece>,
+    inlines: Vec<crate::Inline>,
+    problems: Vec<Problem>,
+    literal_len: u64,
+}
+
+impl Canonical {
+    /// The canonical form of `program`.
+    #[must_use]
+    pub fn of(program: Program) -> Self {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for piece in program.pieces {
+            match (pieces.last_mut(), piece) {
+                (Some(Piece::Literal(last)), Piece::Literal(next)) => {
+                    *last = [&last[..], &next[..]].concat().into();
+                }
+                (_, piece) => pieces.push(piece),
+            }
+        }
+        let Program { inlines, problems, literal_len, .. } = program;
+        Self { pieces, inlines, problems, literal_len }
+    }
+}
+
+/// Limits small enough that small inputs reach them.
+pub const SMALL: Limits =
+    Limits { includes: 4, elements: 12, attribute: 24, tag: 96, inlined: 64, depth: 2 };
+
+/// Reads `data` whole, byte by byte and in two halves at each of some places: always the same.
+/// The first byte chooses the limits.
+pub fn parser(data: &[u8]) {
+    let Some((&pick, page)) = data.split_first() else { return };
+    let limits = if pick & 1 == 0 { Limits::default() } else { SMALL };
+    let whole = check(crate::program::parse(Bytes::copy_from_slice(page), limits), page, limits);
+    let mut parser = Parser::new(limits);
+    for byte in page {
+        parser.feed(Bytes::copy_from_slice(std::slice::from_ref(byte)));
+    }
+    assert_eq!(check(parser.finish(), page, limits), whole, "byte by byte");
+    let step = (page.len() / 24).max(1);
+    for cut in (0..page.len()).step_by(step) {
+        let mut parser = Parser::new(limits);
+        parser.feed(Bytes::copy_from_slice(&page[..cut]));
+        parser.feed(Bytes::copy_from_slice(&page[cut..]));
+        assert_eq!(check(parser.finish(), page, limits), whole, "cut at {cut}");
+    }
+}
+
+/// What holds for every program.
+fn check(program: Program, page: &[u8], limits: Limits) -> Canonical {
+    assert_eq!(program.source_len, page.len() as u64);
+    assert!(program.literal_len <= program.source_len);
+    assert!(program.includes().count() <= limits.includes as usize);
+    assert!(
+        program.inlines.iter().map(|inline| inline.body.len()).sum::<usize>() <= limits.inlined
+    );
+    for include in program.includes() {
+        assert!(!include.src.is_empty() && include.src.iter().all(u8::is_ascii_graphic));
+        if let Ok(target) = source::resolve(&include.src, b"/", |_| true) {
+            assert!(target.iter().all(u8::is_ascii_graphic));
+            assert_eq!(target.first(), Some(&b'/'));
+        }
+    }
+    if memchr::memmem::find(page, b"esi").is_none() {
+        assert!(program.is_plain());
+    }
+    Canonical::of(program)
+}
+
+/// Compresses the pieces between `|` of `data` on their own; together they must be a whole body.
+/// The first byte chooses coding and level, the case of a piece's first byte its form.
+pub fn splice(data: &[u8]) {
+    let Some((&pick, text)) = data.split_first() else { return };
+    let coding = Coding::ALL[usize::from(pick) % 3];
+    let level = (pick / 3 % 10) as i8;
+    let pieces: Vec<&[u8]> = text.split(|&byte| byte == b'|').collect();
+    let parts: Vec<Part> = pieces
+        .iter()
+        .filter_map(|piece| match piece.first() {
+            Some(b'A'..=b'Z') => Some(Part::stored(coding, piece)),
+            _ => Part::compress(coding, level, piece).ok(),
+        })
+        .collect();
+    let body = crate::splice::join(coding, &parts);
+    assert_eq!(body.len() as u64, crate::splice::joined_len(coding, &parts));
+    assert_eq!(decode(coding, &body), pieces.concat(), "{coding:?} {level}");
+}
+
+/// Decodes a whole body.
+fn decode(coding: Coding, body: &[u8]) -> Vec<u8> {
+    use std::io::Read;
+    let mut out = Vec::new();
+    let read = match coding {
+        Coding::Gzip => flate2::read::GzDecoder::new(body).read_to_end(&mut out),
+        Coding::Brotli => brotli::Decompressor::new(body, 4096).read_to_end(&mut out),
+        Coding::Zstd => zstd::stream::read::Decoder::new(body)
+            .and_then(|mut reader| reader.read_to_end(&mut out)),
+    };
+    assert!(read.is_ok(), "{coding:?}: {read:?}");
+    out
+}

@@ -1,0 +1,16 @@
+//! Edge Side Includes: from the bytes of a page to a program of literals and includes.
+//!
+//! Owns the reading of ESI as LSCache's applications and Varnish's users write it, the addresses of
+//! fragments, and the arithmetic that puts a compressed page together from compressed parts.
+//! Fetches nothing and knows no cache: what an include means is its caller's business.
+
+mod builder;
+pub mod fuzz;
+pub mod markup;
+pub mod program;
+mod scan;
+pub mod source;
+pub mod splice;
+
+pub use program::{Combine, Include, Inline, Limits, Piece, Problem, ProblemKind, Program};
+pub use program::{OnError, Parser};

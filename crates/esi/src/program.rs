@@ -1,0 +1,248 @@
+//! What a page with ESI is: literals and includes in their order, and inlines on the side.
+//!
+//! Owns the words that the parser gives to its caller, and the parser's door: chunks in, pieces out
+//! as soon as they are certain. Any split of a page into chunks gives the same program, apart from
+//! where literals are cut.
+
+use bytes::Bytes;
+use http::lscache::Control;
+
+use crate::builder::Builder;
+use crate::scan::Scanner;
+
+/// What one page may ask for. Every excess is a [`Problem`] and costs nothing further.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Includes of one page; further ones give nothing.
+    pub includes: u32,
+    /// Elements of any kind; further ones stay in the page as text.
+    pub elements: u32,
+    /// Bytes of one attribute's value, as written; an element with a longer one gives nothing.
+    pub attribute: usize,
+    /// Bytes of one tag; a longer one stays in the page as text.
+    pub tag: usize,
+    /// Bytes of all inlines of one page; further ones are cut and not kept.
+    pub inlined: usize,
+    /// How deep `inline` and `remove` may stand in themselves; deeper ones are not counted.
+    pub depth: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            includes: 256,
+            elements: 4096,
+            attribute: 8 * 1024,
+            tag: 32 * 1024,
+            inlined: 1024 * 1024,
+            depth: 8,
+        }
+    }
+}
+
+/// A page as a sequence of things to send.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// In the order of the page.
+    pub pieces: Vec<Piece>,
+    /// Objects that the page brings along; they come before the includes they answer.
+    pub inlines: Vec<Inline>,
+    /// Bytes of all literals.
+    pub literal_len: u64,
+    /// Bytes of the page as it was given.
+    pub source_len: u64,
+    /// What was wrong; the first few ([`PROBLEMS_MAX`]).
+    pub problems: Vec<Problem>,
+}
+
+/// LIMIT: problems remembered of one page.
+pub const PROBLEMS_MAX: usize = 16;
+
+impl Program {
+    /// The includes in the order of the page.
+    pub fn includes(&self) -> impl Iterator<Item = &Include> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Include(include) => Some(&**include),
+            Piece::Literal(_) => None,
+        })
+    }
+
+    /// Whether the page is sent as it was given: it had no ESI in it.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.literal_len == self.source_len && self.includes().next().is_none()
+    }
+}
+
+/// One thing to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// These bytes.
+    Literal(Bytes),
+    /// A fragment.
+    Include(Box<Include>),
+}
+
+/// What stands in for a fragment that fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// Nothing, and the failure counts.
+    #[default]
+    Nothing,
+    /// `onerror="continue"`: nothing, and the page is whole without it.
+    Continue,
+}
+
+/// The part that an include plays where many are fetched at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Combine {
+    /// None.
+    #[default]
+    Alone,
+    /// `combine="main"`: its answer brings the others as inlines.
+    Main,
+    /// `combine="sub"`: comes with the main one's answer.
+    Sub,
+}
+
+/// `<esi:include …/>`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Include {
+    /// `src` without HTML's escapes; printable ASCII without blanks, not empty.
+    pub src: Bytes,
+    /// `alt`: fetched when `src` failed; like `src`.
+    pub alt: Option<Bytes>,
+    /// `onerror`
+    pub onerror: OnError,
+    /// `cache-control`: where to look and whether cookies matter.
+    pub control: Control,
+    /// `cache-tag`: by which a shared fragment is found; tags between commas.
+    pub tags: Option<Bytes>,
+    /// `as-var`: all includes of the page with this `src` are sent the same bytes.
+    pub as_var: bool,
+    /// For `as_var`: the position among the page's includes of the first one with this `src`, if
+    /// that is another one.
+    pub same_as: Option<u32>,
+    /// `test`, unread.
+    pub test: Option<Bytes>,
+    /// `combine`
+    pub combine: Combine,
+}
+
+/// `<esi:inline name=…>body</esi:inline>`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inline {
+    /// The address that the body answers: like [`Include::src`].
+    pub name: Bytes,
+    /// `cache-control` as if an answer had said it.
+    pub control: Control,
+    /// `cache-tag`: as `X-LiteSpeed-Tag`.
+    pub tags: Option<Bytes>,
+    /// What is stored, ESI in it unread.
+    pub body: Bytes,
+}
+
+/// Something wrong with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Bytes of the page before the tag.
+    pub at: u64,
+    /// What it is.
+    pub kind: ProblemKind,
+}
+
+/// What can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// More includes than one page may have.
+    TooManyIncludes,
+    /// More elements than one page may have.
+    TooManyElements,
+    /// A tag too long, or that the page ends in.
+    TagTooLong,
+    /// A tag that another one begins in.
+    BrokenTag,
+    /// A value too long.
+    AttributeTooLong,
+    /// An include without `src`, or an inline without `name`.
+    NoAddress,
+    /// An address with a blank, a control or a byte outside ASCII in it.
+    BadAddress,
+    /// More bytes of inlines than one page may have.
+    InlinesTooLarge,
+    /// The page ends inside `inline` or `remove`.
+    Unclosed,
+    /// `inline` or `remove` in themselves too often.
+    TooDeep,
+}
+
+impl ProblemKind {
+    /// For the log.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::TooManyIncludes => "ESI: too many includes in one page",
+            Self::TooManyElements => "ESI: too many elements in one page",
+            Self::TagTooLong => "ESI: a tag is too long or never ends",
+            Self::BrokenTag => "ESI: a tag begins inside of a tag",
+            Self::AttributeTooLong => "ESI: an attribute is too long",
+            Self::NoAddress => "ESI: an include without src or an inline without name",
+            Self::BadAddress => "ESI: blanks or controls in an address",
+            Self::InlinesTooLarge => "ESI: too many bytes of inlines in one page",
+            Self::Unclosed => "ESI: the page ends inside of inline or remove",
+            Self::TooDeep => "ESI: inline or remove stand in themselves too often",
+        }
+    }
+}
+
+/// Reads a page chunk by chunk.
+///
+/// ```
+/// let mut parser = esi::Parser::new(esi::Limits::default());
+/// parser.feed(bytes::Bytes::from_static(b"<p><esi:inc"));
+/// parser.feed(bytes::Bytes::from_static(b"lude src='/a'/></p>"));
+/// assert_eq!(parser.finish().includes().next().map(|i| &i.src[..]), Some(&b"/a"[..]));
+/// ```
+#[derive(Debug)]
+pub struct Parser {
+    scanner: Scanner,
+    builder: Builder,
+}
+
+impl Parser {
+    /// A parser at the beginning of a page.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { scanner: Scanner::new(limits.tag), builder: Builder::new(limits) }
+    }
+
+    /// Takes the next bytes of the page; they are shared, not copied, but for tags that chunks cut.
+    #[expect(clippy::needless_pass_by_value, reason = "literals keep the chunk")]
+    pub fn feed(&mut self, chunk: Bytes) {
+        self.scanner.feed(&chunk, &mut self.builder);
+    }
+
+    /// What is certain so far; pieces and inlines are only ever appended.
+    #[must_use]
+    pub const fn program(&self) -> &Program {
+        self.builder.program()
+    }
+
+    /// The whole program, at the end of the page.
+    #[must_use]
+    pub fn finish(mut self) -> Program {
+        self.scanner.finish(&mut self.builder);
+        self.builder.finish()
+    }
+}
+
+/// The program of a page in one piece.
+#[must_use]
+pub fn parse(page: Bytes, limits: Limits) -> Program {
+    let mut parser = Parser::new(limits);
+    parser.feed(page);
+    parser.finish()
+}
+
+#[cfg(test)]
+mod tests;

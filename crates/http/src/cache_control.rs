@@ -1,0 +1,368 @@
+//! What caches are told (RFC 9111 §5.2, RFC 5861, RFC 9213): directives of requests and responses.
+//!
+//! Owns the reading of `Cache-Control`, targeted fields, `Surrogate-Control`, `Expires`, `Age` and
+//! `X-Accel-Expires`; decides nothing. Where texts contradict themselves the result is the one that
+//! caches less: the smallest of several numbers, zero for a number that is none.
+
+use crate::structured::{self, Bare, Value};
+use crate::{Fields, Name, date};
+
+/// The largest number of seconds told apart (RFC 9111 §1.2.2); larger ones are this.
+pub const SECONDS_MAX: u32 = 1 << 31;
+
+/// Directives of a response, of whichever field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheControl {
+    /// `no-store`
+    pub no_store: bool,
+    /// `no-cache`, with or without field names.
+    pub no_cache: bool,
+    /// `private`, with or without field names.
+    pub private: bool,
+    /// `public`
+    pub public: bool,
+    /// `must-revalidate`
+    pub must_revalidate: bool,
+    /// `proxy-revalidate`
+    pub proxy_revalidate: bool,
+    /// `must-understand`
+    pub must_understand: bool,
+    /// `max-age` in seconds.
+    pub max_age: Option<u32>,
+    /// `s-maxage` in seconds.
+    pub s_maxage: Option<u32>,
+    /// `stale-while-revalidate` in seconds (RFC 5861 §3).
+    pub stale_while_revalidate: Option<u32>,
+    /// `stale-if-error` in seconds (RFC 5861 §4).
+    pub stale_if_error: Option<u32>,
+}
+
+impl CacheControl {
+    /// The directives of all lines of `Cache-Control`.
+    #[must_use]
+    pub fn of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut control = Self::default();
+        for line in lines {
+            control.add(line);
+        }
+        control
+    }
+
+    /// Adds the directives of one line.
+    pub fn add(&mut self, line: &[u8]) {
+        for directive in Directives(line) {
+            self.set(directive.name, || directive.seconds());
+        }
+    }
+
+    /// Sets what one directive says; `seconds` reads its argument.
+    fn set(&mut self, name: &[u8], seconds: impl FnOnce() -> u32) {
+        let mut lower = [0; 24];
+        let Some(lower) = lower.get_mut(..name.len()) else { return };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        let number = match &*lower {
+            b"no-store" => return self.no_store = true,
+            b"no-cache" => return self.no_cache = true,
+            b"private" => return self.private = true,
+            b"public" => return self.public = true,
+            b"must-revalidate" => return self.must_revalidate = true,
+            b"proxy-revalidate" => return self.proxy_revalidate = true,
+            b"must-understand" => return self.must_understand = true,
+            b"max-age" => &mut self.max_age,
+            b"s-maxage" => &mut self.s_maxage,
+            b"stale-while-revalidate" => &mut self.stale_while_revalidate,
+            b"stale-if-error" => &mut self.stale_if_error,
+            _ => return,
+        };
+        let new = seconds();
+        *number = Some(number.map_or(new, |old| old.min(new)));
+    }
+
+    /// The freshness lifetime a shared cache reads here: `s-maxage` before `max-age`.
+    #[must_use]
+    pub const fn shared_lifetime(&self) -> Option<u32> {
+        match self.s_maxage {
+            Some(seconds) => Some(seconds),
+            None => self.max_age,
+        }
+    }
+
+    /// Whether a stale answer must not be sent (RFC 9111 §4.2.4).
+    #[must_use]
+    pub const fn forbids_stale(&self) -> bool {
+        // RFC 9111 §5.2.2.10: s-maxage brings the meaning of proxy-revalidate with it.
+        self.must_revalidate || self.proxy_revalidate || self.no_cache || self.s_maxage.is_some()
+    }
+}
+
+/// Directives of a request (RFC 9111 §5.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestControl {
+    /// `no-cache`, or `Pragma: no-cache` where there is no `Cache-Control` (RFC 9111 §5.4).
+    pub no_cache: bool,
+    /// `no-store`
+    pub no_store: bool,
+    /// `only-if-cached`
+    pub only_if_cached: bool,
+    /// `max-age` in seconds.
+    pub max_age: Option<u32>,
+    /// `max-stale` in seconds; without an argument it is [`SECONDS_MAX`].
+    pub max_stale: Option<u32>,
+    /// `min-fresh` in seconds.
+    pub min_fresh: Option<u32>,
+}
+
+impl RequestControl {
+    /// The directives of a request's `Cache-Control` and `Pragma`.
+    #[must_use]
+    pub fn of(fields: &Fields) -> Self {
+        let mut control = Self::default();
+        if fields.get(Name::CacheControl).is_none() {
+            control.no_cache = fields
+                .all(Name::Pragma)
+                .flat_map(Directives)
+                .any(|directive| directive.name.eq_ignore_ascii_case(b"no-cache"));
+            return control;
+        }
+        for directive in fields.all(Name::CacheControl).flat_map(Directives) {
+            control.set(&directive);
+        }
+        control
+    }
+
+    fn set(&mut self, directive: &Directive<'_>) {
+        let is = |name: &[u8]| directive.name.eq_ignore_ascii_case(name);
+        if is(b"no-cache") {
+            self.no_cache = true;
+        } else if is(b"no-store") {
+            self.no_store = true;
+        } else if is(b"only-if-cached") {
+            self.only_if_cached = true;
+        } else if is(b"max-age") {
+            let new = directive.seconds();
+            self.max_age = Some(self.max_age.map_or(new, |old| old.min(new)));
+        } else if is(b"min-fresh") {
+            // The larger wish is the stricter one; what is no number asks for nothing.
+            self.min_fresh = self.min_fresh.max(seconds(directive.argument));
+        } else if is(b"max-stale") {
+            let new = if directive.has_argument { directive.seconds() } else { SECONDS_MAX };
+            self.max_stale = Some(self.max_stale.map_or(new, |old| old.min(new)));
+        }
+    }
+}
+
+/// A targeted field's directives (RFC 9213 §2.1); `None` if it is absent, empty or no dictionary,
+/// and then the next field decides. Members of the wrong kind are ignored.
+#[must_use]
+pub fn targeted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<CacheControl> {
+    let text = structured::join(lines)?;
+    let members = structured::dictionary(&text)?;
+    if members.is_empty() {
+        return None;
+    }
+    let mut control = CacheControl::default();
+    for (name, value) in members {
+        match value {
+            Value::Item(Bare::Boolean(false)) => {}
+            Value::Item(Bare::Integer(number)) => {
+                // A negative number is no delta-seconds: stale at once.
+                control.set(name, || u32::try_from(number.max(0)).unwrap_or(SECONDS_MAX));
+            }
+            _ if is_number(name) => {}
+            _ => control.set(name, || 0),
+        }
+    }
+    control.hold();
+    Some(control)
+}
+
+fn is_number(name: &[u8]) -> bool {
+    matches!(name, b"max-age" | b"s-maxage" | b"stale-while-revalidate" | b"stale-if-error")
+}
+
+impl CacheControl {
+    /// Holds all numbers within [`SECONDS_MAX`].
+    fn hold(&mut self) {
+        for number in [
+            &mut self.max_age,
+            &mut self.s_maxage,
+            &mut self.stale_while_revalidate,
+            &mut self.stale_if_error,
+        ] {
+            *number = number.map(|seconds| seconds.min(SECONDS_MAX));
+        }
+    }
+}
+
+/// What `Surrogate-Control` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Surrogate {
+    /// Its directives; `max-age=A+B` also sets `stale_while_revalidate` to B.
+    pub control: CacheControl,
+    /// Whether `content="ESI/1.0"` asks for ESI.
+    pub esi: bool,
+}
+
+/// Reads `Surrogate-Control`; `None` if there is no line of it. Directives aimed at another device
+/// (`max-age=60;name`) count as if they were for all.
+#[must_use]
+pub fn surrogate<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Surrogate> {
+    let mut found = None;
+    for line in lines {
+        let surrogate: &mut Surrogate = found.get_or_insert_default();
+        for directive in Directives(line) {
+            let argument = directive.argument;
+            let argument = argument.split(|&byte| byte == b';').next().unwrap_or_default();
+            if directive.name.eq_ignore_ascii_case(b"content") {
+                surrogate.esi |= memchr::memmem::find(directive.argument, b"ESI/").is_some();
+            } else if directive.name.eq_ignore_ascii_case(b"max-age") {
+                let mut parts = argument.splitn(2, |&byte| byte == b'+');
+                let age = parts.next().and_then(seconds).unwrap_or(0);
+                surrogate.control.set(b"max-age", || age);
+                if let Some(extra) = parts.next() {
+                    let extra = seconds(extra).unwrap_or(0);
+                    surrogate.control.set(b"stale-while-revalidate", || extra);
+                }
+            } else {
+                let name = directive.name.split(|&byte| byte == b';').next().unwrap_or_default();
+                surrogate.control.set(name, || seconds(argument).unwrap_or(0));
+            }
+        }
+    }
+    found
+}
+
+/// One directive of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Directive<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) argument: &'a [u8],
+    pub(crate) has_argument: bool,
+    /// White space stands beside `=`.
+    is_loose: bool,
+}
+
+impl Directive<'_> {
+    /// The argument as delta-seconds; 0 if it is none (RFC 9111 §4.2.1: then it is stale).
+    fn seconds(&self) -> u32 {
+        if self.is_loose { 0 } else { seconds(self.argument).unwrap_or(0) }
+    }
+}
+
+/// The directives of a line; commas inside quotes do not separate.
+pub(crate) struct Directives<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Iterator for Directives<'a> {
+    type Item = Directive<'a>;
+
+    fn next(&mut self) -> Option<Directive<'a>> {
+        loop {
+            if self.0.is_empty() {
+                return None;
+            }
+            let element = next_element(&mut self.0).trim_ascii();
+            if element.is_empty() {
+                continue;
+            }
+            let equals = memchr::memchr(b'=', element);
+            let (name, argument) = match equals {
+                Some(at) => (&element[..at], &element[at + 1..]),
+                None => (element, &[][..]),
+            };
+            let (bare_name, bare) = (name.trim_ascii(), argument.trim_ascii());
+            let is_loose = bare_name.len() != name.len() || bare.len() != argument.len();
+            return Some(Directive {
+                name: bare_name,
+                argument: unquote(bare),
+                has_argument: equals.is_some(),
+                is_loose,
+            });
+        }
+    }
+}
+
+/// Takes the text up to the next comma outside quotes off `rest`, and the comma.
+pub(crate) fn next_element<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let text = *rest;
+    let (mut at, mut quoted) = (0, false);
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\\' if quoted => at += 1,
+            b',' if !quoted => break,
+            _ => {}
+        }
+        at += 1;
+    }
+    let end = at.min(text.len());
+    *rest = text.get(end + 1..).unwrap_or_default();
+    &text[..end]
+}
+
+fn unquote(text: &[u8]) -> &[u8] {
+    match text {
+        [b'"', inner @ .., b'"'] => inner,
+        other => other,
+    }
+}
+
+/// Delta-seconds (RFC 9111 §1.2.2): digits only; what is too large is [`SECONDS_MAX`].
+#[must_use]
+pub fn seconds(text: &[u8]) -> Option<u32> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = text
+        .iter()
+        .fold(0_u32, |sum, digit| sum.saturating_mul(10).saturating_add(u32::from(digit - b'0')));
+    Some(number.min(SECONDS_MAX))
+}
+
+/// When a response says that it expires, in seconds since 1970. A date that is none is 0, the past
+/// (RFC 9111 §5.3); of several fields the earliest counts.
+#[must_use]
+pub fn expires(fields: &Fields) -> Option<u64> {
+    fields.all(Name::Expires).map(|text| date::parse(text).unwrap_or(0)).min()
+}
+
+/// The age that a response arrived with, in seconds: the first `Age`; what is no number is nothing
+/// (RFC 9111 §5.1).
+#[must_use]
+pub fn age(fields: &Fields) -> u32 {
+    let first = fields.get(Name::Age).unwrap_or_default();
+    let first = first.split(|&byte| byte == b',').next().unwrap_or_default();
+    seconds(first.trim_ascii()).unwrap_or(0)
+}
+
+/// What `X-Accel-Expires` says, as nginx reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccelExpires {
+    /// `0`: not to be cached.
+    Off,
+    /// To be kept this many seconds.
+    Seconds(u32),
+    /// `@`: to be kept until this second since 1970.
+    Until(u64),
+}
+
+/// Reads `X-Accel-Expires`; what nginx does not understand is nothing.
+#[must_use]
+pub fn accel_expires(text: &[u8]) -> Option<AccelExpires> {
+    match text.strip_prefix(b"@") {
+        Some(moment) if seconds(moment).is_some() => {
+            let fold = |sum: u64, digit: &u8| {
+                sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+            };
+            Some(AccelExpires::Until(moment.iter().fold(0, fold)))
+        }
+        Some(_) => None,
+        None => match seconds(text)? {
+            0 => Some(AccelExpires::Off),
+            delay => Some(AccelExpires::Seconds(delay)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

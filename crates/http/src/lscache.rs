@@ -1,0 +1,310 @@
+//! The words of LSCache: what an application says in `X-LiteSpeed-*` about caching its answer.
+//!
+//! Owns the grammar of cache control, tags, purges and vary; decides nothing and stores nothing.
+//! Everything is read leniently, as its applications expect: what is not understood is skipped.
+//! The easiest rule to break: `max-age` makes public and takes back a `no-cache` before it, while
+//! `private` stays, and a `no-cache` after it wins.
+
+use crate::cache_control::{SECONDS_MAX, seconds};
+
+/// Who an object is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody.
+    Public,
+    /// One session.
+    Private,
+}
+
+/// Cache control as it accumulates over configuration, request and response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// `no-cache`
+    pub no_cache: bool,
+    /// `no-store`
+    pub no_store: bool,
+    /// `public`, or implied by an age.
+    pub public: bool,
+    /// `private`; it is asked before `public`.
+    pub private: bool,
+    /// `shared`: a private object that is found by its tag.
+    pub shared: bool,
+    /// `no-vary`: one copy whatever the cookies.
+    pub no_vary: bool,
+    /// `no-autoflush`: a POST leaves the session's objects alone.
+    pub no_autoflush: bool,
+    /// `set-blank`
+    pub set_blank: bool,
+    /// `reload-after`
+    pub reload_after: bool,
+    /// `esi=on` or `esi=off`.
+    pub esi: Option<bool>,
+    /// `max-age` in seconds.
+    pub max_age: Option<u32>,
+    /// `s-maxage` in seconds; wins over `max-age` wherever it stands.
+    pub s_maxage: Option<u32>,
+    /// `max-stale`: seconds that an object may be sent after its time while it is made anew.
+    pub max_stale: Option<u32>,
+}
+
+impl Control {
+    /// Adds the words of one line to what was said before.
+    pub fn add(&mut self, line: &[u8]) {
+        for word in line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            self.word(word);
+        }
+    }
+
+    /// The words of one line alone.
+    #[must_use]
+    pub fn of(line: &[u8]) -> Self {
+        let mut control = Self::default();
+        control.add(line);
+        control
+    }
+
+    fn word(&mut self, word: &[u8]) {
+        if let Some(argument) = after(word, b"max-age=") {
+            self.age(argument, Age::Any);
+        } else if let Some(argument) = after(word, b"s-maxage=") {
+            self.age(argument, Age::Shared);
+        } else if let Some(argument) = after(word, b"max-stale=") {
+            self.max_stale = leading_seconds(argument).or(self.max_stale);
+        } else if let Some(argument) = after(word, b"esi=") {
+            self.esi = match argument {
+                _ if after(argument, b"on").is_some() => Some(true),
+                _ if after(argument, b"off").is_some() => Some(false),
+                _ => self.esi,
+            };
+        } else if let Some(&(_, flag)) = FLAGS.iter().find(|row| after(word, row.0).is_some()) {
+            self.flag(flag);
+        }
+    }
+
+    const fn flag(&mut self, flag: Flag) {
+        match flag {
+            Flag::NoCache => self.no_cache = true,
+            Flag::NoStore => self.no_store = true,
+            Flag::Public => {
+                self.public = true;
+                self.private = false;
+            }
+            Flag::Private => self.private = true,
+            Flag::Shared => self.shared = true,
+            Flag::NoVary => self.no_vary = true,
+            Flag::NoAutoflush => self.no_autoflush = true,
+            Flag::SetBlank => self.set_blank = true,
+            Flag::ReloadAfter => self.reload_after = true,
+        }
+    }
+
+    fn age(&mut self, argument: &[u8], age: Age) {
+        let Some(seconds) = leading_seconds(argument) else { return };
+        match age {
+            Age::Any => self.max_age = Some(seconds),
+            Age::Shared => self.s_maxage = Some(seconds),
+        }
+        self.public = true;
+        self.no_cache = false;
+        self.no_store = false;
+    }
+
+    /// The seconds that an object may be kept.
+    #[must_use]
+    pub const fn lifetime(&self) -> Option<u32> {
+        match self.s_maxage {
+            Some(seconds) => Some(seconds),
+            None => self.max_age,
+        }
+    }
+
+    /// Whether and for whom the answer may be stored: private is asked first.
+    #[must_use]
+    pub const fn scope(&self) -> Option<Scope> {
+        if self.no_cache || self.no_store {
+            None
+        } else if self.private || self.shared {
+            Some(Scope::Private)
+        } else if self.public {
+            Some(Scope::Public)
+        } else {
+            None
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Age {
+    Any,
+    Shared,
+}
+
+#[derive(Clone, Copy)]
+enum Flag {
+    NoCache,
+    NoStore,
+    Public,
+    Private,
+    Shared,
+    NoVary,
+    NoAutoflush,
+    SetBlank,
+    ReloadAfter,
+}
+
+/// Words without argument; one that only begins so is taken for it.
+const FLAGS: &[(&[u8], Flag)] = &[
+    (b"no-cache", Flag::NoCache),
+    (b"no-store", Flag::NoStore),
+    (b"public", Flag::Public),
+    (b"private", Flag::Private),
+    (b"shared", Flag::Shared),
+    (b"no-vary", Flag::NoVary),
+    (b"no-autoflush", Flag::NoAutoflush),
+    (b"set-blank", Flag::SetBlank),
+    (b"reload-after", Flag::ReloadAfter),
+];
+
+/// What follows `prefix`, which is compared in any case.
+fn after<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// The number that the text begins with.
+fn leading_seconds(text: &[u8]) -> Option<u32> {
+    let text = text.trim_ascii_start();
+    let text = text.strip_prefix(b"\"").unwrap_or(text);
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    seconds(&text[..end]).map(|number| number.min(SECONDS_MAX))
+}
+
+/// A tag of `X-LiteSpeed-Tag`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag<'a> {
+    /// Which purges it reacts to: public ones if it says so or stands in a public object.
+    pub scope: Scope,
+    /// The tag; it may be empty.
+    pub text: &'a [u8],
+}
+
+/// The tags of one line, in an object of `scope`.
+pub fn tags(line: &[u8], scope: Scope) -> impl Iterator<Item = Tag<'_>> {
+    line.split(|&byte| byte == b',').map(move |tag| {
+        let tag = tag.trim_ascii();
+        match after(tag, b"public:") {
+            Some(text) => Tag { scope: Scope::Public, text: text.trim_ascii() },
+            None => Tag { scope, text: tag },
+        }
+    })
+}
+
+/// What happens to the objects that a purge finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// They are gone.
+    Dead,
+    /// They are served while they are made anew.
+    Stale,
+}
+
+/// What a purge names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// `*`: all objects of the scope.
+    All,
+    /// Objects with this tag.
+    Tag(&'a [u8]),
+    /// Objects with a tag that begins so (`abc*`).
+    Prefix(&'a [u8]),
+    /// Objects of this path and query, whatever they vary on.
+    Url(&'a [u8]),
+}
+
+/// One order of `X-LiteSpeed-Purge`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Purge<'a> {
+    /// Whose objects: everybody's, or those of the session that asked.
+    pub scope: Scope,
+    /// What becomes of them.
+    pub effect: Effect,
+    /// Which they are.
+    pub target: Target<'a>,
+}
+
+/// Calls `take` with each order of a line of `X-LiteSpeed-Purge` or `-Purge2`.
+pub fn purges<'a>(line: &'a [u8], mut take: impl FnMut(Purge<'a>)) {
+    for section in line.split(|&byte| byte == b';') {
+        let mut rest = section.trim_ascii();
+        let scope = if let Some(tail) = takes_word(rest, b"private") {
+            rest = tail;
+            Scope::Private
+        } else {
+            rest = takes_word(rest, b"public").unwrap_or(rest);
+            Scope::Public
+        };
+        let stale = takes_word(rest, b"stale");
+        rest = stale.unwrap_or(rest);
+        let effect = if stale.is_some() { Effect::Stale } else { Effect::Dead };
+        while !rest.is_empty() {
+            // A URL may hold commas: it is the rest of its section.
+            let end = memchr::memchr(b',', rest).filter(|_| !rest.starts_with(b"/"));
+            let (target, tail) = match end {
+                Some(at) => (&rest[..at], &rest[at + 1..]),
+                None => (rest, &[][..]),
+            };
+            rest = tail.trim_ascii_start();
+            if let Some((target, suffix)) = purge_target(target.trim_ascii()) {
+                take(Purge { scope, effect: suffix.unwrap_or(effect), target });
+            }
+        }
+    }
+}
+
+/// The rest behind `word` and a comma.
+fn takes_word<'a>(text: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
+    let rest = after(text, word)?.trim_ascii_start().strip_prefix(b",")?;
+    Some(rest.trim_ascii_start())
+}
+
+fn purge_target(text: &[u8]) -> Option<(Target<'_>, Option<Effect>)> {
+    let named = after(text, b"tag=");
+    let (text, suffix) = match text.strip_suffix(b"~s").or(text.strip_suffix(b"~stale")) {
+        Some(shorter) => (shorter, Some(Effect::Stale)),
+        None => (text, None),
+    };
+    let tag = after(text, b"tag=").unwrap_or(text).trim_ascii();
+    let target = match tag {
+        b"*" => Target::All,
+        // An empty tag is one only where it is called so.
+        b"" if named.is_none() => return None,
+        _ if named.is_none() && tag.starts_with(b"/") => Target::Url(tag),
+        [prefix @ .., b'*'] => Target::Prefix(prefix),
+        _ => Target::Tag(tag),
+    };
+    Some((target, suffix))
+}
+
+/// One word of `X-LiteSpeed-Vary`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vary<'a> {
+    /// `cookie=NAME`: the answer depends on this cookie.
+    Cookie(&'a [u8]),
+    /// `value=TOKEN`: replaces the value that copies are told apart by.
+    Value(&'a [u8]),
+}
+
+/// The words of one line of `X-LiteSpeed-Vary`.
+pub fn varies(line: &[u8]) -> impl Iterator<Item = Vary<'_>> {
+    line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter_map(|word| {
+        let cookie = after(word, b"cookie=").map(<[u8]>::trim_ascii);
+        match cookie {
+            Some(b"") => None,
+            Some(name) => Some(Vary::Cookie(name)),
+            None => after(word, b"value=").map(|value| Vary::Value(value.trim_ascii())),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;
