@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PATIENCE = 40
+PATIENCE = 60
 
 
 class Failure(Exception):
@@ -188,6 +188,9 @@ class Page:
 
     def has(self, selector):
         self.wait(selector, f"!!document.querySelector({json.dumps(selector)})")
+
+    def focuses(self, selector):
+        self.wait(f"the cursor in {selector}", f"document.activeElement === document.querySelector({json.dumps(selector)})")
 
     def click(self, selector):
         """Presses the mouse on the middle of an element."""

@@ -83,10 +83,13 @@ class Person:
     def log_in(self):
         p = self.owner
         p.open(self.base + "/wp-login.php")
+        # The page puts the cursor where it wants it, a little late.
+        p.focuses("#user_login")
         p.type("#user_login", USER)
         p.type("#user_pass", "not the password")
         p.click_to("#wp-submit")
         p.sees("The password you entered for the username editor is incorrect")
+        p.focuses("#user_pass")
         p.type("#user_pass", PASSWORD)
         p.click_to("#wp-submit")
         self.expect(p, 200, "/wp-admin/")
