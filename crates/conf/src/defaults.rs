@@ -109,6 +109,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         resolver: Arc::default(),
         resolver_timeout: Duration::from_secs(30),
         origin: Arc::new(origin(options)),
+        cache: Arc::default(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub mod access;
+pub mod cache;
 pub mod compress;
 pub mod derived;
 pub mod listen;
@@ -21,6 +22,11 @@ pub mod tls;
 pub mod upstream;
 
 pub use access::{AccessRule, Network, Referers, Verdict, Who};
+pub use cache::{
+    CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
+    DropQuery, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
+    StatusHeader, UseStale, VaryBy, ZoneUse,
+};
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
@@ -147,6 +153,10 @@ pub struct Http {
     pub upstreams: Vec<Upstream>,
     /// Pools of PHP processes that the server runs.
     pub php_pools: Vec<PhpPool>,
+    /// `fastcgi_cache_path`; a [`CacheZoneId`] is an index.
+    pub cache_zones: Vec<CacheZone>,
+    /// Where the page cache keeps answers.
+    pub page_store: PageStore,
     /// Directories for temporary files that the configuration names, in any order.
     pub temp_paths: Vec<PathBuf>,
 }

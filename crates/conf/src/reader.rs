@@ -16,9 +16,10 @@ use crate::diagnostic::Diagnostic;
 use crate::directive::{Contexts, Directive, Form, Inherit, Parse};
 use crate::directives::{self, Found, GroupKey, Listened, OriginDraft};
 use crate::model::{
-    Address, Config, Definition, Events, Handler, Http, Level, Listen, Location, LocationId,
-    LogFormat, Main, Matcher, OriginSettings, PhpPool, Place, RewriteOp, Server, ServerId,
-    ServerName, ServerSettings, Settings, Transport, TryFiles, Upstream, UpstreamId,
+    Address, CacheZone, Config, Definition, Events, Handler, Http, Level, Listen, Location,
+    LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore, PhpPool, Place, RewriteOp,
+    Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles, Upstream,
+    UpstreamId,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
@@ -242,6 +243,8 @@ pub(crate) struct HttpDraft {
     pub(crate) upstream_faults: Vec<(Order, String, Place)>,
     /// What cannot be read in parameters, which is said when the `http` block ends.
     pub(crate) param_faults: Vec<String>,
+    pub(crate) cache_zones: Vec<CacheZone>,
+    pub(crate) page_store: PageStore,
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,
     /// Sizes of shared memory zones by name; 0 while none was written.
@@ -532,6 +535,8 @@ impl Reader {
             redefined: draft.redefined,
             upstreams: draft.upstreams,
             php_pools: draft.php_pools,
+            cache_zones: draft.cache_zones,
+            page_store: draft.page_store,
             temp_paths: draft.temp_paths,
         });
         Some(Config { main: self.main, events: self.events, http })

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AccessLogs, AccessRule, Brotli, ErrorLog, Gzip, OriginSettings, Referers, TypeSet, Zstd,
+    AccessLogs, AccessRule, Brotli, CacheSettings, ErrorLog, Gzip, OriginSettings, Referers,
+    TypeSet, Zstd,
 };
 use crate::vars::Template;
 
@@ -140,6 +141,8 @@ pub struct Settings {
     pub resolver_timeout: Duration,
     /// `fastcgi_*`
     pub origin: Arc<OriginSettings>,
+    /// `fastcgi_cache*`, `page_cache*`
+    pub cache: Arc<CacheSettings>,
 }
 
 /// `root` or `alias`.
