@@ -604,7 +604,9 @@ impl Exchange {
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
         record::access(&scope, ctx, &mut scratch);
         self.scratch = scratch;
-        self.log_notes(site, ctx);
+        if !self.request.notes.get_mut().is_empty() {
+            self.log_notes(site, ctx);
+        }
         self.answer.body = Body::Empty;
         ctx.effects.push(Effect::Finish);
         State::Done

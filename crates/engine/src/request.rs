@@ -72,6 +72,8 @@ pub(crate) struct Request {
     pub(crate) body_received: u64,
     /// The body.
     pub(crate) upload: Upload,
+    /// Whether there is one, which is to be forgotten with the request.
+    has_upload: bool,
     /// Requests on the connection so far.
     pub(crate) number_on_conn: u64,
     /// `$request_id`
@@ -104,7 +106,10 @@ impl Request {
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.body_received = 0;
-        self.upload.clear();
+        if self.has_upload {
+            self.upload.clear();
+        }
+        self.has_upload = self.head().body != RequestBody::None;
     }
 
     /// The head as framing left it; an empty one between requests.

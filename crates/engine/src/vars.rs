@@ -121,6 +121,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Appends the file that `uri` maps to under `location`.
+    #[inline]
     pub(crate) fn push_path(&self, location: &Location, uri: &[u8], out: &mut Vec<u8>) {
         self.push_root(location, out);
         match location.settings.root.mapping {

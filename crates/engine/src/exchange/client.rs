@@ -13,11 +13,14 @@ use crate::site::Site;
 
 impl Exchange {
     /// What still comes of the request body is of no use, unless an origin reads it.
+    #[inline]
     pub(super) fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
+        if self.request.head().body == RequestBody::None {
+            return;
+        }
         self.request.upload.give_back(ctx.effects);
-        let comes =
-            self.request.head().body != RequestBody::None && !self.request.upload.is_complete();
-        if comes && !(self.request.upload.is_streamed() && self.is_fetching()) {
+        let goes_on = self.request.upload.is_streamed() && self.is_fetching();
+        if !self.request.upload.is_complete() && !goes_on {
             ctx.effects.push(Effect::DiscardBody);
         }
     }

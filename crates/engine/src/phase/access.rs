@@ -7,15 +7,20 @@ use conf::model::{AccessRule, Satisfy, Verdict, Who};
 use super::auth::Answer;
 use crate::ctx::{Ctx, Peer};
 use crate::exchange::{Exchange, Next};
-use crate::site::Site;
+use crate::site::{Location, Site};
 
 impl Exchange {
     /// Makes the checks that the location asks for, in nginx's order.
+    #[inline]
     pub(crate) fn admit(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         if !location.guarded {
             return Self::admitted(location);
         }
+        self.check_access(location, site, ctx)
+    }
+
+    fn check_access(&mut self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let verdict = judge(&location.settings.access, ctx.conn.remote);
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {
