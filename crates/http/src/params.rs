@@ -17,6 +17,12 @@ impl Params {
         Self { arena: Vec::new(), entries: Vec::new() }
     }
 
+    /// No pairs yet, with room for those of an ordinary request.
+    #[must_use]
+    pub fn with_room() -> Self {
+        Self { arena: Vec::with_capacity(2048), entries: Vec::with_capacity(48) }
+    }
+
     /// Forgets all pairs and keeps the memory.
     pub fn clear(&mut self) {
         self.arena.clear();

@@ -29,6 +29,9 @@ const STDIN_MAX: usize = 32 * 1024;
 const CHUNK_MIN: usize = 256;
 /// Bytes of the output buffer that are kept between requests.
 const OUTPUT_KEPT: usize = 4096;
+/// Room for the lengths of an ordinary pair, and for the records around all pairs.
+const PAIR_ROOM: usize = 2;
+const RECORDS_ROOM: usize = 8 * HEADER_LEN;
 
 /// How far a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +115,8 @@ impl Client {
         debug_assert!(self.is_idle(), "one request at a time");
         let mut output = std::mem::take(&mut self.output);
         output.clear();
+        // PERF: growing step by step costs more than a tenth of all that a small request costs.
+        output.reserve(params.size() + PAIR_ROOM * params.len() + RECORDS_ROOM);
         record::push_begin(&mut output, settings.keep);
         record::push_params(&mut output, params);
         let sending = if body_len == Some(0) {

@@ -199,7 +199,7 @@ impl Exchange {
         };
         let settings = &location.settings;
         let (body, body_len) = self.body_to_send(location);
-        let mut params = http::Params::new();
+        let mut params = http::Params::with_room();
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
         params::write(&scope, pass, &mut params);
         let request = OriginRequest {
