@@ -22,9 +22,9 @@
 //! keys.start(site);
 //! keys.push_url(b"https://a.test/page?x=1");        // pre-rewrite, query as modified
 //! keys.push_vary(b"_lscache_vary=abc;");            // any number of times, order matters
-//! match front.lookup(keys.private(&session), now_ms)  // private first, then
-//!       front.lookup(keys.public(), now_ms) {
-//!   Lookup::Hit(object)            object.head().fields(&mut fields), object.body(coding)
+//! match front.lookup(&keys.private(session), now_ms)  // private first, then
+//!       front.lookup(&keys.public(), now_ms) {
+//!   Lookup::Hit(object)            object.fields(&mut fields), body(), variant(coding)
 //!   Lookup::Stale(object, permit)  serve it; with a permit also start a refresh in the background
 //!   Lookup::Vary(names)            for name in names.vary_names(): keys.push_vary(value); again
 //!   Lookup::Miss(permit)           be its follower: permit.follow(), then give it to a Fill
@@ -34,16 +34,36 @@
 //! ```
 //! The filler: `permit.stale()` is what may be revalidated or served on an error;
 //! `permit.begin(ObjectHead, &Tags) -> Wakes`, `permit.append(Bytes) -> Wakes`, then one of
-//! `commit(now_ms) -> Committed { object, wakes }`, `freshen(ObjectHead, now_ms)` (304),
-//! `abandon(Abandon::{Uncacheable { until_ms }, Failed { rest_until_ms }, Gone}) -> Wakes`, or
-//! `move_to(key, now_ms) -> Moved { permit, wakes }` when the answer belongs under another key
-//! (`store.remember_vary(base_key, names, now_ms)` first when the answer names a new `Vary`).
+//! `commit() -> Committed { object, wakes }`, `freshen(ObjectHead, &Tags)` (304),
+//! `abandon(Abandon::{Uncacheable { until_ms }, Failed { .. }, Gone}) -> Wakes`, or
+//! `move_to(key) -> Moved { permit, wakes }` when the answer belongs under another key
+//! (`store.remember_vary(base_key, names)` first when the answer names a new `Vary`).
 //! A dropped permit is abandoned.
 //!
 //! The follower: `poll() -> Follow::{Waiting, Head, Again}`; after `Head`, `head()` and
 //! `read() -> Read::{Bytes, Pending, End, Broken}`; on `Waiting` and `Pending`
 //! `wait(Waiter) -> Waited::{Registered, Moved}`; a registration is good for one wake.
 //!
-//! Purges: `store.purge_tag(site, Scope::{Public, Session(&session)}, tag, Purge::{Dead, Stale})`
+//! Purges: `store.purge_tag(site, Scope::{Public, Session(session)}, tag, Purge::{Dead, Stale})`
 //! (a trailing `*` is a prefix), `purge_url(key, how)` (all vary copies), `purge_all(site, how)`,
-//! `purge_private(site, Some(&session) | None, how)`; each says how many objects it hit.
+//! `purge_private(site, Some(session) | None, how)`; each says how many objects it hit.
+
+mod front;
+mod growing;
+mod key;
+mod object;
+mod permit;
+mod segments;
+mod shard;
+mod stats;
+mod store;
+mod tags;
+
+pub use front::Front;
+pub use growing::{Follow, Follower, Growing, Read, Waited, Waiter, Wakes};
+pub use key::{KEY_SIZE_MAX, Key, KeyBuilder, NamespaceId, Session};
+pub use object::{Kind, Location, Object, ObjectHead, Times, Variant};
+pub use permit::{Abandon, Committed, FillPermit, Moved};
+pub use stats::{NamespaceStats, Stats};
+pub use store::{Freshness, Loaded, Loading, Lookup, Store, StoreLimits};
+pub use tags::{Purge, Scope, TAGS_MAX, TAGS_SIZE_MAX, Tags};

@@ -1,0 +1,156 @@
+//! One worker's own table of objects that it served lately: hits without a lock.
+//!
+//! An object here may have left the index or been purged; its marks and tags say so at each look,
+//! and [`Front::tend`] lets go of it. Owns no truth: whatever is not plainly good goes to the store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::growing::Wakes;
+use crate::key::Key;
+use crate::object::{Kind, Object};
+use crate::store::{Freshness, Lookup, Store, judge};
+
+/// Objects larger than this are always asked for at the store, so that tables pin little memory.
+const FRONT_OBJECT_MAX: u64 = 1024 * 1024;
+
+#[derive(Debug, Default)]
+struct Slot {
+    object: Option<Arc<Object>>,
+    hits: u32,
+}
+
+impl Slot {
+    fn clear(&mut self) {
+        if let Some(object) = self.object.take() {
+            object.add_hits(self.hits);
+        }
+        self.hits = 0;
+    }
+}
+
+/// One worker's table of hits.
+#[derive(Debug)]
+pub struct Front {
+    store: Arc<Store>,
+    worker: u16,
+    slots: Vec<Slot>,
+    cursor: usize,
+    hits: u64,
+    stale: u64,
+}
+
+impl Front {
+    pub(crate) fn new(store: Arc<Store>, worker: u16) -> Self {
+        let size = store.limits.front_entries.next_power_of_two().max(2);
+        let slots = (0..size).map(|_| Slot::default()).collect();
+        Self { store, worker, slots, cursor: 0, hits: 0, stale: 0 }
+    }
+
+    /// The store behind it.
+    #[must_use]
+    pub const fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The worker whose it is.
+    #[must_use]
+    pub const fn worker(&self) -> u16 {
+        self.worker
+    }
+
+    /// Looks for `key` at `now_ms`, milliseconds of a clock that all callers share. A warm hit
+    /// takes no lock and allocates nothing.
+    #[inline]
+    pub fn lookup(&mut self, key: &Key<'_>, now_ms: u64) -> Lookup {
+        let first = key.hash[1] as usize & (self.slots.len() - 1);
+        for at in [first, first ^ 1] {
+            let slot = &mut self.slots[at];
+            let Some(object) = &slot.object else { continue };
+            if !object.is_named(key) {
+                continue;
+            }
+            assert!(object.is_for(key.session), "a private object answers its own session only");
+            match judge(object, &self.store.tags, now_ms) {
+                Freshness::Fresh => {
+                    object.touch();
+                    slot.hits = slot.hits.saturating_add(1);
+                    return match object.kind() {
+                        Kind::Content => {
+                            self.hits += 1;
+                            Lookup::Hit(Arc::clone(object))
+                        }
+                        Kind::Vary => Lookup::Vary(Arc::clone(object)),
+                        Kind::Pass => Lookup::Pass,
+                    };
+                }
+                Freshness::Stale if object.is_refreshing() => {
+                    self.stale += 1;
+                    return Lookup::Stale(Arc::clone(object), None);
+                }
+                Freshness::Stale => {}
+                Freshness::Old | Freshness::Gone => slot.clear(),
+            }
+            break;
+        }
+        self.ask(key, now_ms)
+    }
+
+    #[cold]
+    fn ask(&mut self, key: &Key<'_>, now_ms: u64) -> Lookup {
+        let found = self.store.lookup(key, now_ms);
+        if let Lookup::Hit(object) | Lookup::Vary(object) = &found
+            && object.charge() <= FRONT_OBJECT_MAX
+        {
+            self.keep(key, object);
+        }
+        found
+    }
+
+    fn keep(&mut self, key: &Key<'_>, object: &Arc<Object>) {
+        let first = key.hash[1] as usize & (self.slots.len() - 1);
+        let pair = [first, first ^ 1];
+        let same = pair
+            .into_iter()
+            .find(|at| self.slots[*at].object.as_ref().is_none_or(|other| other.is_named(key)));
+        let at = same.unwrap_or_else(|| {
+            let colder = usize::from(self.slots[pair[1]].hits < self.slots[pair[0]].hits);
+            let warmer = &mut self.slots[pair[1 - colder]];
+            // What was hot once must not stay for ever.
+            let hits = warmer.hits / 2;
+            if let Some(object) = &warmer.object {
+                object.add_hits(warmer.hits - hits);
+            }
+            warmer.hits = hits;
+            pair[colder]
+        });
+        self.slots[at].clear();
+        self.slots[at].object = Some(Arc::clone(object));
+    }
+
+    /// Looks at up to `budget` of its entries, lets go of those that left the index, and tells the
+    /// store what it counted. Call it once per turn with a few.
+    pub fn tend(&mut self, budget: usize) {
+        for _ in 0..budget.min(self.slots.len()) {
+            self.cursor = (self.cursor + 1) & (self.slots.len() - 1);
+            let slot = &mut self.slots[self.cursor];
+            if slot.object.as_ref().is_some_and(|object| object.is_retired()) {
+                slot.clear();
+            }
+        }
+        let counters = &self.store.counters;
+        for (own, shared) in [(&mut self.hits, &counters.hits), (&mut self.stale, &counters.stale)]
+        {
+            if *own > 0 {
+                shared.fetch_add(std::mem::take(own), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waiters of permits that were dropped anywhere: post them by mail. Ask in every turn, after
+    /// everything else; it costs one load when there are none.
+    #[must_use = "these waiters are registered nowhere any more; wake them"]
+    pub fn poll_orphans(&self) -> Wakes {
+        self.store.poll_orphans()
+    }
+}

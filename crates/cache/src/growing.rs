@@ -1,0 +1,327 @@
+//! A fill in progress: what came so far, who waits for more, and how it ended.
+//!
+//! ```text
+//!            begin                 commit
+//!   Asked ─────────▶ Begun ─────────────────▶ Complete
+//!     │                │  abandon
+//!     └────────────────┴────────▶ Abandoned      (before begin: followers look up again;
+//!                                                 after it: their answers are broken off)
+//! ```
+//! Followers of all workers read without a lock. One writer, the permit, appends.
+//!
+//! The rule that is easiest to break: who found nothing to read registers under the lock of the
+//! waiters, and looks once more under it; the writer first writes, then takes the waiters.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use bytes::Bytes;
+
+use crate::key::{Key, NamespaceId, Session};
+use crate::object::{Object, ObjectHead};
+use crate::segments::Segments;
+use crate::tags::{TagTable, lock};
+
+/// Who waits: the numbers are the caller's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waiter {
+    /// Its worker.
+    pub worker: u16,
+    /// Its exchange there.
+    pub exchange: u64,
+}
+
+/// Whom to wake. Dropping it strands them.
+#[must_use = "these waiters are registered nowhere any more; wake them"]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wakes(pub Vec<Waiter>);
+
+impl Wakes {
+    /// Adds those of `other`.
+    pub fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
+const ASKED: u8 = 0;
+const BEGUN: u8 = 1;
+const COMPLETE: u8 = 2;
+const ABANDONED: u8 = 3;
+
+/// The key of a fill, owned.
+#[derive(Debug)]
+pub(crate) struct OwnedKey {
+    namespace: NamespaceId,
+    hash: [u64; 2],
+    url_hash: u64,
+    text: Box<[u8]>,
+    url_len: u32,
+    session: Box<[u8]>,
+}
+
+impl OwnedKey {
+    pub(crate) fn new(key: &Key<'_>) -> Self {
+        Self {
+            namespace: key.namespace,
+            hash: key.hash,
+            url_hash: key.url_hash,
+            text: key.text.into(),
+            url_len: key.url_len,
+            session: key.session.map_or(&[][..], Session::text).into(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> Key<'_> {
+        Key {
+            namespace: self.namespace,
+            hash: self.hash,
+            url_hash: self.url_hash,
+            text: &self.text,
+            url_len: self.url_len,
+            session: Session::new(&self.session),
+        }
+    }
+}
+
+/// What the writer and all followers of one fill share.
+#[derive(Debug)]
+pub struct Growing {
+    pub(crate) key: OwnedKey,
+    /// The generation of purges when the permit was given.
+    pub(crate) generation: u64,
+    /// What was in the index then, too old to be served without a refresh.
+    pub(crate) stale: Option<Arc<Object>>,
+    state: AtomicU8,
+    /// A purge has hit it: it will not be kept, and who came later looks up again.
+    doomed: AtomicBool,
+    /// Softly purged on the way.
+    softened: AtomicBool,
+    head: OnceLock<ObjectHead>,
+    pub(crate) tags: OnceLock<Vec<u32>>,
+    pieces: Segments<OnceLock<Bytes>>,
+    count: AtomicU64,
+    size: AtomicU64,
+    waiters: Mutex<Vec<Waiter>>,
+}
+
+impl Growing {
+    pub(crate) fn new(key: &Key<'_>, generation: u64, stale: Option<Arc<Object>>) -> Self {
+        Self {
+            key: OwnedKey::new(key),
+            generation,
+            stale,
+            state: AtomicU8::new(ASKED),
+            doomed: AtomicBool::new(false),
+            softened: AtomicBool::new(false),
+            head: OnceLock::new(),
+            tags: OnceLock::new(),
+            pieces: Segments::new(8),
+            count: AtomicU64::new(0),
+            size: AtomicU64::new(0),
+            waiters: Mutex::default(),
+        }
+    }
+
+    /// The head, once the fill has begun.
+    #[must_use]
+    pub fn head(&self) -> Option<&ObjectHead> {
+        self.head.get()
+    }
+
+    /// Bytes that have come so far.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is(&self, key: &Key<'_>) -> bool {
+        let own = self.key.key();
+        own.hash == key.hash
+            && own.namespace == key.namespace
+            && own.text == key.text
+            && own.url_len == key.url_len
+            && own.session == key.session
+    }
+
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.doomed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn doom(&self) {
+        self.doomed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn soften(&self) {
+        self.softened.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_softened(&self) -> bool {
+        self.softened.load(Ordering::Acquire)
+    }
+
+    /// Whether a purge has killed it, as far as its tags are known.
+    pub(crate) fn is_killed(&self, tags: &TagTable) -> bool {
+        if let Some(ids) = self.tags.get()
+            && tags.is_killed(ids, self.generation)
+        {
+            self.doom();
+        }
+        self.is_doomed()
+    }
+
+    pub(crate) fn begin(&self, head: ObjectHead) -> Wakes {
+        if self.head.set(head).is_ok() {
+            self.state.store(BEGUN, Ordering::Release);
+        }
+        self.wake()
+    }
+
+    pub(crate) fn append(&self, bytes: Bytes) -> Wakes {
+        if bytes.is_empty() {
+            return Wakes::default();
+        }
+        let count = self.count.load(Ordering::Relaxed);
+        self.size.fetch_add(bytes.len() as u64, Ordering::Release);
+        let cell = self.pieces.make(count as usize);
+        let set = cell.is_some_and(|cell| cell.set(bytes).is_ok());
+        debug_assert!(set, "one writer, and memory ends before the rows do");
+        self.count.store(count + 1, Ordering::Release);
+        self.wake()
+    }
+
+    pub(crate) fn finish(&self, complete: bool) -> Wakes {
+        self.state.store(if complete { COMPLETE } else { ABANDONED }, Ordering::Release);
+        self.wake()
+    }
+
+    fn wake(&self) -> Wakes {
+        Wakes(std::mem::take(&mut *lock(&self.waiters)))
+    }
+
+    pub(crate) fn body(&self) -> Vec<Bytes> {
+        let count = self.count.load(Ordering::Acquire) as usize;
+        (0..count).filter_map(|index| self.pieces.get(index)?.get().cloned()).collect()
+    }
+}
+
+/// What a follower sees of a fill that has shown it no head yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// The origin has not answered yet.
+    Waiting,
+    /// [`Follower::head`] is there and its body can be read.
+    Head,
+    /// The fill came to nothing, or a purge has hit it: look up again.
+    Again,
+}
+
+/// What reading gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// Nothing yet.
+    Pending,
+    /// That was all of it.
+    End,
+    /// The fill was abandoned in the middle: break the answer off.
+    Broken,
+}
+
+/// Whether waiting has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The waiter will be woken once.
+    Registered,
+    /// Something has come meanwhile: look again.
+    Moved,
+}
+
+/// One reader of a fill.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    growing: Arc<Growing>,
+    /// The generation of purges when it joined.
+    since: u64,
+    piece: usize,
+    begun: bool,
+}
+
+impl Follower {
+    pub(crate) const fn new(growing: Arc<Growing>, since: u64) -> Self {
+        Self { growing, since, piece: 0, begun: false }
+    }
+
+    /// Whether the head has come. Once it says [`Follow::Head`] it stays so.
+    pub fn poll(&mut self) -> Follow {
+        if self.begun {
+            return Follow::Head;
+        }
+        match self.growing.state.load(Ordering::Acquire) {
+            ASKED => Follow::Waiting,
+            ABANDONED => Follow::Again,
+            _ if self.since > self.growing.generation && self.growing.is_doomed() => Follow::Again,
+            _ => {
+                self.begun = true;
+                Follow::Head
+            }
+        }
+    }
+
+    /// The head, once [`Self::poll`] has said so.
+    #[must_use]
+    pub fn head(&self) -> Option<&ObjectHead> {
+        if self.begun { self.growing.head() } else { None }
+    }
+
+    /// Whether this answer is for `session` (or for everybody).
+    #[must_use]
+    pub fn is_for(&self, session: Option<Session<'_>>) -> bool {
+        let own = self.growing.key.key().session;
+        own.is_none() || own == session
+    }
+
+    /// The next piece of the body.
+    pub fn read(&mut self) -> Read {
+        // The state first: whoever sees the end must then see every piece.
+        let state = self.growing.state.load(Ordering::Acquire);
+        let come = self.growing.count.load(Ordering::Acquire) as usize;
+        if self.begun
+            && self.piece < come
+            && let Some(bytes) = self.growing.pieces.get(self.piece).and_then(OnceLock::get)
+        {
+            self.piece += 1;
+            return Read::Bytes(bytes.clone());
+        }
+        match state {
+            COMPLETE => Read::End,
+            ABANDONED => Read::Broken,
+            _ => Read::Pending,
+        }
+    }
+
+    /// Asks to be woken when there is more than this follower has seen.
+    pub fn wait(&self, waiter: Waiter) -> Waited {
+        let mut waiters = lock(&self.growing.waiters);
+        let state = self.growing.state.load(Ordering::Acquire);
+        let come = self.growing.count.load(Ordering::Acquire) as usize;
+        let nothing_new = match state {
+            ASKED => true,
+            BEGUN => self.begun && self.piece >= come,
+            _ => false,
+        };
+        if !nothing_new {
+            return Waited::Moved;
+        }
+        if !waiters.contains(&waiter) {
+            waiters.push(waiter);
+        }
+        Waited::Registered
+    }
+
+    /// The fill itself.
+    #[must_use]
+    pub const fn growing(&self) -> &Arc<Growing> {
+        &self.growing
+    }
+}

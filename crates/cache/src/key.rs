@@ -1,0 +1,242 @@
+//! What names an object: namespace, URL, vary part and session, hashed once and compared in full.
+//!
+//! The rule that is easiest to break: the three parts are told apart by their lengths, which are
+//! hashed and compared too, so that no vary value can imitate a longer URL or another session.
+
+/// A cache of its own: a virtual host, or a zone of `fastcgi_cache_path`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamespaceId(pub(crate) u32);
+
+/// LIMIT: bytes of a whole key; a longer one is not cached.
+pub const KEY_SIZE_MAX: usize = 16 * 1024;
+
+/// Whose private objects these are: what the site knows a session by. Never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session<'a>(&'a [u8]);
+
+impl<'a> Session<'a> {
+    /// The session that `text` identifies; none if it is empty or longer than 1 KiB, because such a
+    /// request has no private cache.
+    #[must_use]
+    pub const fn new(text: &'a [u8]) -> Option<Self> {
+        if text.is_empty() || text.len() > 1024 { None } else { Some(Self(text)) }
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn text(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+/// A key, borrowed from its builder.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    pub(crate) namespace: NamespaceId,
+    pub(crate) hash: [u64; 2],
+    /// Of namespace, URL and session: all vary copies share it.
+    pub(crate) url_hash: u64,
+    /// URL, then vary part.
+    pub(crate) text: &'a [u8],
+    pub(crate) url_len: u32,
+    pub(crate) session: Option<Session<'a>>,
+}
+
+impl<'a> Key<'a> {
+    /// The 128 bits by which it is found; stable within one process.
+    #[must_use]
+    pub const fn hash(&self) -> u128 {
+        (self.hash[0] as u128) << 64 | self.hash[1] as u128
+    }
+
+    /// The namespace.
+    #[must_use]
+    pub const fn namespace(&self) -> NamespaceId {
+        self.namespace
+    }
+
+    /// The URL part.
+    #[must_use]
+    pub fn url(&self) -> &'a [u8] {
+        &self.text[..self.url_len as usize]
+    }
+
+    /// The vary part.
+    #[must_use]
+    pub fn vary(&self) -> &'a [u8] {
+        &self.text[self.url_len as usize..]
+    }
+
+    /// The session of a private key.
+    #[must_use]
+    pub const fn session(&self) -> Option<Session<'a>> {
+        self.session
+    }
+}
+
+/// Builds keys and keeps its memory between requests.
+#[derive(Clone, Debug, Default)]
+pub struct KeyBuilder {
+    namespace: u32,
+    text: Vec<u8>,
+    url_len: u32,
+}
+
+impl KeyBuilder {
+    /// Begins a key in `namespace`.
+    pub fn start(&mut self, namespace: NamespaceId) {
+        self.namespace = namespace.0;
+        self.text.clear();
+        self.url_len = 0;
+    }
+
+    /// Appends to the URL part and drops the vary part.
+    pub fn push_url(&mut self, text: &[u8]) {
+        self.text.truncate(self.url_len as usize);
+        self.text.extend_from_slice(text);
+        self.url_len = self.text.len() as u32;
+    }
+
+    /// Appends one value to the vary part, with its length, so that values cannot run together.
+    pub fn push_vary(&mut self, value: &[u8]) {
+        self.text.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        self.text.extend_from_slice(value);
+    }
+
+    /// Drops the vary part (`no-vary`).
+    pub fn clear_vary(&mut self) {
+        self.text.truncate(self.url_len as usize);
+    }
+
+    /// Whether the key is short enough to be used; if not, the request passes.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.text.len() <= KEY_SIZE_MAX
+    }
+
+    /// The key of an answer for everybody.
+    #[must_use]
+    pub fn public(&self) -> Key<'_> {
+        self.key(None)
+    }
+
+    /// The key of an answer for one session only.
+    #[must_use]
+    pub fn private<'a>(&'a self, session: Session<'a>) -> Key<'a> {
+        self.key(Some(session))
+    }
+
+    fn key<'a>(&'a self, session: Option<Session<'a>>) -> Key<'a> {
+        let (url, vary) = self.text.split_at(self.url_len as usize);
+        let mut hash = start(NamespaceId(self.namespace), session, url);
+        let url_hash = hash.finish()[0];
+        hash.add(vary);
+        Key {
+            namespace: NamespaceId(self.namespace),
+            hash: hash.finish(),
+            url_hash,
+            text: &self.text,
+            url_len: self.url_len,
+            session,
+        }
+    }
+}
+
+/// The hash that all vary copies of a URL share.
+pub(crate) fn url_hash(namespace: NamespaceId, session: Option<Session<'_>>, url: &[u8]) -> u64 {
+    start(namespace, session, url).finish()[0]
+}
+
+fn start(namespace: NamespaceId, session: Option<Session<'_>>, url: &[u8]) -> Hash {
+    let mut hash = Hash::new(namespace.0);
+    hash.add(session.map_or(&[][..], Session::text));
+    hash.add(url);
+    hash
+}
+
+/// Two multiply-and-fold hashes at once. Keys are compared in full, so this only has to spread.
+pub(crate) struct Hash([u64; 2]);
+
+const K: [u64; 4] =
+    [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93, 0xc2b2_ae3d_27d4_eb4f, 0x94d0_49bb_1331_11eb];
+
+#[inline]
+const fn fold(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+impl Hash {
+    pub(crate) fn new(namespace: u32) -> Self {
+        let seed = seed();
+        Self([fold(seed[0] ^ u64::from(namespace), K[0]), seed[1] ^ u64::from(namespace)])
+    }
+
+    #[inline]
+    fn word(&mut self, word: u64) {
+        let Self([a, b]) = self;
+        *a = fold(*a ^ word, K[1]).wrapping_add(K[2]);
+        *b = fold(*b ^ word.rotate_left(32), K[3]).wrapping_add(K[0]);
+    }
+
+    /// Adds bytes and their number.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        let (words, tail) = bytes.as_chunks::<8>();
+        for word in words {
+            self.word(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        last[..tail.len()].copy_from_slice(tail);
+        self.word(u64::from_le_bytes(last));
+        self.word(bytes.len() as u64);
+    }
+
+    pub(crate) fn finish(&self) -> [u64; 2] {
+        [fold(self.0[0], K[3]), fold(self.0[1], K[1])]
+    }
+}
+
+static SEED: std::sync::OnceLock<[u64; 2]> = std::sync::OnceLock::new();
+
+fn seed() -> [u64; 2] {
+    *SEED.get().unwrap_or(&[K[2], K[3]])
+}
+
+/// Seeds the hashes of all keys of this process; only the first call counts.
+pub(crate) fn set_seed(seed: u64) {
+    let mut prng = base::prng::Prng::new(seed);
+    SEED.get_or_init(|| [prng.next_u64(), prng.next_u64()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeyBuilder, NamespaceId, Session};
+
+    #[test]
+    fn parts_do_not_run_together() {
+        let mut hashes = std::collections::HashSet::new();
+        let mut keys = KeyBuilder::default();
+        for (url, vary) in [("ab", ""), ("a", "b"), ("", "ab"), ("a", "")] {
+            keys.start(NamespaceId(1));
+            keys.push_url(url.as_bytes());
+            keys.push_vary(vary.as_bytes());
+            assert!(hashes.insert(keys.public().hash()));
+            assert!(hashes.insert(keys.private(Session::new(b"ab").unwrap()).hash()));
+            keys.clear_vary();
+            hashes.insert(keys.public().hash());
+        }
+        assert_eq!(hashes.len(), 4 * 2 + 3);
+    }
+
+    #[test]
+    fn vary_copies_share_the_hash_of_their_url() {
+        let mut keys = KeyBuilder::default();
+        keys.start(NamespaceId(1));
+        keys.push_url(b"/a");
+        let plain = keys.public().url_hash;
+        keys.push_vary(b"mobile");
+        assert_eq!(keys.public().url_hash, plain);
+        assert_eq!(keys.public().vary().len(), 10);
+        assert_ne!(keys.private(Session::new(b"s").unwrap()).url_hash, plain);
+    }
+}

@@ -1,0 +1,620 @@
+//! One stored answer: key, head, tags and small body in one allocation; what is rare stands aside.
+//!
+//! An object never changes what it says; only its marks do (stale, retired, how good its tags are
+//! known to be), and compressed forms are added once. To change an answer is to replace the object.
+//!
+//! The rule that is easiest to break: an object is marked retired before its tags are given back,
+//! because tables of workers may still hold it and would read the slots of other tags.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::Fields;
+use http::negotiate::Coding;
+
+use crate::key::{Key, NamespaceId, Session};
+use crate::tags::{TagTable, Verdict};
+
+/// Bodies up to this many bytes stand in one allocation with key and head.
+const PACKED_MAX: usize = 16 * 1024;
+/// Larger bodies are kept in pieces of this size at most.
+const PIECE_SIZE: usize = 1024 * 1024;
+/// What an object costs besides its bytes: itself, its place in the index, the allocator's part.
+pub(crate) const OVERHEAD: u64 = 200;
+
+/// No longer in the index.
+const RETIRED: u8 = 1;
+/// Softly purged.
+const STALE: u8 = 2;
+/// Somebody is refreshing it.
+const REFRESHING: u8 = 4;
+/// In the main queue rather than the small one.
+const MAIN: u8 = 8;
+/// The first of three bits: a compressed form is being made.
+const CLAIMED: u8 = 16;
+
+const STATUS_VARY: u16 = 0;
+const STATUS_PASS: u16 = 1;
+
+/// When an object was made and how long it is good, in milliseconds of the caller's clock.
+///
+/// A clock that jumps back makes objects younger, never dead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// When it was made (for `Age`: less the age it came with).
+    pub created_ms: u64,
+    /// It is fresh before this.
+    pub expires_ms: u64,
+    /// Seconds after that in which it may be served while it is refreshed (RFC 5861 §3).
+    pub stale_seconds: u32,
+    /// Seconds after `expires_ms` in which it may stand in for an error (RFC 5861 §4), and in which
+    /// it is kept to be revalidated.
+    pub error_seconds: u32,
+}
+
+impl Times {
+    /// Until when it may be served while it is refreshed.
+    #[must_use]
+    pub const fn stale_until_ms(&self) -> u64 {
+        self.expires_ms.saturating_add(self.stale_seconds as u64 * 1000)
+    }
+
+    /// Until when it may stand in for an error.
+    #[must_use]
+    pub const fn error_until_ms(&self) -> u64 {
+        self.expires_ms.saturating_add(self.error_seconds as u64 * 1000)
+    }
+
+    /// Age in whole seconds (RFC 9111 §4.2.3).
+    #[must_use]
+    pub const fn age_seconds(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.created_ms) / 1000
+    }
+}
+
+/// The head of an answer as it is to be kept: hop-by-hop fields, `Set-Cookie` and validators gone.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectHead {
+    /// Status code.
+    pub status: u16,
+    /// Fields as they leave, in their order.
+    pub fields: Fields,
+    /// `ETag` with quotes and `W/`; empty if none.
+    pub etag: Vec<u8>,
+    /// `Last-Modified`, seconds since 1970.
+    pub last_modified: Option<u64>,
+    /// How long it is good.
+    pub times: Times,
+    /// Bytes of the body if the origin said so.
+    pub length: Option<u64>,
+}
+
+/// A compressed form of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The whole body in that coding.
+    Ready(Bytes),
+    /// It would not be smaller.
+    NotWorth,
+}
+
+/// Where the disk tier has a copy; the numbers are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Which file.
+    pub file: u64,
+    /// Where in it.
+    pub offset: u64,
+    /// Bytes there.
+    pub len: u64,
+}
+
+/// What an entry of the index is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An answer.
+    Content,
+    /// Names of the request fields that the key needs as well.
+    Vary,
+    /// A memory that this is not to be cached.
+    Pass,
+}
+
+/// What few objects have.
+#[derive(Debug, Default)]
+struct Extra {
+    pieces: Vec<Bytes>,
+    variants: [OnceLock<Variant>; 3],
+    location: OnceLock<Location>,
+}
+
+/// A stored answer.
+#[derive(Debug)]
+pub struct Object {
+    hash: [u64; 2],
+    /// URL, vary part, session, validator, tags, head, small body.
+    packed: Bytes,
+    extra: OnceLock<Box<Extra>>,
+    created_ms: u64,
+    expires_ms: u64,
+    stale_seconds: u32,
+    error_seconds: u32,
+    namespace: NamespaceId,
+    url_len: u16,
+    vary_len: u16,
+    session_len: u16,
+    etag_len: u16,
+    tag_count: u16,
+    status: u16,
+    head_len: u32,
+    hits: AtomicU16,
+    marks: AtomicU8,
+    warmth: AtomicU8,
+    /// The generation at which its tags were last found good.
+    known: AtomicU64,
+}
+
+/// What an object is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) key: Key<'a>,
+    pub(crate) status: u16,
+    pub(crate) head: &'a [u8],
+    pub(crate) etag: &'a [u8],
+    pub(crate) times: Times,
+    pub(crate) tags: &'a [u32],
+    pub(crate) known: u64,
+    pub(crate) body: Vec<Bytes>,
+}
+
+impl Object {
+    pub(crate) fn new(parts: Parts<'_>) -> Self {
+        let Parts { key, status, head, etag, times, tags, known, body } = parts;
+        let session = key.session.map_or(&[][..], Session::text);
+        let body_len: usize = body.iter().map(Bytes::len).sum();
+        let small = body_len <= PACKED_MAX;
+        let fixed = key.text.len() + session.len() + etag.len() + tags.len() * 4 + head.len();
+        let mut packed = Vec::with_capacity(fixed + if small { body_len } else { 0 });
+        for part in [key.text, session, etag] {
+            packed.extend_from_slice(part);
+        }
+        for id in tags {
+            packed.extend_from_slice(&id.to_le_bytes());
+        }
+        packed.extend_from_slice(head);
+        let extra = OnceLock::new();
+        if small {
+            body.iter().for_each(|piece| packed.extend_from_slice(piece));
+        } else {
+            let pieces = gather(body, body_len);
+            extra.get_or_init(|| Box::new(Extra { pieces, ..Extra::default() }));
+        }
+        Self {
+            hash: key.hash,
+            packed: Bytes::from(packed.into_boxed_slice()),
+            extra,
+            created_ms: times.created_ms,
+            expires_ms: times.expires_ms,
+            stale_seconds: times.stale_seconds,
+            error_seconds: times.error_seconds,
+            namespace: key.namespace,
+            url_len: key.url_len as u16,
+            vary_len: key.vary().len() as u16,
+            session_len: session.len() as u16,
+            etag_len: etag.len() as u16,
+            tag_count: tags.len() as u16,
+            status,
+            head_len: head.len() as u32,
+            hits: AtomicU16::new(0),
+            marks: AtomicU8::new(0),
+            warmth: AtomicU8::new(0),
+            known: AtomicU64::new(known),
+        }
+    }
+
+    pub(crate) fn vary_marker(key: Key<'_>, names: &[u8], known: u64) -> Self {
+        let times = Times { expires_ms: u64::MAX, ..Times::default() };
+        let (status, body) = (STATUS_VARY, Vec::new());
+        Self::new(Parts { key, status, head: names, etag: &[], times, tags: &[], known, body })
+    }
+
+    pub(crate) fn pass_marker(key: Key<'_>, until_ms: u64, known: u64) -> Self {
+        let times = Times { expires_ms: until_ms, ..Times::default() };
+        let (status, body) = (STATUS_PASS, Vec::new());
+        Self::new(Parts { key, status, head: &[], etag: &[], times, tags: &[], known, body })
+    }
+
+    /// What this entry is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self.status {
+            STATUS_VARY => Kind::Vary,
+            STATUS_PASS => Kind::Pass,
+            _ => Kind::Content,
+        }
+    }
+
+    /// The status code.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The namespace.
+    #[must_use]
+    pub const fn namespace(&self) -> NamespaceId {
+        self.namespace
+    }
+
+    /// The URL part of its key.
+    #[must_use]
+    pub fn url(&self) -> &[u8] {
+        &self.packed[..usize::from(self.url_len)]
+    }
+
+    /// The vary part of its key.
+    #[must_use]
+    pub fn vary(&self) -> &[u8] {
+        &self.packed[usize::from(self.url_len)..self.text_len()]
+    }
+
+    /// The session whose it is; none if it is for everybody.
+    #[must_use]
+    pub fn session(&self) -> Option<Session<'_>> {
+        let start = self.text_len();
+        Session::new(&self.packed[start..start + usize::from(self.session_len)])
+    }
+
+    /// Whether it may be given to `session` (or, with none, to anybody).
+    #[must_use]
+    pub fn is_for(&self, session: Option<Session<'_>>) -> bool {
+        self.session_len == 0 || self.session() == session
+    }
+
+    /// The `ETag`, if it has one.
+    #[must_use]
+    pub fn etag(&self) -> Option<&[u8]> {
+        let start = self.text_len() + usize::from(self.session_len);
+        let etag = &self.packed[start..start + usize::from(self.etag_len)];
+        (!etag.is_empty()).then_some(etag)
+    }
+
+    /// `Last-Modified` in seconds since 1970, if the origin said it.
+    #[must_use]
+    pub fn last_modified(&self) -> Option<u64> {
+        let (seconds, _) = self.head().split_first_chunk::<8>()?;
+        let seconds = u64::from_le_bytes(*seconds);
+        (seconds != u64::MAX).then_some(seconds)
+    }
+
+    /// When it was made and how long it is good.
+    #[must_use]
+    pub const fn times(&self) -> Times {
+        Times {
+            created_ms: self.created_ms,
+            expires_ms: self.expires_ms,
+            stale_seconds: self.stale_seconds,
+            error_seconds: self.error_seconds,
+        }
+    }
+
+    /// Appends its fields to `to`, in their order.
+    pub fn fields(&self, to: &mut Fields) {
+        let mut rest = self.head().get(8..).unwrap_or_default();
+        while let Some((name, value, next)) = split_field(rest) {
+            to.push_text(name, value);
+            rest = next;
+        }
+    }
+
+    /// Its stored fields, name and value.
+    pub fn iter_fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut rest = self.head().get(8..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (name, value, next) = split_field(rest)?;
+            rest = next;
+            Some((name, value))
+        })
+    }
+
+    /// The request fields that a [`Kind::Vary`] entry adds to the key, in order, in lower case.
+    pub fn vary_names(&self) -> impl Iterator<Item = &[u8]> {
+        let names = if self.kind() == Kind::Vary { self.head() } else { &[] };
+        names.split(|byte| *byte == b',').filter(|name| !name.is_empty())
+    }
+
+    /// Bytes of the body as stored, or of the copy on disk.
+    #[must_use]
+    pub fn body_len(&self) -> u64 {
+        self.pieces().map(|piece| piece.len() as u64).sum()
+    }
+
+    /// The whole body if it is in one piece, which it is up to 1 MiB. Sharing it does not copy.
+    #[must_use]
+    pub fn body(&self) -> Option<Bytes> {
+        match self.extra.get().map(|extra| &extra.pieces[..]) {
+            None | Some([]) => Some(self.packed.slice(self.body_start()..)),
+            Some([one]) => Some(one.clone()),
+            Some(_) => None,
+        }
+    }
+
+    /// The body in its pieces.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let large = self.extra.get().map_or(&[][..], |extra| &extra.pieces[..]);
+        let small = if large.is_empty() { &self.packed[self.body_start()..] } else { &[] };
+        std::iter::once(small).chain(large.iter().map(|piece| &piece[..])).filter(|p| !p.is_empty())
+    }
+
+    /// The shared piece that holds byte `offset` of the body, from there on; none past its end.
+    #[must_use]
+    pub fn piece_at(&self, offset: u64) -> Option<Bytes> {
+        let large = self.extra.get().map_or(&[][..], |extra| &extra.pieces[..]);
+        if large.is_empty() {
+            let start = self.body_start().saturating_add(usize::try_from(offset).ok()?);
+            return (start < self.packed.len()).then(|| self.packed.slice(start..));
+        }
+        let mut before = 0;
+        for piece in large {
+            let within = offset - before;
+            if within < piece.len() as u64 {
+                return Some(piece.slice(within as usize..));
+            }
+            before += piece.len() as u64;
+        }
+        None
+    }
+
+    /// The compressed form, if it was made.
+    #[must_use]
+    pub fn variant(&self, coding: Coding) -> Option<&Variant> {
+        self.extra.get()?.variants[coding.index()].get()
+    }
+
+    /// Whether the caller is the one to make this compressed form; true once, until
+    /// [`Self::unclaim_variant`].
+    #[must_use]
+    pub fn claim_variant(&self, coding: Coding) -> bool {
+        let bit = CLAIMED << coding.index();
+        self.marks.load(Ordering::Relaxed) & bit == 0
+            && self.marks.fetch_or(bit, Ordering::AcqRel) & bit == 0
+    }
+
+    /// The work was not done: somebody else may claim it.
+    pub fn unclaim_variant(&self, coding: Coding) {
+        self.marks.fetch_and(!(CLAIMED << coding.index()), Ordering::AcqRel);
+    }
+
+    /// Adds a compressed form and says how many bytes it added; the store counts them.
+    pub(crate) fn add_variant(&self, coding: Coding, variant: Variant) -> u64 {
+        let size = match &variant {
+            Variant::Ready(bytes) => bytes.len() as u64,
+            Variant::NotWorth => 0,
+        };
+        let extra = self.extra.get_or_init(Box::default);
+        if extra.variants[coding.index()].set(variant).is_ok() { size } else { 0 }
+    }
+
+    /// Where the disk tier has it.
+    #[must_use]
+    pub fn location(&self) -> Option<Location> {
+        self.extra.get()?.location.get().copied()
+    }
+
+    /// Remembers where the disk tier has it; only the first call counts.
+    pub fn set_location(&self, location: Location) {
+        let _ = self.extra.get_or_init(Box::default).location.set(location);
+    }
+
+    /// How often it was served, as far as workers have told; stops at 65,535.
+    #[must_use]
+    pub fn hits(&self) -> u16 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has left the index. Who still holds it may finish serving it.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & RETIRED != 0
+    }
+
+    /// Whether a soft purge has hit it.
+    #[must_use]
+    pub fn is_softly_purged(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & STALE != 0
+    }
+
+    fn text_len(&self) -> usize {
+        usize::from(self.url_len) + usize::from(self.vary_len)
+    }
+
+    fn tags_start(&self) -> usize {
+        self.text_len() + usize::from(self.session_len) + usize::from(self.etag_len)
+    }
+
+    fn head_start(&self) -> usize {
+        self.tags_start() + usize::from(self.tag_count) * 4
+    }
+
+    fn body_start(&self) -> usize {
+        self.head_start() + self.head_len as usize
+    }
+
+    fn head(&self) -> &[u8] {
+        &self.packed[self.head_start()..self.body_start()]
+    }
+
+    #[inline]
+    pub(crate) fn tags(&self) -> impl Iterator<Item = u32> {
+        let bytes = &self.packed[self.tags_start()..self.head_start()];
+        bytes.as_chunks::<4>().0.iter().map(|id| u32::from_le_bytes(*id))
+    }
+
+    /// Its own key.
+    pub(crate) fn key(&self, url_hash: u64) -> Key<'_> {
+        Key {
+            namespace: self.namespace,
+            hash: self.hash,
+            url_hash,
+            text: &self.packed[..self.text_len()],
+            url_len: u32::from(self.url_len),
+            session: self.session(),
+        }
+    }
+
+    pub(crate) const fn hash(&self) -> [u64; 2] {
+        self.hash
+    }
+
+    /// Whether this is what `key` names: hash, namespace, URL, vary part and session.
+    #[inline]
+    pub(crate) fn is_named(&self, key: &Key<'_>) -> bool {
+        self.hash == key.hash
+            && self.namespace == key.namespace
+            && u32::from(self.url_len) == key.url_len
+            && self.packed.get(..self.text_len()) == Some(key.text)
+            && self.session() == key.session
+    }
+
+    /// Whether it belongs to the URL and session of `key`.
+    pub(crate) fn is_at(&self, key: &Key<'_>) -> bool {
+        self.namespace == key.namespace && self.url() == key.url() && self.session() == key.session
+    }
+
+    /// Whether it may be served, as far as purges go. Takes no lock.
+    #[inline]
+    pub(crate) fn verdict(&self, tags: &TagTable) -> Verdict {
+        let generation = tags.generation();
+        let known = self.known.load(Ordering::Acquire);
+        if known < generation {
+            match tags.verdict(self.tags(), known) {
+                Verdict::Dead => return Verdict::Dead,
+                Verdict::Stale => self.mark(STALE),
+                Verdict::Good => {}
+            }
+            self.known.fetch_max(generation, Ordering::AcqRel);
+        }
+        let marks = self.marks.load(Ordering::Acquire);
+        if marks & RETIRED != 0 {
+            Verdict::Dead
+        } else if marks & STALE != 0 {
+            Verdict::Stale
+        } else {
+            Verdict::Good
+        }
+    }
+
+    pub(crate) fn known(&self) -> u64 {
+        self.known.load(Ordering::Acquire)
+    }
+
+    fn mark(&self, mark: u8) {
+        self.marks.fetch_or(mark, Ordering::AcqRel);
+    }
+
+    pub(crate) fn retire(&self) {
+        self.mark(RETIRED);
+    }
+
+    pub(crate) fn soften(&self) {
+        self.mark(STALE);
+    }
+
+    pub(crate) fn is_refreshing(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & REFRESHING != 0
+    }
+
+    pub(crate) fn set_refreshing(&self, on: bool) {
+        if on {
+            self.mark(REFRESHING);
+        } else {
+            self.marks.fetch_and(!REFRESHING, Ordering::AcqRel);
+        }
+    }
+
+    pub(crate) fn is_main(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & MAIN != 0
+    }
+
+    pub(crate) fn set_main(&self) {
+        self.mark(MAIN);
+    }
+
+    /// Notes a use for eviction; a warm object is only read.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        let warmth = self.warmth.load(Ordering::Relaxed);
+        if warmth < 3 {
+            self.warmth.store(warmth + 1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn warmth(&self) -> u8 {
+        self.warmth.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_warmth(&self, warmth: u8) {
+        self.warmth.store(warmth, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_hits(&self, hits: u32) {
+        let sum = u32::from(self.hits.load(Ordering::Relaxed)).saturating_add(hits);
+        self.hits.store(u16::try_from(sum).unwrap_or(u16::MAX), Ordering::Relaxed);
+    }
+
+    /// Bytes that it is charged with, compressed forms included.
+    pub(crate) fn charge(&self) -> u64 {
+        let extra = self.extra.get().map_or(0, |extra| {
+            let pieces = extra.pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            let variants =
+                extra.variants.iter().filter_map(OnceLock::get).map(|variant| match variant {
+                    Variant::Ready(bytes) => bytes.len() as u64,
+                    Variant::NotWorth => 0,
+                });
+            pieces + variants.sum::<u64>()
+        });
+        OVERHEAD + self.packed.len() as u64 + extra
+    }
+}
+
+/// `body` in pieces that own exactly their memory: what came may be slices of larger buffers.
+fn gather(body: Vec<Bytes>, len: usize) -> Vec<Bytes> {
+    let mut pieces = Vec::with_capacity(len.div_ceil(PIECE_SIZE));
+    let (mut piece, mut left) = (Vec::with_capacity(len.min(PIECE_SIZE)), len);
+    for bytes in body {
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(piece.capacity() - piece.len()));
+            piece.extend_from_slice(now);
+            left -= now.len();
+            rest = later;
+            if piece.len() == piece.capacity() {
+                let next = Vec::with_capacity(left.min(PIECE_SIZE));
+                pieces.push(Bytes::from(std::mem::replace(&mut piece, next).into_boxed_slice()));
+            }
+        }
+    }
+    pieces
+}
+
+/// A head as it is kept: `Last-Modified` in 8 bytes, then fields as lengths, name and value.
+pub(crate) fn pack_head(head: &ObjectHead) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(512);
+    packed.extend_from_slice(&head.last_modified.unwrap_or(u64::MAX).to_le_bytes());
+    for field in head.fields.iter() {
+        packed.extend_from_slice(&(field.text.len() as u16).to_le_bytes());
+        packed.extend_from_slice(&(field.value.len() as u32).to_le_bytes());
+        packed.extend_from_slice(field.text);
+        packed.extend_from_slice(field.value);
+    }
+    packed
+}
+
+#[inline]
+fn split_field(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (name_len, rest) = bytes.split_first_chunk::<2>()?;
+    let (value_len, rest) = rest.split_first_chunk::<4>()?;
+    let (name, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*name_len)))?;
+    let (value, rest) = rest.split_at_checked(u32::from_le_bytes(*value_len) as usize)?;
+    Some((name, value, rest))
+}

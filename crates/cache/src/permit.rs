@@ -1,0 +1,250 @@
+//! The right and the duty to fetch one object: held by one exchange of one worker at a time.
+//!
+//! The rule that is easiest to break: whatever ends a permit wakes its waiters, and only after the
+//! index says what they should find; a permit that is dropped leaves them to the next turn.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use crate::growing::{Follower, Growing, Waited, Waiter, Wakes};
+use crate::key::Key;
+use crate::object::{Object, ObjectHead, Parts, pack_head};
+use crate::store::Store;
+use crate::tags::{Tags, Verdict};
+
+/// LIMIT: bytes of an `ETag` that is kept.
+const ETAG_SIZE_MAX: usize = 1024;
+
+/// Why a fill came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abandon {
+    /// The answer may not be kept: until then look-ups of this key pass.
+    Uncacheable {
+        /// End of that memory, in the caller's milliseconds.
+        until_ms: u64,
+    },
+    /// The origin failed: until then a stale object is served without another try.
+    Failed {
+        /// Now.
+        now_ms: u64,
+        /// End of the rest.
+        rest_until_ms: u64,
+    },
+    /// Nothing is known: the next one to look up tries again.
+    Gone,
+}
+
+/// How a fill ended.
+#[derive(Debug)]
+pub struct Committed {
+    /// The object, if it was kept: a purge may have overtaken it, or it is too large.
+    pub object: Option<Arc<Object>>,
+    /// Whom to wake.
+    pub wakes: Wakes,
+}
+
+/// A fill that goes on under another key.
+#[derive(Debug)]
+pub struct Moved {
+    /// None if that key is being filled by somebody else: pass the answer on and keep nothing.
+    pub permit: Option<FillPermit>,
+    /// Followers of the old key, who look up again.
+    pub wakes: Wakes,
+}
+
+/// The right and the duty to fetch one object. Dropping it abandons the fill.
+#[must_use = "others wait for this fill"]
+#[derive(Debug)]
+pub struct FillPermit {
+    store: Arc<Store>,
+    growing: Arc<Growing>,
+    spent: bool,
+    overflown: bool,
+}
+
+impl FillPermit {
+    pub(crate) const fn new(store: Arc<Store>, growing: Arc<Growing>) -> Self {
+        Self { store, growing, spent: false, overflown: false }
+    }
+
+    /// A reader of what this permit will fetch, for the exchange that got it.
+    #[must_use]
+    pub fn follow(&self) -> Follower {
+        Follower::new(Arc::clone(&self.growing), self.growing.generation)
+    }
+
+    /// Registers a waiter as [`Follower::wait`] does before it has read anything.
+    pub fn join(&self, waiter: Waiter) -> Waited {
+        self.follow().wait(waiter)
+    }
+
+    /// What the index has under this key, too old to be a hit: to be revalidated, or to be served
+    /// in place of an error within its window.
+    #[must_use]
+    pub fn stale(&self) -> Option<&Arc<Object>> {
+        self.growing.stale.as_ref()
+    }
+
+    /// What others see of this fill.
+    #[must_use]
+    pub const fn growing(&self) -> &Arc<Growing> {
+        &self.growing
+    }
+
+    /// Its key.
+    #[must_use]
+    pub fn key(&self) -> Key<'_> {
+        self.growing.key.key()
+    }
+
+    /// Whether the answer can still be kept, as far as its size, its tags and purges go.
+    #[must_use]
+    pub fn is_storable(&self) -> bool {
+        let limit = self.store.limits.object_bytes;
+        let expected = self.growing.head().and_then(|head| head.length).unwrap_or(0);
+        !self.overflown
+            && expected.max(self.growing.size()) <= limit
+            && !self.growing.is_killed(&self.store.tags)
+    }
+
+    /// The origin has answered; followers may read from here on. Only the first call counts.
+    pub fn begin(&mut self, head: ObjectHead, tags: &Tags) -> Wakes {
+        if self.growing.head().is_none() {
+            self.take_tags(tags);
+        }
+        self.growing.begin(head)
+    }
+
+    fn take_tags(&mut self, tags: &Tags) {
+        let (table, growing) = (&self.store.tags, Arc::clone(&self.growing));
+        let key = growing.key.key();
+        let (namespace, session) = (key.namespace, key.session);
+        let generation = self.growing.generation;
+        let ids = table.intern_all(namespace, session, tags);
+        if ids.is_none() || tags.is_overflown() {
+            self.overflown = true;
+        }
+        if self.growing.tags.set(ids.unwrap_or_default()).is_err() {
+            return;
+        }
+        // After the tags have slots: what comes later writes there.
+        match table.prefix_verdict(namespace, session, tags, generation) {
+            Verdict::Dead => self.growing.doom(),
+            Verdict::Stale => self.growing.soften(),
+            Verdict::Good => {}
+        }
+        let _ = self.growing.is_killed(table);
+    }
+
+    /// More of the body. Give bytes that own their memory, not slices of receive buffers.
+    pub fn append(&mut self, bytes: Bytes) -> Wakes {
+        self.store.filling.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.growing.append(bytes)
+    }
+
+    /// The answer is whole: keeps it, unless a purge has hit it since the permit was given.
+    #[must_use = "others wait for this fill"]
+    pub fn commit(mut self) -> Committed {
+        let object = self.keep();
+        self.spent = true;
+        self.store.end_fill(&self.growing);
+        let wakes = self.growing.finish(self.growing.head().is_some());
+        Committed { object, wakes }
+    }
+
+    fn keep(&mut self) -> Option<Arc<Object>> {
+        if !self.is_storable() {
+            self.release_tags();
+            return None;
+        }
+        let head = self.growing.head()?;
+        self.keep_as(head, self.growing.body())
+    }
+
+    fn keep_as(&self, head: &ObjectHead, body: Vec<Bytes>) -> Option<Arc<Object>> {
+        let key = self.growing.key.key();
+        let tags = self.growing.tags.get()?;
+        let packed = pack_head(head);
+        let object = Arc::new(Object::new(Parts {
+            key,
+            status: head.status,
+            head: &packed,
+            etag: if head.etag.len() <= ETAG_SIZE_MAX { &head.etag } else { &[] },
+            times: head.times,
+            tags,
+            known: self.growing.generation,
+            body,
+        }));
+        self.store.put_fill(&object, &self.growing).then_some(object)
+    }
+
+    fn release_tags(&self) {
+        for id in self.growing.tags.get().into_iter().flatten() {
+            self.store.tags.release(*id);
+        }
+    }
+
+    /// The origin says that [`Self::stale`] is still good (304): keeps its body and status under
+    /// the new head and tags (RFC 9111 §4.3.4). Nothing may have begun.
+    #[must_use = "others wait for this fill"]
+    pub fn freshen(mut self, mut head: ObjectHead, tags: &Tags) -> Committed {
+        let Some(old) = self.growing.stale.clone() else {
+            return Committed { object: None, wakes: self.abandon(Abandon::Gone) };
+        };
+        head.status = old.status();
+        head.length = Some(old.body_len());
+        let mut wakes = self.begin(head, tags);
+        let mut offset = 0;
+        while let Some(piece) = old.piece_at(offset) {
+            offset += piece.len() as u64;
+            wakes.join(self.append(piece));
+        }
+        let mut committed = self.commit();
+        committed.wakes.join(wakes);
+        committed
+    }
+
+    /// Gives the fill up. Followers who have read nothing look up again; others break off.
+    pub fn abandon(mut self, why: Abandon) -> Wakes {
+        self.end(why)
+    }
+
+    fn end(&mut self, why: Abandon) -> Wakes {
+        self.spent = true;
+        self.release_tags();
+        let key = self.growing.key.key();
+        match why {
+            Abandon::Uncacheable { until_ms } => {
+                if !self.growing.is_killed(&self.store.tags) {
+                    self.store.remember_pass(&key, until_ms);
+                }
+            }
+            Abandon::Failed { now_ms, rest_until_ms } => {
+                self.store.rest(&key, rest_until_ms, now_ms);
+            }
+            Abandon::Gone => {}
+        }
+        self.store.end_fill(&self.growing);
+        self.growing.finish(false)
+    }
+
+    /// The answer belongs under another key (it set a vary cookie, or named a new `Vary`): the fill
+    /// goes on there, as old as it is. Nothing may have begun.
+    #[must_use = "others wait for this fill"]
+    pub fn move_to(mut self, key: &Key<'_>) -> Moved {
+        let permit = self.store.regrant(key, self.growing.generation);
+        let wakes = self.end(Abandon::Gone);
+        Moved { permit, wakes }
+    }
+}
+
+impl Drop for FillPermit {
+    fn drop(&mut self) {
+        if !self.spent {
+            let wakes = self.end(Abandon::Gone);
+            self.store.leave(wakes);
+        }
+    }
+}

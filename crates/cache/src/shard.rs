@@ -1,0 +1,369 @@
+//! One part of the index: two chained tables over one slab, and S3-FIFO over the same entries.
+//!
+//! ```text
+//!            new                       used meanwhile
+//!   insert ───────▶ small (10 %) ──────────────────────▶ main ──▶ round again while it was used
+//!      │                └── not used ──▶ ghost               └──▶ out when it was not
+//!      └── the ghost knows it ─────────────────────────▶ main
+//! ```
+//! A scan passes through the small queue and leaves the main one alone.
+//!
+//! The rule that is easiest to break: a queue's bytes change only together with its entries, and
+//! what an entry is charged with changes only under the lock of its shard.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::growing::Growing;
+use crate::key::{Key, NamespaceId, url_hash};
+use crate::object::{Kind, Object};
+
+const NONE: u32 = u32::MAX;
+/// LIMIT: vary copies of one URL in one session's or the public space.
+const COPIES_MAX: usize = 512;
+/// LIMIT: failed refreshes that are not tried again at once.
+const RESTING_MAX: usize = 256;
+/// Entries that one search for a victim of a given namespace looks at.
+const VICTIM_SEARCH: usize = 256;
+
+#[derive(Debug)]
+struct Entry {
+    object: Option<Arc<Object>>,
+    /// The next of the same bucket; of a free entry, the next free one.
+    chain: u32,
+    url: u32,
+    older: u32,
+    newer: u32,
+}
+
+#[derive(Debug)]
+struct Queue {
+    oldest: u32,
+    newest: u32,
+    bytes: u64,
+}
+
+impl Queue {
+    const EMPTY: Self = Self { oldest: NONE, newest: NONE, bytes: 0 };
+}
+
+/// One part of the index, behind its own lock.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    entries: Vec<Entry>,
+    free: u32,
+    count: usize,
+    buckets: Vec<u32>,
+    urls: Vec<u32>,
+    small: Queue,
+    main: Queue,
+    /// Fingerprints of what the small queue let go unused.
+    ghosts: Vec<u32>,
+    pub(crate) fills: HashMap<[u64; 2], Arc<Growing>>,
+    resting: HashMap<[u64; 2], u64>,
+}
+
+impl Shard {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            count: 0,
+            buckets: vec![NONE; 8],
+            urls: vec![NONE; 8],
+            small: Queue::EMPTY,
+            main: Queue::EMPTY,
+            ghosts: Vec::new(),
+            fills: HashMap::new(),
+            resting: HashMap::new(),
+        }
+    }
+
+    /// Entries, those not yet swept included.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Places that may hold an entry, for who walks over all of them.
+    pub(crate) const fn places(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes charged to its entries.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.small.bytes + self.main.bytes
+    }
+
+    /// What stands at a place.
+    pub(crate) fn at(&self, place: u32) -> Option<&Arc<Object>> {
+        self.entries.get(place as usize)?.object.as_ref()
+    }
+
+    const fn bucket(&self, hash: [u64; 2]) -> usize {
+        hash[1] as usize & (self.buckets.len() - 1)
+    }
+
+    const fn url_bucket(&self, hash: u64) -> usize {
+        hash as usize & (self.urls.len() - 1)
+    }
+
+    /// The place of what `key` names.
+    pub(crate) fn find(&self, key: &Key<'_>) -> Option<u32> {
+        let mut place = self.buckets[self.bucket(key.hash)];
+        while place != NONE {
+            let entry = &self.entries[place as usize];
+            if entry.object.as_ref().is_some_and(|object| object.is_named(key)) {
+                return Some(place);
+            }
+            place = entry.chain;
+        }
+        None
+    }
+
+    /// The places of all vary copies of the URL of `key`.
+    pub(crate) fn copies(&self, key: &Key<'_>) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut place = self.urls[self.url_bucket(key.url_hash)];
+        while place != NONE {
+            let entry = &self.entries[place as usize];
+            if entry.object.as_ref().is_some_and(|object| object.is_at(key)) {
+                found.push(place);
+            }
+            place = entry.url;
+        }
+        found
+    }
+
+    /// Puts `object` in, in the place of an older one under the same key, which is given back
+    /// with any copy that had to leave because its URL has too many.
+    pub(crate) fn insert(
+        &mut self,
+        object: Arc<Object>,
+        url_hash: u64,
+    ) -> [Option<Arc<Object>>; 2] {
+        let key = object.key(url_hash);
+        let replaced = self.find(&key).map(|place| {
+            let old = self.take(place);
+            object.set_warmth(old.warmth());
+            if old.is_main() {
+                object.set_main();
+            }
+            old
+        });
+        let copies = if key.vary().is_empty() { Vec::new() } else { self.copies(&key) };
+        let surplus = (copies.len() >= COPIES_MAX).then(|| copies[copies.len() - 1]);
+        let surplus = surplus.map(|place| self.take(place));
+        if replaced.is_none() && self.haunts(object.hash()) {
+            object.set_main();
+        }
+        self.enter(object, url_hash);
+        [replaced, surplus]
+    }
+
+    fn enter(&mut self, object: Arc<Object>, url_hash: u64) {
+        if self.count >= self.buckets.len() * 2 {
+            self.rehash();
+        }
+        let (bucket, url_bucket) = (self.bucket(object.hash()), self.url_bucket(url_hash));
+        let entry = Entry {
+            object: Some(object),
+            chain: self.buckets[bucket],
+            url: self.urls[url_bucket],
+            older: NONE,
+            newer: NONE,
+        };
+        let place = if self.free == NONE {
+            if self.entries.len() == self.entries.capacity() {
+                // An eighth rather than twice as much: unused places count as overhead.
+                self.entries.reserve_exact(self.entries.len() / 8 + 16);
+            }
+            self.entries.push(entry);
+            self.entries.len() as u32 - 1
+        } else {
+            let place = self.free;
+            self.free = self.entries[place as usize].chain;
+            self.entries[place as usize] = entry;
+            place
+        };
+        self.buckets[bucket] = place;
+        self.urls[url_bucket] = place;
+        self.count += 1;
+        self.queue(place);
+    }
+
+    /// Doubles both tables.
+    fn rehash(&mut self) {
+        let size = self.buckets.len() * 2;
+        self.buckets = vec![NONE; size];
+        self.urls = vec![NONE; size];
+        for place in 0..self.entries.len() {
+            let Some(object) = &self.entries[place].object else { continue };
+            let bucket = self.bucket(object.hash());
+            let url = url_hash(object.namespace(), object.session(), object.url());
+            let url_bucket = self.url_bucket(url);
+            self.entries[place].chain = std::mem::replace(&mut self.buckets[bucket], place as u32);
+            self.entries[place].url = std::mem::replace(&mut self.urls[url_bucket], place as u32);
+        }
+    }
+
+    /// Takes out what stands at `place`, which must be taken.
+    pub(crate) fn take(&mut self, place: u32) -> Arc<Object> {
+        self.unqueue(place);
+        let object = self.entries[place as usize].object.take();
+        let object = object.expect("a place that was found or queued holds an object");
+        let bucket = self.bucket(object.hash());
+        let url = url_hash(object.namespace(), object.session(), object.url());
+        let url_bucket = self.url_bucket(url);
+        let entry = &self.entries[place as usize];
+        let (chain, url_next) = (entry.chain, entry.url);
+        if self.buckets[bucket] == place {
+            self.buckets[bucket] = chain;
+        } else {
+            let mut before = self.buckets[bucket] as usize;
+            while self.entries[before].chain != place {
+                before = self.entries[before].chain as usize;
+            }
+            self.entries[before].chain = chain;
+        }
+        if self.urls[url_bucket] == place {
+            self.urls[url_bucket] = url_next;
+        } else {
+            let mut before = self.urls[url_bucket] as usize;
+            while self.entries[before].url != place {
+                before = self.entries[before].url as usize;
+            }
+            self.entries[before].url = url_next;
+        }
+        self.entries[place as usize].chain = self.free;
+        self.free = place;
+        self.count -= 1;
+        object
+    }
+
+    /// Puts a place at the new end of the queue its object belongs to.
+    fn queue(&mut self, place: u32) {
+        let Some(object) = &self.entries[place as usize].object else { return };
+        let queue = if object.is_main() { &mut self.main } else { &mut self.small };
+        queue.bytes += object.charge();
+        let newest = std::mem::replace(&mut queue.newest, place);
+        if newest == NONE {
+            queue.oldest = place;
+        } else {
+            self.entries[newest as usize].newer = place;
+        }
+        let entry = &mut self.entries[place as usize];
+        (entry.older, entry.newer) = (newest, NONE);
+    }
+
+    fn unqueue(&mut self, place: u32) {
+        let entry = &self.entries[place as usize];
+        let (older, newer) = (entry.older, entry.newer);
+        let Some(object) = &entry.object else { return };
+        let queue = if object.is_main() { &mut self.main } else { &mut self.small };
+        queue.bytes -= object.charge();
+        if older == NONE {
+            queue.oldest = newer;
+        } else {
+            self.entries[older as usize].newer = newer;
+        }
+        let queue = if self.entries[place as usize].object.as_ref().is_some_and(|o| o.is_main()) {
+            &mut self.main
+        } else {
+            &mut self.small
+        };
+        if newer == NONE {
+            queue.newest = older;
+        } else {
+            self.entries[newer as usize].older = older;
+        }
+    }
+
+    /// Adds to what `object` is charged with; the caller has just made it so much larger.
+    pub(crate) const fn enlarge(&mut self, is_main: bool, bytes: u64) {
+        if is_main {
+            self.main.bytes += bytes;
+        } else {
+            self.small.bytes += bytes;
+        }
+    }
+
+    /// Takes out the object that is worth least.
+    pub(crate) fn evict(&mut self) -> Option<Arc<Object>> {
+        // An entry goes round at most once for each step of its warmth, which others may raise.
+        let mut patience = self.count * 4 + 4;
+        loop {
+            let total = self.bytes();
+            let from_small = self.small.oldest != NONE
+                && (self.small.bytes * 10 > total || self.main.oldest == NONE);
+            let place = if from_small { self.small.oldest } else { self.main.oldest };
+            let object = self.at(place)?;
+            let warmth = object.warmth();
+            patience = patience.saturating_sub(1);
+            if warmth == 0 || patience == 0 {
+                let object = self.take(place);
+                if from_small && object.kind() == Kind::Content {
+                    self.haunt(object.hash());
+                }
+                return Some(object);
+            }
+            let object = Arc::clone(object);
+            self.unqueue(place);
+            if from_small {
+                object.set_warmth(0);
+                object.set_main();
+            } else {
+                object.set_warmth(warmth - 1);
+            }
+            self.queue(place);
+        }
+    }
+
+    /// Takes out one of the oldest objects of a namespace.
+    pub(crate) fn evict_of(&mut self, namespace: NamespaceId) -> Option<Arc<Object>> {
+        for oldest in [self.small.oldest, self.main.oldest] {
+            let mut place = oldest;
+            for _ in 0..VICTIM_SEARCH {
+                let Some(entry) = self.entries.get(place as usize) else { break };
+                let newer = entry.newer;
+                if entry.object.as_ref().is_some_and(|object| object.namespace() == namespace) {
+                    return Some(self.take(place));
+                }
+                place = newer;
+            }
+        }
+        None
+    }
+
+    const fn fingerprint(hash: [u64; 2]) -> u32 {
+        (hash[0] as u32) | 1
+    }
+
+    fn haunt(&mut self, hash: [u64; 2]) {
+        let size = self.count.next_power_of_two().max(64);
+        if self.ghosts.len() < size {
+            self.ghosts = vec![0; size];
+        }
+        let at = (hash[0] >> 32) as usize & (self.ghosts.len() - 1);
+        self.ghosts[at] = Self::fingerprint(hash);
+    }
+
+    fn haunts(&self, hash: [u64; 2]) -> bool {
+        let at = (hash[0] >> 32) as usize & self.ghosts.len().wrapping_sub(1);
+        self.ghosts.get(at) == Some(&Self::fingerprint(hash))
+    }
+
+    /// Whether a refresh of this key has failed a short while ago.
+    pub(crate) fn is_resting(&self, key: &Key<'_>, now_ms: u64) -> bool {
+        self.resting.get(&key.hash).is_some_and(|until| now_ms < *until)
+    }
+
+    /// Lets refreshes of this key rest.
+    pub(crate) fn rest(&mut self, key: &Key<'_>, until_ms: u64, now_ms: u64) {
+        if self.resting.len() >= RESTING_MAX {
+            self.resting.retain(|_, until| now_ms < *until);
+        }
+        if self.resting.len() < RESTING_MAX {
+            self.resting.insert(key.hash, until_ms);
+        }
+    }
+}

@@ -1,0 +1,711 @@
+//! The store: shards, tags, namespaces, limits; what happens under the locks.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::negotiate::Coding;
+
+use crate::front::Front;
+use crate::growing::{Follower, Growing, Waiter, Wakes};
+use crate::key::{KEY_SIZE_MAX, Key, NamespaceId, Session, url_hash};
+use crate::object::{Kind, Location, Object, ObjectHead, Parts, Times, Variant, pack_head};
+use crate::permit::FillPermit;
+use crate::segments::Segments;
+use crate::shard::Shard;
+use crate::stats::{Counters, NamespaceStats, Stats};
+use crate::tags::{Count, Purge, Root, Scope, TagTable, Tags, Verdict, lock};
+
+const SHARDS: usize = 64;
+/// Entries looked at under one lock by a sweep.
+const SWEEP_STEP: usize = 128;
+/// LIMIT: names that one URL may vary by, and their bytes.
+const VARY_NAMES_MAX: usize = 16;
+const VARY_SIZE_MAX: usize = 1024;
+
+/// Bounds of a store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreLimits {
+    /// Bytes of all objects with their overhead.
+    pub bytes: u64,
+    /// Bytes of the largest body that is kept.
+    pub object_bytes: u64,
+    /// Entries of each worker's table of hits; a power of two.
+    pub front_entries: usize,
+}
+
+impl Default for StoreLimits {
+    fn default() -> Self {
+        Self { bytes: 256 << 20, object_bytes: 10_000_000, front_entries: 4096 }
+    }
+}
+
+/// What a look-up found.
+#[derive(Debug)]
+pub enum Lookup {
+    /// Fresh.
+    Hit(Arc<Object>),
+    /// Servable though stale; the permit, if any, is the duty to refresh it in the background.
+    Stale(Arc<Object>, Option<FillPermit>),
+    /// The URL varies: add the values of [`Object::vary_names`] to the key and look up again.
+    Vary(Arc<Object>),
+    /// Nobody has it: the caller is to fetch it.
+    Miss(FillPermit),
+    /// Somebody is fetching it.
+    Join(Follower),
+    /// Known to be uncacheable, or the key is too long: ask the origin and keep nothing.
+    Pass,
+}
+
+/// Bytes and objects of one namespace.
+#[derive(Debug, Default)]
+struct Account {
+    bytes: AtomicU64,
+    objects: AtomicU64,
+    /// Zero: only the store's own limit.
+    limit: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Sweep {
+    shard: usize,
+    place: u32,
+    stripe: usize,
+}
+
+/// The one store of a process.
+#[derive(Debug)]
+pub struct Store {
+    shards: Vec<Mutex<Shard>>,
+    pub(crate) tags: TagTable,
+    pub(crate) limits: StoreLimits,
+    bytes: AtomicU64,
+    pub(crate) filling: AtomicU64,
+    names: Mutex<HashMap<Vec<u8>, NamespaceId>>,
+    accounts: Segments<Account>,
+    orphans: Mutex<Vec<Waiter>>,
+    orphaned: AtomicBool,
+    victim: AtomicUsize,
+    sweep: Mutex<Sweep>,
+    loading: Mutex<Vec<u64>>,
+    pub(crate) counters: Counters,
+}
+
+impl Store {
+    /// A store within `limits`; `seed` should be secret and seeds all keys of the process.
+    #[must_use]
+    pub fn new(limits: StoreLimits, seed: u64) -> Arc<Self> {
+        crate::key::set_seed(seed);
+        Arc::new(Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            tags: TagTable::new(),
+            limits,
+            bytes: AtomicU64::new(0),
+            filling: AtomicU64::new(0),
+            names: Mutex::default(),
+            accounts: Segments::new(16),
+            orphans: Mutex::default(),
+            orphaned: AtomicBool::new(false),
+            victim: AtomicUsize::new(0),
+            sweep: Mutex::default(),
+            loading: Mutex::default(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// The namespace called `name`, the same for ever; made at its first mention.
+    #[must_use]
+    pub fn namespace(&self, name: &[u8]) -> NamespaceId {
+        let mut names = lock(&self.names);
+        let next = NamespaceId(names.len() as u32);
+        *names.entry(name.to_vec()).or_insert(next)
+    }
+
+    /// Bounds the bytes of one namespace (`max_size`); 0 leaves only the store's own bound.
+    pub fn set_namespace_limit(&self, namespace: NamespaceId, bytes: u64) {
+        if let Some(account) = self.accounts.make(namespace.0 as usize) {
+            account.limit.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// The table of hits of one worker.
+    #[must_use]
+    pub fn front(self: &Arc<Self>, worker: u16) -> Front {
+        Front::new(Arc::clone(self), worker)
+    }
+
+    pub(crate) fn shard(&self, url_hash: u64) -> &Mutex<Shard> {
+        &self.shards[(url_hash >> 58) as usize % SHARDS]
+    }
+
+    /// What the index says of `key`; [`Front::lookup`] asks its own table first.
+    #[must_use]
+    pub fn lookup(self: &Arc<Self>, key: &Key<'_>, now_ms: u64) -> Lookup {
+        if key.text.len() > KEY_SIZE_MAX {
+            return Lookup::Pass;
+        }
+        let mut gone = None;
+        let found = self.lookup_locked(key, now_ms, &mut gone);
+        if let Some(object) = gone {
+            self.let_go(&object);
+        }
+        self.counters.note(&found);
+        found
+    }
+
+    fn lookup_locked(
+        self: &Arc<Self>,
+        key: &Key<'_>,
+        now_ms: u64,
+        gone: &mut Option<Arc<Object>>,
+    ) -> Lookup {
+        let mut shard = lock(self.shard(key.url_hash));
+        let generation = self.tags.generation();
+        let mut old = None;
+        if let Some(place) = shard.find(key) {
+            let Some(object) = shard.at(place).cloned() else { return Lookup::Pass };
+            assert!(object.is_for(key.session), "a private object answers its own session only");
+            match judge(&object, &self.tags, now_ms) {
+                Freshness::Fresh => {
+                    object.touch();
+                    return match object.kind() {
+                        Kind::Content => Lookup::Hit(object),
+                        Kind::Vary => Lookup::Vary(object),
+                        Kind::Pass => Lookup::Pass,
+                    };
+                }
+                Freshness::Gone => *gone = Some(shard.take(place)),
+                Freshness::Stale => {
+                    object.touch();
+                    let busy = match shard.fills.get(&key.hash) {
+                        Some(growing) if growing.is_killed(&self.tags) => false,
+                        Some(_) => true,
+                        None => shard.is_resting(key, now_ms),
+                    };
+                    if busy {
+                        return Lookup::Stale(object, None);
+                    }
+                    object.set_refreshing(true);
+                    let permit = self.grant(&mut shard, key, generation, Some(object.clone()));
+                    return Lookup::Stale(object, Some(permit));
+                }
+                Freshness::Old => old = Some(object),
+            }
+        }
+        match shard.fills.get(&key.hash) {
+            Some(growing) if !growing.is(key) => return Lookup::Pass,
+            Some(growing) if !growing.is_killed(&self.tags) => {
+                return Lookup::Join(Follower::new(Arc::clone(growing), generation));
+            }
+            _ => {}
+        }
+        Lookup::Miss(self.grant(&mut shard, key, generation, old))
+    }
+
+    fn grant(
+        self: &Arc<Self>,
+        shard: &mut Shard,
+        key: &Key<'_>,
+        generation: u64,
+        stale: Option<Arc<Object>>,
+    ) -> FillPermit {
+        let growing = Arc::new(Growing::new(key, generation, stale));
+        shard.fills.insert(key.hash, Arc::clone(&growing));
+        FillPermit::new(Arc::clone(self), growing)
+    }
+
+    /// A permit for another key with the age of a permit at hand; none if that key is being filled.
+    pub(crate) fn regrant(self: &Arc<Self>, key: &Key<'_>, generation: u64) -> Option<FillPermit> {
+        if key.text.len() > KEY_SIZE_MAX {
+            return None;
+        }
+        let mut shard = lock(self.shard(key.url_hash));
+        let busy = shard.fills.get(&key.hash);
+        if busy.is_some_and(|growing| !growing.is_killed(&self.tags)) {
+            return None;
+        }
+        let stale = shard.find(key).and_then(|place| shard.at(place).cloned());
+        let stale = stale.filter(|object| {
+            object.kind() == Kind::Content && object.verdict(&self.tags) != Verdict::Dead
+        });
+        Some(self.grant(&mut shard, key, generation, stale))
+    }
+
+    /// Ends a fill in the index; afterwards a look-up may give out the next permit.
+    pub(crate) fn end_fill(&self, growing: &Arc<Growing>) {
+        let key = growing.key.key();
+        if let Some(stale) = &growing.stale {
+            stale.set_refreshing(false);
+        }
+        let mut shard = lock(self.shard(key.url_hash));
+        if shard.fills.get(&key.hash).is_some_and(|other| Arc::ptr_eq(other, growing)) {
+            shard.fills.remove(&key.hash);
+        }
+        drop(shard);
+        self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn rest(&self, key: &Key<'_>, until_ms: u64, now_ms: u64) {
+        lock(self.shard(key.url_hash)).rest(key, until_ms, now_ms);
+    }
+
+    /// Puts a filled object into the index unless its fill was purged meanwhile.
+    pub(crate) fn put_fill(&self, object: &Arc<Object>, growing: &Arc<Growing>) -> bool {
+        if growing.is_softened() {
+            object.soften();
+        }
+        let url_hash = growing.key.key().url_hash;
+        self.charge(object);
+        self.tags.count(object.tags(), object.known(), Count::In);
+        let mut shard = lock(self.shard(url_hash));
+        // Under the lock, because a purge of the URL dooms fills under it.
+        let doomed = growing.is_killed(&self.tags);
+        let out = if doomed { [None, None] } else { shard.insert(Arc::clone(object), url_hash) };
+        drop(shard);
+        if doomed {
+            self.let_go(object);
+            return false;
+        }
+        out.iter().flatten().for_each(|object| self.let_go(object));
+        self.counters.inserted.fetch_add(1, Ordering::Relaxed);
+        self.make_room(object.namespace());
+        true
+    }
+
+    /// Puts `object` into the index, whose tags have their references already.
+    pub(crate) fn put(&self, object: &Arc<Object>, url_hash: u64) {
+        self.charge(object);
+        self.tags.count(object.tags(), object.known(), Count::In);
+        let out = lock(self.shard(url_hash)).insert(Arc::clone(object), url_hash);
+        out.iter().flatten().for_each(|object| self.let_go(object));
+        self.counters.inserted.fetch_add(1, Ordering::Relaxed);
+        self.make_room(object.namespace());
+    }
+
+    fn charge(&self, object: &Object) {
+        let bytes = object.charge();
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(account) = self.accounts.make(object.namespace().0 as usize) {
+            account.bytes.fetch_add(bytes, Ordering::Relaxed);
+            account.objects.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What has to happen to an object that was just taken out of the index.
+    fn let_go(&self, object: &Arc<Object>) {
+        object.retire();
+        let bytes = object.charge();
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(account) = self.accounts.get(object.namespace().0 as usize) {
+            account.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            account.objects.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.tags.count(object.tags(), object.known(), Count::Out);
+        object.tags().for_each(|id| self.tags.release(id));
+    }
+
+    /// Evicts until both the store and the namespace are within their limits.
+    fn make_room(&self, namespace: NamespaceId) {
+        self.evict_while(|| self.bytes.load(Ordering::Relaxed) > self.limits.bytes, Shard::evict);
+        let Some(account) = self.accounts.get(namespace.0 as usize) else { return };
+        let limit = account.limit.load(Ordering::Relaxed);
+        if limit > 0 {
+            self.evict_while(
+                || account.bytes.load(Ordering::Relaxed) > limit,
+                |shard| shard.evict_of(namespace),
+            );
+        }
+    }
+
+    fn evict_while(
+        &self,
+        full: impl Fn() -> bool,
+        evict: impl Fn(&mut Shard) -> Option<Arc<Object>>,
+    ) {
+        let mut fruitless = 0;
+        while fruitless < SHARDS && full() {
+            let shard = self.victim.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            let victim = evict(&mut lock(&self.shards[shard]));
+            match victim {
+                Some(object) => {
+                    self.let_go(&object);
+                    self.counters.evicted.fetch_add(1, Ordering::Relaxed);
+                    fruitless = 0;
+                }
+                None => fruitless += 1,
+            }
+        }
+    }
+
+    /// Adds a compressed form of an object, made after [`Object::claim_variant`]; false if the
+    /// object has left the index meanwhile.
+    pub fn set_variant(&self, object: &Arc<Object>, coding: Coding, variant: Variant) -> bool {
+        let url = url_hash(object.namespace(), object.session(), object.url());
+        let mut shard = lock(self.shard(url));
+        if object.is_retired() {
+            return false;
+        }
+        let key = object.key(url);
+        let current = shard.find(&key).and_then(|place| shard.at(place));
+        if !current.is_some_and(|current| Arc::ptr_eq(current, object)) {
+            return false;
+        }
+        let bytes = object.add_variant(coding, variant);
+        shard.enlarge(object.is_main(), bytes);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(account) = self.accounts.get(object.namespace().0 as usize) {
+            account.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        drop(shard);
+        self.make_room(object.namespace());
+        true
+    }
+
+    /// Remembers by which request fields the URL of `base` (its key without them) varies; false if
+    /// they are too many, and then the answer must not be kept. Names in lower case.
+    #[must_use]
+    pub fn remember_vary(&self, base: &Key<'_>, names: &[&[u8]]) -> bool {
+        let size: usize = names.iter().map(|name| name.len() + 1).sum();
+        if names.len() > VARY_NAMES_MAX || size > VARY_SIZE_MAX || base.text.len() > KEY_SIZE_MAX {
+            return false;
+        }
+        let joined = names.join(&b","[..]);
+        let marker = Object::vary_marker(*base, &joined, self.tags.generation());
+        self.put(&Arc::new(marker), base.url_hash);
+        true
+    }
+
+    /// Remembers until `until_ms` that the answer to `key` is not to be cached.
+    pub fn remember_pass(&self, key: &Key<'_>, until_ms: u64) {
+        let marker = Object::pass_marker(*key, until_ms, self.tags.generation());
+        self.put(&Arc::new(marker), key.url_hash);
+    }
+
+    /// Purges all objects of `namespace` with this tag, or, if it ends in `*`, with any tag that
+    /// begins so; says how many it hit. The tag `*` alone is [`Self::purge_all`] or
+    /// [`Self::purge_private`], as `scope` says.
+    pub fn purge_tag(
+        &self,
+        namespace: NamespaceId,
+        scope: Scope<'_>,
+        tag: &[u8],
+        how: Purge,
+    ) -> u64 {
+        match (tag, scope) {
+            (b"*", Scope::Public) => self.purge_all(namespace, how),
+            (b"*", Scope::Session(session)) => self.purge_private(namespace, Some(session), how),
+            ([prefix @ .., b'*'], _) => self.tags.purge_prefix(namespace, scope, prefix, how),
+            _ => self.tags.purge(namespace, scope, tag, how),
+        }
+    }
+
+    /// Purges all public objects of a namespace.
+    pub fn purge_all(&self, namespace: NamespaceId, how: Purge) -> u64 {
+        self.tags.purge_root(namespace, &Root::Public, how)
+    }
+
+    /// Purges the private objects of one session, or of all.
+    pub fn purge_private(
+        &self,
+        namespace: NamespaceId,
+        session: Option<Session<'_>>,
+        how: Purge,
+    ) -> u64 {
+        let root = session.map_or(Root::Private, Root::Session);
+        self.tags.purge_root(namespace, &root, how)
+    }
+
+    /// Purges all vary copies of a URL, in the public space or in the session of `key`, and what is
+    /// known about how it varies.
+    pub fn purge_url(&self, key: &Key<'_>, how: Purge) -> u64 {
+        let mut gone = Vec::new();
+        let hit = self.tags.purge_by(|_| {
+            let mut shard = lock(self.shard(key.url_hash));
+            for growing in shard.fills.values() {
+                let own = growing.key.key();
+                let here = own.namespace == key.namespace
+                    && own.url() == key.url()
+                    && own.session == key.session;
+                match how {
+                    Purge::Dead if here => growing.doom(),
+                    Purge::Stale if here => growing.soften(),
+                    Purge::Dead | Purge::Stale => {}
+                }
+            }
+            let mut hit = 0;
+            for place in shard.copies(key) {
+                let object = shard.at(place).filter(|object| object.kind() == Kind::Content);
+                let alive = object.is_some_and(|o| o.verdict(&self.tags) != Verdict::Dead);
+                hit += u64::from(alive);
+                match how {
+                    Purge::Dead => gone.push(shard.take(place)),
+                    Purge::Stale => object.into_iter().for_each(|object| object.soften()),
+                }
+            }
+            hit
+        });
+        gone.iter().for_each(|object| self.let_go(object));
+        hit
+    }
+
+    /// Looks at up to `budget` entries and frees those that are dead or too old to be of any use;
+    /// says how many. For a worker with nothing better to do, or every few turns.
+    pub fn sweep(&self, budget: usize, now_ms: u64) -> usize {
+        let Ok(mut sweep) = self.sweep.try_lock() else { return 0 };
+        let mut freed = 0;
+        let mut left = budget;
+        while left > 0 {
+            let mut gone = Vec::new();
+            let mut shard = lock(&self.shards[sweep.shard]);
+            let places = shard.places() as u32;
+            let end = places.min(sweep.place.saturating_add(SWEEP_STEP.min(left) as u32));
+            for place in sweep.place..end {
+                let Some(object) = shard.at(place) else { continue };
+                let useless = match judge(object, &self.tags, now_ms) {
+                    Freshness::Gone => true,
+                    Freshness::Old => now_ms >= object.times().error_until_ms(),
+                    Freshness::Fresh | Freshness::Stale => false,
+                };
+                if useless && !object.is_refreshing() {
+                    gone.push(shard.take(place));
+                }
+            }
+            drop(shard);
+            left = left.saturating_sub((end.saturating_sub(sweep.place) as usize).max(8));
+            freed += gone.len();
+            gone.iter().for_each(|object| self.let_go(object));
+            sweep.place = end;
+            if end >= places {
+                (sweep.place, sweep.shard) = (0, (sweep.shard + 1) % SHARDS);
+                sweep.stripe += 1;
+                self.tags.reclaim(self.floor(), sweep.stripe);
+            }
+        }
+        freed
+    }
+
+    /// No fill in flight began before this generation.
+    fn floor(&self) -> u64 {
+        let mut floor = self.tags.generation();
+        floor = lock(&self.loading).iter().copied().fold(floor, u64::min);
+        for shard in &self.shards {
+            let shard = lock(shard);
+            floor = shard.fills.values().map(|fill| fill.generation).fold(floor, u64::min);
+        }
+        floor
+    }
+
+    pub(crate) fn leave(&self, waiters: Wakes) {
+        if !waiters.0.is_empty() {
+            lock(&self.orphans).extend(waiters.0);
+            self.orphaned.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn poll_orphans(&self) -> Wakes {
+        if !self.orphaned.load(Ordering::Acquire) {
+            return Wakes::default();
+        }
+        let mut orphans = lock(&self.orphans);
+        self.orphaned.store(false, Ordering::Release);
+        Wakes(std::mem::take(&mut *orphans))
+    }
+
+    /// Begins to load what another tier has kept: what is inserted through it counts as made now,
+    /// so that purges from here on reach it.
+    #[must_use]
+    pub fn loading(self: &Arc<Self>) -> Loading {
+        let mut loading = lock(&self.loading);
+        let generation = self.tags.generation();
+        loading.push(generation);
+        Loading { store: Arc::clone(self), generation }
+    }
+
+    /// How many purges there were so far; a purge makes it grow.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.tags.generation()
+    }
+
+    /// Bytes that all objects are charged with.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What the store holds and has done.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.counters.read();
+        stats.bytes = self.bytes();
+        stats.bytes_max = self.limits.bytes;
+        stats.filling_bytes = self.filling.load(Ordering::Relaxed);
+        stats.tags = self.tags.len() as u64;
+        stats.purges = self.tags.generation() - 1;
+        for shard in &self.shards {
+            let shard = lock(shard);
+            stats.objects += shard.count() as u64;
+            stats.fills += shard.fills.len() as u64;
+        }
+        stats
+    }
+
+    /// Every namespace with what it holds.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<NamespaceStats> {
+        let names = lock(&self.names);
+        let mut all: Vec<_> = names
+            .iter()
+            .map(|(name, &id)| {
+                let account = self.accounts.get(id.0 as usize);
+                let read = |of: fn(&Account) -> &AtomicU64| {
+                    account.map_or(0, |account| of(account).load(Ordering::Relaxed))
+                };
+                NamespaceStats {
+                    id,
+                    name: name.clone(),
+                    bytes: read(|a| &a.bytes),
+                    objects: read(|a| &a.objects),
+                    limit: read(|a| &a.limit),
+                }
+            })
+            .collect();
+        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Shows the objects of one of the parts of the index, in no order; false past the last part.
+    /// For `bolide cache list`: one part per turn.
+    pub fn list(&self, part: usize, visit: &mut impl FnMut(&Arc<Object>)) -> bool {
+        let Some(shard) = self.shards.get(part) else { return false };
+        let shard = lock(shard);
+        (0..shard.places() as u32).filter_map(|place| shard.at(place)).for_each(visit);
+        true
+    }
+
+    /// All copies of the URL of `key`, for people.
+    #[must_use]
+    pub fn copies(&self, key: &Key<'_>) -> Vec<Arc<Object>> {
+        let shard = lock(self.shard(key.url_hash));
+        shard.copies(key).into_iter().filter_map(|place| shard.at(place).cloned()).collect()
+    }
+
+    /// The tags of an object as text. Looks through the whole table: for people only.
+    #[must_use]
+    pub fn tag_texts(&self, object: &Object) -> Vec<Vec<u8>> {
+        self.tags.texts(&object.tags().collect::<Vec<_>>())
+    }
+
+    /// What would become of an object if it were looked up now, for people.
+    #[must_use]
+    pub fn judge(&self, object: &Object, now_ms: u64) -> Freshness {
+        judge(object, &self.tags, now_ms)
+    }
+}
+
+/// What an object is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// A hit.
+    Fresh,
+    /// May be served while it is refreshed.
+    Stale,
+    /// Good for revalidation and, within its window, in place of an error.
+    Old,
+    /// Purged, or a marker that has expired.
+    Gone,
+}
+
+/// What `object` is good for now. Takes no lock.
+#[inline]
+pub(crate) fn judge(object: &Object, tags: &TagTable, now_ms: u64) -> Freshness {
+    let times: Times = object.times();
+    let verdict = object.verdict(tags);
+    let fresh = now_ms < times.expires_ms;
+    match verdict {
+        Verdict::Dead => Freshness::Gone,
+        Verdict::Good if fresh => Freshness::Fresh,
+        _ if object.kind() != Kind::Content => Freshness::Gone,
+        _ if fresh || now_ms < times.stale_until_ms() => Freshness::Stale,
+        _ => Freshness::Old,
+    }
+}
+
+/// What another tier gives back.
+#[derive(Debug)]
+pub struct Loaded<'a> {
+    /// Its key.
+    pub key: Key<'a>,
+    /// Its head.
+    pub head: &'a ObjectHead,
+    /// Its tags.
+    pub tags: &'a Tags,
+    /// Its body.
+    pub body: Vec<Bytes>,
+    /// Where that tier has it.
+    pub location: Option<Location>,
+}
+
+/// The right to insert what another tier has kept; holds back the forgetting of purges.
+#[derive(Debug)]
+pub struct Loading {
+    store: Arc<Store>,
+    generation: u64,
+}
+
+impl Loading {
+    /// Inserts an object that no purge up to the begin of this loading has hit. None if the store
+    /// has one under that key, fills it, cannot keep it, or a purge has hit it meanwhile.
+    pub fn insert(&self, loaded: Loaded<'_>) -> Option<Arc<Object>> {
+        let Loaded { key, head, tags, body, location } = loaded;
+        let size: u64 = body.iter().map(|piece| piece.len() as u64).sum();
+        if key.text.len() > KEY_SIZE_MAX
+            || size > self.store.limits.object_bytes
+            || tags.is_overflown()
+        {
+            return None;
+        }
+        {
+            let shard = lock(self.store.shard(key.url_hash));
+            if shard.find(&key).is_some() || shard.fills.contains_key(&key.hash) {
+                return None;
+            }
+        }
+        let ids = self.store.tags.intern_all(key.namespace, key.session, tags)?;
+        let known = self.generation;
+        let prefix = self.store.tags.prefix_verdict(key.namespace, key.session, tags, known);
+        if prefix == Verdict::Dead || self.store.tags.is_killed(&ids, known) {
+            ids.iter().for_each(|id| self.store.tags.release(*id));
+            return None;
+        }
+        let packed = pack_head(head);
+        let object = Arc::new(Object::new(Parts {
+            key,
+            status: head.status,
+            head: &packed,
+            etag: &head.etag,
+            times: head.times,
+            tags: &ids,
+            known,
+            body,
+        }));
+        if let Some(location) = location {
+            object.set_location(location);
+        }
+        if prefix == Verdict::Stale {
+            object.soften();
+        }
+        self.store.put(&object, key.url_hash);
+        Some(object)
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        let mut loading = lock(&self.store.loading);
+        if let Some(at) = loading.iter().position(|generation| *generation == self.generation) {
+            loading.swap_remove(at);
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! Tags and purges: a purge writes one number, and every object compares it with its own.
+//!
+//! Generations count purges. A tag remembers at which generation it was purged, an object at which
+//! it was known to be good; a tag with the greater number has killed it.
+//!
+//! The rule that is easiest to break: a purge writes its slot before the generation becomes visible.
+//! Who sees the new generation and finds no tag purged may then believe it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::key::{Hash, NamespaceId, Session};
+use crate::segments::Segments;
+
+/// LIMIT: tags of one object.
+pub const TAGS_MAX: usize = 32 * 1024;
+/// LIMIT: bytes of all tags of one object.
+pub const TAGS_SIZE_MAX: usize = 1024 * 1024;
+/// LIMIT: prefix purges remembered for fills in flight; more make those fills unstorable.
+const PREFIXES_MAX: usize = 64;
+const STRIPES: usize = 256;
+
+/// What a purge does to the objects that it hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// They are gone.
+    Dead,
+    /// They may be served while one request refreshes them.
+    Stale,
+}
+
+/// Which tags of that name are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// Those of public objects, and those that private objects carry as `public:`.
+    Public,
+    /// Those of one session's private objects.
+    Session(Session<'a>),
+}
+
+/// The tags of one answer; keeps its memory.
+#[derive(Clone, Debug, Default)]
+pub struct Tags {
+    text: Vec<u8>,
+    /// Where each ends, and whether it is public whatever the object is.
+    ends: Vec<(u32, bool)>,
+    overflown: bool,
+}
+
+impl Tags {
+    /// Empties the list and keeps its memory.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.overflown = false;
+    }
+
+    /// Adds a tag that belongs to the object's own space (public, or its session). May be empty.
+    pub fn push(&mut self, tag: &[u8]) {
+        self.add(tag, false);
+    }
+
+    /// Adds a tag that public purges reach even in a private object (`public:`).
+    pub fn push_public(&mut self, tag: &[u8]) {
+        self.add(tag, true);
+    }
+
+    fn add(&mut self, tag: &[u8], public: bool) {
+        if self.ends.len() >= TAGS_MAX || self.text.len() + tag.len() > TAGS_SIZE_MAX {
+            self.overflown = true;
+            return;
+        }
+        self.text.extend_from_slice(tag);
+        self.ends.push((self.text.len() as u32, public));
+    }
+
+    /// Whether a tag did not fit; such an answer is not kept, since purges could miss it.
+    #[must_use]
+    pub const fn is_overflown(&self) -> bool {
+        self.overflown
+    }
+
+    /// Every tag, and whether it was pushed as public.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end.0));
+        starts
+            .zip(&self.ends)
+            .map(|(start, &(end, public))| (&self.text[start as usize..end as usize], public))
+    }
+}
+
+/// What a tag remembers. All zero: never purged.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    purged: AtomicU64,
+    stale: AtomicU64,
+    /// In the upper half the number of purges, in the lower one objects that none of them hit.
+    live: AtomicU64,
+    /// Objects in the index and fills that name it.
+    references: AtomicU32,
+}
+
+/// What tags say of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Good,
+    Stale,
+    Dead,
+}
+
+#[derive(Debug)]
+struct Prefix {
+    generation: u64,
+    start: Vec<u8>,
+    how: Purge,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    prefixes: Vec<Prefix>,
+    /// Fills that began before this generation are not kept.
+    forgotten: u64,
+}
+
+/// All tags of the process.
+#[derive(Debug)]
+pub(crate) struct TagTable {
+    stripes: [Mutex<HashMap<Box<[u8]>, u32>>; STRIPES],
+    slots: Segments<Slot>,
+    next: AtomicU32,
+    free: Mutex<Vec<u32>>,
+    generation: AtomicU64,
+    /// Held for the whole of a purge.
+    recent: Mutex<Recent>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The name of a tag in the table: namespace, session if any, text.
+fn name(namespace: NamespaceId, scope: Scope<'_>, tag: &[u8], to: &mut Vec<u8>) {
+    to.clear();
+    to.extend_from_slice(&namespace.0.to_le_bytes());
+    match scope {
+        Scope::Public => to.push(b'p'),
+        Scope::Session(session) => {
+            to.push(b's');
+            to.extend_from_slice(&(session.text().len() as u16).to_le_bytes());
+            to.extend_from_slice(session.text());
+        }
+    }
+    to.push(b't');
+    to.extend_from_slice(tag);
+}
+
+/// What stands for all objects of a kind; no tag has such a name.
+pub(crate) enum Root<'a> {
+    /// All public objects of a namespace.
+    Public,
+    /// All private objects of a namespace.
+    Private,
+    /// All private objects of a session.
+    Session(Session<'a>),
+}
+
+fn root_name(namespace: NamespaceId, root: &Root<'_>, to: &mut Vec<u8>) {
+    to.clear();
+    to.extend_from_slice(&namespace.0.to_le_bytes());
+    match root {
+        Root::Public => to.push(b'*'),
+        Root::Private => to.push(b'+'),
+        Root::Session(session) => {
+            to.push(b'-');
+            to.extend_from_slice(session.text());
+        }
+    }
+}
+
+impl TagTable {
+    pub(crate) fn new() -> Self {
+        Self {
+            stripes: std::array::from_fn(|_| Mutex::default()),
+            slots: Segments::new(1024),
+            next: AtomicU32::new(0),
+            free: Mutex::default(),
+            generation: AtomicU64::new(1),
+            recent: Mutex::default(),
+        }
+    }
+
+    /// How many purges there were, plus one.
+    #[inline]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn slot(&self, id: u32) -> Option<&Slot> {
+        self.slots.get(id as usize)
+    }
+
+    fn stripe(&self, name: &[u8]) -> &Mutex<HashMap<Box<[u8]>, u32>> {
+        let mut hash = Hash::new(0);
+        hash.add(name);
+        &self.stripes[(hash.finish()[0] >> 40) as usize % STRIPES]
+    }
+
+    /// The slot of `name`, made if need be, with one more reference; under the lock of its stripe.
+    fn enter(&self, name: &[u8], map: &mut HashMap<Box<[u8]>, u32>) -> Option<u32> {
+        if let Some(id) = map.get(name) {
+            return Some(*id);
+        }
+        let free = lock(&self.free).pop();
+        let id = free.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
+        self.slots.make(id as usize)?;
+        map.insert(name.into(), id);
+        Some(id)
+    }
+
+    fn intern(&self, name: &[u8]) -> Option<u32> {
+        let mut map = lock(self.stripe(name));
+        let id = self.enter(name, &mut map)?;
+        self.slot(id)?.references.fetch_add(1, Ordering::Relaxed);
+        Some(id)
+    }
+
+    /// The slots of an answer's tags and of what it belongs to, each with a reference to give back.
+    /// None if the table is full.
+    pub(crate) fn intern_all(
+        &self,
+        namespace: NamespaceId,
+        session: Option<Session<'_>>,
+        tags: &Tags,
+    ) -> Option<Vec<u32>> {
+        let mut text = Vec::with_capacity(128);
+        let mut ids = Vec::with_capacity(tags.ends.len() + 2);
+        let mut add = |text: &[u8]| {
+            let id = self.intern(text);
+            ids.extend(id);
+            id.is_some()
+        };
+        let mut whole = true;
+        match session {
+            None => {
+                root_name(namespace, &Root::Public, &mut text);
+                whole &= add(&text);
+            }
+            Some(session) => {
+                root_name(namespace, &Root::Private, &mut text);
+                whole &= add(&text);
+                root_name(namespace, &Root::Session(session), &mut text);
+                whole &= add(&text);
+            }
+        }
+        let own = session.map_or(Scope::Public, Scope::Session);
+        for (tag, public) in tags.iter() {
+            name(namespace, if public { Scope::Public } else { own }, tag, &mut text);
+            whole &= add(&text);
+        }
+        ids.sort_unstable();
+        let mut kept = 0;
+        for index in 0..ids.len() {
+            if index > 0 && ids[index] == ids[kept - 1] {
+                self.release(ids[index]);
+            } else {
+                ids[kept] = ids[index];
+                kept += 1;
+            }
+        }
+        ids.truncate(kept);
+        if !whole {
+            ids.iter().for_each(|id| self.release(*id));
+            return None;
+        }
+        Some(ids)
+    }
+
+    /// Gives back one reference.
+    pub(crate) fn release(&self, id: u32) {
+        if let Some(slot) = self.slot(id) {
+            slot.references.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// What the tags `ids` say of something that was good at generation `known`.
+    #[inline]
+    pub(crate) fn verdict(&self, ids: impl Iterator<Item = u32>, known: u64) -> Verdict {
+        let mut verdict = Verdict::Good;
+        for slot in ids.filter_map(|id| self.slot(id)) {
+            if slot.purged.load(Ordering::Acquire) > known {
+                return Verdict::Dead;
+            }
+            if slot.stale.load(Ordering::Acquire) > known {
+                verdict = Verdict::Stale;
+            }
+        }
+        verdict
+    }
+
+    /// Whether a purge after generation `known` has killed something with these tags.
+    pub(crate) fn is_killed(&self, ids: &[u32], known: u64) -> bool {
+        self.generation() > known && self.verdict(ids.iter().copied(), known) == Verdict::Dead
+    }
+
+    /// Counts an object in or out of its tags, except where a purge has already counted it out.
+    pub(crate) fn count(&self, ids: impl Iterator<Item = u32>, known: u64, change: Count) {
+        for slot in ids.filter_map(|id| self.slot(id)) {
+            let mut word = slot.live.load(Ordering::Acquire);
+            while slot.purged.load(Ordering::Acquire) <= known {
+                let next = match change {
+                    Count::In => word + 1,
+                    Count::Out => word - u64::from(word as u32 != 0),
+                };
+                match slot.live.compare_exchange_weak(
+                    word,
+                    next,
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                ) {
+                    Ok(_) => break,
+                    Err(seen) => word = seen,
+                }
+            }
+        }
+    }
+
+    fn strike(slot: &Slot, generation: u64, how: Purge) -> u64 {
+        match how {
+            Purge::Dead => {
+                slot.purged.store(generation, Ordering::Release);
+                let mut word = slot.live.load(Ordering::Acquire);
+                loop {
+                    let next = (word >> 32).wrapping_add(1) << 32;
+                    match slot.live.compare_exchange_weak(
+                        word,
+                        next,
+                        Ordering::AcqRel,
+                        Ordering::Acquire,
+                    ) {
+                        Ok(_) => return u64::from(word as u32),
+                        Err(seen) => word = seen,
+                    }
+                }
+            }
+            Purge::Stale => {
+                slot.stale.store(generation, Ordering::Release);
+                u64::from(slot.live.load(Ordering::Acquire) as u32)
+            }
+        }
+    }
+
+    fn purge_name(&self, text: &[u8], how: Purge) -> u64 {
+        let _one_at_a_time = lock(&self.recent);
+        let generation = self.generation.load(Ordering::Acquire) + 1;
+        let mut map = lock(self.stripe(text));
+        // A tag that nobody knows yet is entered: a fill in flight may come with it.
+        let id = self.enter(text, &mut map);
+        let hit =
+            id.and_then(|id| self.slot(id)).map_or(0, |slot| Self::strike(slot, generation, how));
+        drop(map);
+        self.generation.store(generation, Ordering::Release);
+        hit
+    }
+
+    /// Purges one tag and says how many objects carried it.
+    pub(crate) fn purge(
+        &self,
+        namespace: NamespaceId,
+        scope: Scope<'_>,
+        tag: &[u8],
+        how: Purge,
+    ) -> u64 {
+        let mut text = Vec::with_capacity(64);
+        name(namespace, scope, tag, &mut text);
+        self.purge_name(&text, how)
+    }
+
+    /// Purges all that `root` stands for.
+    pub(crate) fn purge_root(&self, namespace: NamespaceId, root: &Root<'_>, how: Purge) -> u64 {
+        let mut text = Vec::with_capacity(64);
+        root_name(namespace, root, &mut text);
+        self.purge_name(&text, how)
+    }
+
+    /// Purges every tag that begins with `prefix`; an object with several of them counts for each.
+    pub(crate) fn purge_prefix(
+        &self,
+        namespace: NamespaceId,
+        scope: Scope<'_>,
+        prefix: &[u8],
+        how: Purge,
+    ) -> u64 {
+        let mut start = Vec::with_capacity(64);
+        name(namespace, scope, prefix, &mut start);
+        let mut recent = lock(&self.recent);
+        let generation = self.generation.load(Ordering::Acquire) + 1;
+        let recent = &mut *recent;
+        if recent.prefixes.len() < PREFIXES_MAX {
+            recent.prefixes.push(Prefix { generation, start: start.clone(), how });
+        } else {
+            recent.forgotten = generation;
+        }
+        let mut hit = 0;
+        for stripe in &self.stripes {
+            let map = lock(stripe);
+            let struck = map.iter().filter(|(text, _)| text.starts_with(&start));
+            for slot in struck.filter_map(|(_, id)| self.slot(*id)) {
+                hit += Self::strike(slot, generation, how);
+            }
+        }
+        self.generation.store(generation, Ordering::Release);
+        hit
+    }
+
+    /// Advances the generation for a purge that `act` carries out by other means, given its number.
+    pub(crate) fn purge_by(&self, act: impl FnOnce(u64) -> u64) -> u64 {
+        let _one_at_a_time = lock(&self.recent);
+        let generation = self.generation.load(Ordering::Acquire) + 1;
+        let hit = act(generation);
+        self.generation.store(generation, Ordering::Release);
+        hit
+    }
+
+    /// What prefix purges since `known` do to an answer whose tags had no slots when they came.
+    pub(crate) fn prefix_verdict(
+        &self,
+        namespace: NamespaceId,
+        session: Option<Session<'_>>,
+        tags: &Tags,
+        known: u64,
+    ) -> Verdict {
+        let recent = lock(&self.recent);
+        if recent.forgotten > known {
+            return Verdict::Dead;
+        }
+        let mut found = Verdict::Good;
+        let mut text = Vec::new();
+        let own = session.map_or(Scope::Public, Scope::Session);
+        for purge in recent.prefixes.iter().filter(|purge| purge.generation > known) {
+            let hit = tags.iter().any(|(tag, public)| {
+                name(namespace, if public { Scope::Public } else { own }, tag, &mut text);
+                text.starts_with(&purge.start)
+            });
+            match purge.how {
+                Purge::Dead if hit => return Verdict::Dead,
+                Purge::Stale if hit => found = Verdict::Stale,
+                Purge::Dead | Purge::Stale => {}
+            }
+        }
+        found
+    }
+
+    /// Forgets tags and purges that no object and no fill begun at `floor` or later can meet, in
+    /// the part of the table that `turn` selects.
+    pub(crate) fn reclaim(&self, floor: u64, turn: usize) {
+        lock(&self.recent).prefixes.retain(|purge| purge.generation > floor);
+        lock(&self.stripes[turn % STRIPES]).retain(|_, id| {
+            let Some(slot) = self.slot(*id) else { return true };
+            let used = slot.references.load(Ordering::Acquire) != 0;
+            let recent = slot.purged.load(Ordering::Acquire) > floor
+                || slot.stale.load(Ordering::Acquire) > floor;
+            if !used && !recent {
+                slot.live.store(0, Ordering::Release);
+                lock(&self.free).push(*id);
+            }
+            used || recent
+        });
+    }
+
+    /// Tags known, whether or not an object carries them.
+    pub(crate) fn len(&self) -> usize {
+        self.stripes.iter().map(|stripe| lock(stripe).len()).sum()
+    }
+
+    /// The texts of those of `ids` that are tags. Looks at the whole table: for people only.
+    pub(crate) fn texts(&self, ids: &[u32]) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        for stripe in &self.stripes {
+            for (text, _) in lock(stripe).iter().filter(|(_, id)| ids.contains(id)) {
+                let tag = match text.get(4) {
+                    Some(b'p') => text.get(6..),
+                    Some(b's') => {
+                        let len = text
+                            .get(5..7)
+                            .map_or(0, |len| usize::from(len[0]) | usize::from(len[1]) << 8);
+                        text.get(8 + len..)
+                    }
+                    _ => None,
+                };
+                found.extend(tag.map(<[u8]>::to_vec));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Which way an object is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    In,
+    Out,
+}
