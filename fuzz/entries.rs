@@ -22,6 +22,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("lsapi", wire::origin::fuzz::lsapi),
     ("qpack", qpack),
     ("quic", quic),
+    ("rules", cache::rules::fuzz::rules),
     ("tls", tls),
 ];
 

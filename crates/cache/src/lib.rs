@@ -53,6 +53,7 @@ mod growing;
 mod key;
 mod object;
 mod permit;
+pub mod rules;
 mod segments;
 mod shard;
 mod stats;

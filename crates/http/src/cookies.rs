@@ -2,34 +2,26 @@
 //! response has set some.
 //!
 //! Owns splitting, nothing else: no decoding, no quotes, no jar. Names are compared exactly.
+//! Nothing is kept: every question walks the fields, which are short.
 
 use crate::{Fields, Name, date};
 
 /// LIMIT: cookies seen in one request; further ones are as if they were not sent.
 const COOKIES_MAX: usize = 512;
 
-/// Names with values, each name once.
-#[derive(Clone, Debug, Default)]
+/// A view of names with values. Making one and asking it allocates nothing; merging does.
+#[derive(Clone, Debug)]
 pub struct Cookies<'a> {
-    pairs: Vec<(&'a [u8], &'a [u8])>,
+    request: &'a Fields,
+    /// What a response set, or deleted.
+    merged: Vec<(&'a [u8], Option<&'a [u8]>)>,
 }
 
 impl<'a> Cookies<'a> {
-    /// The cookies of a request; of a name that repeats, the first.
+    /// The cookies of a request.
     #[must_use]
-    pub fn of(request: &'a Fields) -> Self {
-        let mut cookies = Self::default();
-        let pieces = request.all(Name::Cookie).flat_map(|line| line.split(|&byte| byte == b';'));
-        for piece in pieces {
-            let (name, value) = split_pair(piece);
-            if cookies.pairs.len() >= COOKIES_MAX {
-                break;
-            }
-            if !name.is_empty() && cookies.get(name).is_none() {
-                cookies.pairs.push((name, value));
-            }
-        }
-        cookies
+    pub const fn of(request: &'a Fields) -> Self {
+        Self { request, merged: Vec::new() }
     }
 
     /// The view after `response` has set and deleted cookies; `now` is in seconds since 1970.
@@ -37,31 +29,41 @@ impl<'a> Cookies<'a> {
         for line in response.all(Name::SetCookie) {
             let mut parts = line.split(|&byte| byte == b';');
             let (name, value) = split_pair(parts.next().unwrap_or_default());
-            if name.is_empty() {
-                continue;
-            }
-            self.pairs.retain(|pair| pair.0 != name);
-            if !is_deletion(parts, now) && self.pairs.len() < COOKIES_MAX {
-                self.pairs.push((name, value));
+            if !name.is_empty() && self.merged.len() < COOKIES_MAX {
+                self.merged.retain(|pair| pair.0 != name);
+                self.merged.push((name, (!is_deletion(parts, now)).then_some(value)));
             }
         }
     }
 
-    /// The value of a cookie.
+    /// The value of a cookie; of a name that repeats in the request, the first.
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
-        self.pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1)
+        match self.merged.iter().find(|pair| pair.0 == name) {
+            Some((_, value)) => *value,
+            None => self.sent().find(|pair| pair.0 == name).map(|pair| pair.1),
+        }
     }
 
-    /// All of them, as they came.
+    /// All of them: those of the request that are still so in their order, repeated names too,
+    /// then those that were set.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        self.pairs.iter().copied()
+        let is_old = |name: &[u8]| self.merged.iter().any(|pair| pair.0 == name);
+        let set = self.merged.iter().filter_map(|&(name, value)| Some((name, value?)));
+        self.sent().filter(move |pair| !is_old(pair.0)).chain(set)
     }
 
     /// Whether there is none.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    fn sent(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let request = self.request;
+        let lines = request.all(Name::Cookie);
+        let pairs = lines.flat_map(|line| line.split(|&byte| byte == b';')).map(split_pair);
+        pairs.filter(|pair| !pair.0.is_empty()).take(COOKIES_MAX)
     }
 }
 
@@ -100,8 +102,7 @@ mod tests {
         request.push(Name::Cookie, b"a=1; b = 2 ;a=3;;=x; flag");
         request.push(Name::Cookie, b"c=4=5; gone=1; later=1");
         let mut cookies = Cookies::of(&request);
-        let seen: Vec<_> = cookies.iter().map(|pair| (pair.0.to_vec(), pair.1.to_vec())).collect();
-        assert_eq!(seen.len(), 6);
+        assert_eq!(cookies.iter().count(), 7);
         assert_eq!(cookies.get(b"a"), Some(&b"1"[..]));
         assert_eq!(cookies.get(b"b"), Some(&b"2"[..]));
         assert_eq!(cookies.get(b"c"), Some(&b"4=5"[..]));
@@ -117,5 +118,7 @@ mod tests {
         assert_eq!(cookies.get(b"a"), Some(&b"9"[..]));
         assert_eq!((cookies.get(b"gone"), cookies.get(b"b")), (None, None));
         assert_eq!(cookies.get(b"later"), Some(&b"2"[..]));
+        let left: Vec<_> = cookies.iter().map(|pair| pair.0).collect();
+        assert_eq!(left, [&b"flag"[..], b"c", b"a", b"later"]);
     }
 }

@@ -1,0 +1,37 @@
+//! What may be kept, for whom and how long: the rules of LSCache, RFC 9111 and nginx's zones.
+//!
+//! Owns decisions as pure functions of a request, an answer's head, a [`Policy`] and the time.
+//! Touches no store: what is to be purged, tagged or keyed is said, not done. The rule that is
+//! easiest to break: an answer that says nothing about caching is not kept unless the
+//! configuration says so, and one for a session is never kept for everybody.
+//!
+//! ```text
+//!   request ── gate() ──▶ look-up? in which spaces?      url(), vary_base(), session()
+//!   answer ─── decide() ─▶ keep? how long, tags, purges ─▶ vary_base() again if `rekey`
+//!   kept ───── Times::state(), judge() ─▶ send, refresh or ask      freshen() after a 304
+//! ```
+
+mod decide;
+mod fresh;
+pub mod fuzz;
+mod gate;
+mod identity;
+mod policy;
+mod query;
+mod strip;
+mod validate;
+mod words;
+mod zone;
+
+pub use decide::{Answer, Decision, Refusal, Source, Verdict, decide};
+pub use fresh::{Instructions, State, judge};
+pub use gate::{Bypass, Environment, Gate, autoflushes, gate};
+pub use identity::{Facts, VaryPart, named, session, url, url_of, vary_base};
+pub use policy::{Heuristic, Ignore, Mode, Policy, SessionRule, SetCookie, Valid, Valids};
+pub use query::QueryRules;
+pub use strip::{for_client, for_origin, for_store};
+pub use validate::{conditions, freshen, invalidated, is_same};
+pub use words::{PurgeOrder, PurgeTarget, TagWord, purges, tags};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,520 @@
+//! After an answer's head came: is it kept, for whom, how long, and under which key?
+//!
+//! Owns the precedence of what is said: `X-LiteSpeed-Cache-Control`, then targeted fields (RFC
+//! 9213), then `Surrogate-Control`, then `Cache-Control` and `Expires`, then the configuration.
+
+use http::cache_control::{self, CacheControl, RequestControl};
+use http::lscache::{self, Control, Scope};
+use http::no_vary_search::NoVarySearch;
+use http::vary::Vary;
+use http::{Fields, Method, Name, date};
+
+use crate::object::Times;
+use crate::rules::fresh;
+use crate::rules::identity::{self, Facts};
+use crate::rules::policy::{Mode, Policy, SetCookie};
+use crate::rules::words::{self, PurgeOrder, PurgeTarget};
+use crate::rules::{validate, zone};
+
+/// An answer's head with what the rules need beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The status.
+    pub status: u16,
+    /// Fields as the origin sent them.
+    pub fields: &'a Fields,
+    /// Bytes of the body, if known.
+    pub body_len: Option<u64>,
+    /// When the origin was asked; milliseconds since 1970.
+    pub asked: u64,
+    /// When the head came; milliseconds since 1970.
+    pub arrived: u64,
+}
+
+/// Who said what was decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// `X-LiteSpeed-Cache-Control`
+    LiteSpeed,
+    /// A targeted field.
+    Targeted,
+    /// `Surrogate-Control`
+    Surrogate,
+    /// `Cache-Control`
+    CacheControl,
+    /// `Expires`
+    Expires,
+    /// `X-Accel-Expires`
+    AccelExpires,
+    /// A guess.
+    Heuristic,
+    /// The configuration.
+    Configuration,
+}
+
+/// Why an answer is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The method.
+    Method,
+    /// The status, or a part of a body.
+    Status,
+    /// `modcache:0`, or `no-cache` by a rewrite rule.
+    Environment,
+    /// Queries or cookies are not cached here.
+    Request,
+    /// The request said `no-store`, which counts here.
+    RequestNoStore,
+    /// `no-store`
+    NoStore,
+    /// `no-cache`
+    NoCache,
+    /// `private`, for a cache that everybody shares.
+    Private,
+    /// The request had `Authorization` and nothing allows to keep the answer.
+    Authorization,
+    /// `Set-Cookie`
+    SetCookie,
+    /// `Vary` names what no key can hold.
+    Vary,
+    /// Nothing says how long.
+    NoLifetime,
+    /// It is stale already.
+    Stale,
+    /// The body is too large.
+    TooLarge,
+    /// There is no body.
+    Empty,
+    /// Private, and the request has no session.
+    NoSession,
+    /// The space is closed by the configuration.
+    Space,
+}
+
+impl Refusal {
+    /// For `Cache-Status` and `explain`.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Status => "status",
+            Self::Environment => "rewrite-no-cache",
+            Self::Request => "query-or-cookies",
+            Self::RequestNoStore => "request-no-store",
+            Self::NoStore => "no-store",
+            Self::NoCache => "no-cache",
+            Self::Private => "private",
+            Self::Authorization => "authorization",
+            Self::SetCookie => "set-cookie",
+            Self::Vary => "vary",
+            Self::NoLifetime => "no-lifetime",
+            Self::Stale => "stale",
+            Self::TooLarge => "too-large",
+            Self::Empty => "empty",
+            Self::NoSession => "no-session",
+            Self::Space => "space-off",
+        }
+    }
+}
+
+/// Whether an answer is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// For everybody or for the session that asked.
+    Keep(Scope),
+    /// Not at all.
+    Refuse(Refusal),
+}
+
+/// What is to be done with an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it is kept.
+    pub verdict: Verdict,
+    /// Who said so.
+    pub source: Source,
+    /// Seconds that it stays fresh from its arrival on.
+    pub ttl: u32,
+    /// Seconds of age that it arrived with.
+    pub age: u32,
+    /// Seconds after `ttl` in which it may be sent while it is made anew.
+    pub stale_while_revalidate: u32,
+    /// Seconds after `ttl` in which it may be sent when the origin fails.
+    pub stale_if_error: u32,
+    /// Whether it must not be sent stale for any reason that it does not name itself.
+    pub must_revalidate: bool,
+    /// Whether its body is ESI, kept or not.
+    pub esi: bool,
+    /// Whether it is kept under a key without vary part.
+    pub no_vary: bool,
+    /// What answers of this URL depend on beyond the base, in the order of keys: `cookie=NAME` or a
+    /// field's name in lower case; to be remembered for the URL.
+    pub vary: Vec<Box<[u8]>>,
+    /// What replaces the request's vary value in this answer's key.
+    pub vary_value: Option<Box<[u8]>>,
+    /// Whether the key must be built again: see [`vary_base`](super::vary_base), with the cookies
+    /// that the answer sets merged into the request's.
+    pub rekey: bool,
+    /// `LSC-Cookie`: sent as `Set-Cookie` with every delivery.
+    pub cookies: Vec<Box<[u8]>>,
+    /// What is to be purged, kept or not.
+    pub purges: Vec<PurgeOrder>,
+    /// Which parts of the query do not matter, if the answer says.
+    pub search: Option<NoVarySearch>,
+}
+
+impl Decision {
+    pub(crate) const fn new() -> Self {
+        Self {
+            verdict: Verdict::Refuse(Refusal::NoLifetime),
+            source: Source::Nobody,
+            ttl: 0,
+            age: 0,
+            stale_while_revalidate: 0,
+            stale_if_error: 0,
+            must_revalidate: false,
+            esi: false,
+            no_vary: false,
+            vary: Vec::new(),
+            vary_value: None,
+            rekey: false,
+            cookies: Vec::new(),
+            purges: Vec::new(),
+            search: None,
+        }
+    }
+
+    /// The scope of what is kept.
+    #[must_use]
+    pub const fn scope(&self) -> Option<Scope> {
+        match self.verdict {
+            Verdict::Keep(scope) => Some(scope),
+            Verdict::Refuse(_) => None,
+        }
+    }
+
+    /// Until when an object that arrived or was confirmed at `now_ms` may be used for what.
+    #[must_use]
+    pub const fn times(&self, now_ms: u64) -> Times {
+        Times {
+            created_ms: now_ms.saturating_sub(self.age as u64 * 1000),
+            expires_ms: now_ms.saturating_add(self.ttl as u64 * 1000),
+            stale_seconds: self.stale_while_revalidate,
+            error_seconds: self.stale_if_error,
+        }
+    }
+}
+
+/// Decides about an answer. `has_session` says whether the request has a session of its own, with
+/// the cookies that the answer sets merged into it ([`session`](super::session)).
+#[must_use]
+pub fn decide(
+    policy: &Policy,
+    facts: &Facts<'_>,
+    answer: &Answer<'_>,
+    has_session: bool,
+) -> Decision {
+    let mut decision = Decision::new();
+    decision.age = fresh::initial_age(answer.fields, answer.asked, answer.arrived);
+    decision.purges = words::purges(policy, facts.method, answer.status, answer.fields);
+    if policy.mode == Mode::Zone {
+        decision.verdict = match zone::decide(policy, facts, answer, &mut decision) {
+            Ok(()) => Verdict::Keep(Scope::Public),
+            Err(refusal) => Verdict::Refuse(refusal),
+        };
+        return decision;
+    }
+    if policy.invalidates {
+        for target in validate::invalidated(facts, answer) {
+            let target = PurgeTarget::Url(target.into());
+            let (scope, effect) = (Scope::Public, lscache::Effect::Dead);
+            decision.purges.push(PurgeOrder { scope, effect, target });
+        }
+    }
+    let said = Said::by(policy, facts, answer);
+    decision.source = said.source;
+    decision.esi = policy.esi && said.esi;
+    decision.verdict = match keep(policy, facts, answer, &said, &mut decision) {
+        Ok(Scope::Private) if !has_session => Verdict::Refuse(Refusal::NoSession),
+        Ok(scope) => Verdict::Keep(scope),
+        Err(refusal) => Verdict::Refuse(refusal),
+    };
+    decision
+}
+
+/// What an answer says, in the words of whoever is heard first.
+struct Said {
+    source: Source,
+    /// LSCache's words, of the configuration, the request and the answer.
+    control: Control,
+    /// HTTP's words.
+    http: CacheControl,
+    esi: bool,
+}
+
+impl Said {
+    fn by(policy: &Policy, facts: &Facts<'_>, answer: &Answer<'_>) -> Self {
+        let mut control = facts.environment.control;
+        let mut said = Self {
+            source: Source::Nobody,
+            control,
+            http: CacheControl::default(),
+            esi: control.esi == Some(true),
+        };
+        let mut marks = answer.fields.all_text(b"X-LiteSpeed-Cache-Control").peekable();
+        if marks.peek().is_some() {
+            marks.for_each(|line| control.add(line));
+            let esi = control.esi.unwrap_or(said.esi);
+            return Self { source: Source::LiteSpeed, control, esi, ..said };
+        }
+        if policy.ignore.cache_control {
+            return said;
+        }
+        for name in &policy.targets {
+            if let Some(http) = cache_control::targeted(answer.fields.all_text(name)) {
+                return Self { source: Source::Targeted, http, ..said };
+            }
+        }
+        let surrogate = cache_control::surrogate(answer.fields.all_text(b"Surrogate-Control"));
+        if let Some(surrogate) = surrogate {
+            said.esi |= surrogate.esi;
+            // One that only announces ESI says nothing about keeping.
+            if surrogate.control != CacheControl::default() {
+                return Self { source: Source::Surrogate, http: surrogate.control, ..said };
+            }
+        }
+        if answer.fields.get(Name::CacheControl).is_some() {
+            said.source = Source::CacheControl;
+            said.http = CacheControl::of(answer.fields.all(Name::CacheControl));
+        }
+        said
+    }
+}
+
+/// Whether the answer is kept; fills in how.
+fn keep(
+    policy: &Policy,
+    facts: &Facts<'_>,
+    answer: &Answer<'_>,
+    said: &Said,
+    decision: &mut Decision,
+) -> Result<Scope, Refusal> {
+    let environment = facts.environment;
+    if facts.method != Method::Get {
+        return Err(Refusal::Method);
+    }
+    if environment.is_off || environment.control.no_cache || environment.control.no_store {
+        return Err(Refusal::Environment);
+    }
+    let has_cookies = facts.fields.get(Name::Cookie).is_some();
+    if (!policy.with_query && !facts.query().is_empty()) || (!policy.with_cookies && has_cookies) {
+        return Err(Refusal::Request);
+    }
+    if policy.honour_request && RequestControl::of(facts.fields).no_store {
+        return Err(Refusal::RequestNoStore);
+    }
+    // A part of a body, a confirmation or an interim answer is nothing to keep.
+    if matches!(answer.status, 0..200 | 206 | 304 | 416) {
+        return Err(Refusal::Status);
+    }
+    let scope = match said.source {
+        Source::LiteSpeed => marked(policy, said, decision)?,
+        _ => standard(policy, facts, answer, said, decision)?,
+    };
+    let is_open = match scope {
+        Scope::Public => policy.public,
+        Scope::Private => policy.private,
+    };
+    if !is_open {
+        return Err(Refusal::Space);
+    }
+    if decision.ttl == 0 && decision.stale_while_revalidate == 0 {
+        return Err(Refusal::Stale);
+    }
+    if answer.body_len.is_some_and(|len| len > policy.object_max) {
+        return Err(Refusal::TooLarge);
+    }
+    if answer.status == 200 && answer.body_len == Some(0) {
+        return Err(Refusal::Empty);
+    }
+    let sets_cookies = !policy.ignore.set_cookie && answer.fields.get(Name::SetCookie).is_some();
+    let is_marked = said.source == Source::LiteSpeed;
+    match policy.set_cookie {
+        SetCookie::Prevents if sets_cookies => return Err(Refusal::SetCookie),
+        SetCookie::NeedsMark if sets_cookies && !is_marked => return Err(Refusal::SetCookie),
+        _ => {}
+    }
+    vary(policy, answer, said, decision)?;
+    decision.cookies = answer.fields.all_text(b"LSC-Cookie").map(Into::into).collect();
+    decision.search = NoVarySearch::of(answer.fields);
+    decision.rekey |= sets_cookies || decision.no_vary;
+    Ok(scope)
+}
+
+/// What `X-LiteSpeed-Cache-Control` decides.
+fn marked(policy: &Policy, said: &Said, decision: &mut Decision) -> Result<Scope, Refusal> {
+    let control = &said.control;
+    if control.no_store {
+        return Err(Refusal::NoStore);
+    }
+    if control.no_cache {
+        return Err(Refusal::NoCache);
+    }
+    // `page_cache on` keeps what does not say for whom; `auto` does not.
+    let by_default = (policy.mode == Mode::LsCache).then_some(Scope::Public);
+    let scope = control.scope().or(by_default).ok_or(Refusal::NoLifetime)?;
+    decision.ttl = control.lifetime().unwrap_or(match scope {
+        Scope::Public => policy.ttl,
+        Scope::Private => policy.private_ttl,
+    });
+    if decision.ttl == 0 {
+        return Err(Refusal::Stale);
+    }
+    decision.stale_while_revalidate = control.max_stale.unwrap_or(policy.max_stale);
+    decision.no_vary = control.no_vary;
+    // The object is as new as the application says it is.
+    decision.age = 0;
+    Ok(scope)
+}
+
+/// What HTTP's own words, a guess or the configuration decide (RFC 9111 §3).
+fn standard(
+    policy: &Policy,
+    facts: &Facts<'_>,
+    answer: &Answer<'_>,
+    said: &Said,
+    decision: &mut Decision,
+) -> Result<Scope, Refusal> {
+    let http = &said.http;
+    if http.no_store {
+        return Err(Refusal::NoStore);
+    }
+    if http.private {
+        return Err(Refusal::Private);
+    }
+    if http.no_cache {
+        return Err(Refusal::NoCache);
+    }
+    // RFC 9111 §3.5: what is meant for one who proved who he is.
+    let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
+    if facts.fields.get(Name::Authorization).is_some() && !is_allowed {
+        return Err(Refusal::Authorization);
+    }
+    let (lifetime, source) = lifetime(policy, answer, said).ok_or(Refusal::NoLifetime)?;
+    decision.source = source;
+    let is_explicit = !matches!(source, Source::Heuristic | Source::Configuration);
+    // RFC 9111 §5.2.2.3: such an answer needs a cache that knows its status.
+    if http.must_understand && http::status::reason(answer.status).is_empty() {
+        return Err(Refusal::Status);
+    }
+    if source == Source::Configuration {
+        decision.age = 0;
+    }
+    decision.ttl = lifetime.saturating_sub(decision.age);
+    // RFC 9111 §4.2.4 forbids stale answers where one of these stands; s-maxage does so too, but
+    // who writes it beside stale-while-revalidate means both.
+    decision.must_revalidate = http.forbids_stale();
+    if is_explicit && !(http.must_revalidate || http.proxy_revalidate) {
+        // What is over counts against the time after it, too.
+        let over = decision.age.saturating_sub(lifetime);
+        let rest = |window: Option<u32>| window.unwrap_or(0).saturating_sub(over);
+        decision.stale_while_revalidate = rest(http.stale_while_revalidate);
+        decision.stale_if_error = rest(http.stale_if_error);
+    }
+    let scope = said.control.scope();
+    Ok(if scope == Some(Scope::Private) { Scope::Private } else { Scope::Public })
+}
+
+/// The freshness lifetime in seconds, and who says so.
+fn lifetime(policy: &Policy, answer: &Answer<'_>, said: &Said) -> Option<(u32, Source)> {
+    if let Some(seconds) = said.http.shared_lifetime() {
+        return Some((seconds, said.source));
+    }
+    let is_targeted = matches!(said.source, Source::Targeted | Source::Surrogate);
+    // RFC 9213 §2.2: a targeted field takes the place of Cache-Control and Expires.
+    if !is_targeted
+        && !policy.ignore.expires
+        && let Some(expires) = cache_control::expires(answer.fields)
+    {
+        let date = answer.fields.get(Name::Date).and_then(date::parse);
+        let from = date.unwrap_or(answer.arrived / 1000);
+        let seconds = expires.saturating_sub(from).min(cache_control::SECONDS_MAX.into());
+        return Some((seconds as u32, Source::Expires));
+    }
+    if let Some(heuristic) = policy.heuristic
+        && is_heuristic(answer.status, said.http.public)
+        && let Some(modified) = answer.fields.get(Name::LastModified).and_then(date::parse)
+    {
+        let since = (answer.arrived / 1000).saturating_sub(modified);
+        let guess = since.saturating_mul(heuristic.percent.into()) / 100;
+        return Some((guess.min(heuristic.max.into()) as u32, Source::Heuristic));
+    }
+    if let Some(seconds) = policy.valid.seconds(answer.status) {
+        return Some((seconds, Source::Configuration)).filter(|_| seconds > 0);
+    }
+    if let Some(seconds) = said.control.lifetime() {
+        return Some((seconds, Source::Configuration)).filter(|_| answer.status == 200);
+    }
+    let is_default = policy.mode == Mode::LsCache && answer.status == 200 && policy.ttl > 0;
+    is_default.then_some((policy.ttl, Source::Configuration))
+}
+
+/// Statuses whose lifetime may be guessed (RFC 9110 §15.1), or any if the answer says `public`.
+const fn is_heuristic(status: u16, is_public: bool) -> bool {
+    is_public || matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+}
+
+/// What the key depends on beyond its base.
+fn vary(
+    policy: &Policy,
+    answer: &Answer<'_>,
+    said: &Said,
+    decision: &mut Decision,
+) -> Result<(), Refusal> {
+    for line in answer.fields.all_text(b"X-LiteSpeed-Vary") {
+        for word in lscache::varies(line) {
+            match word {
+                lscache::Vary::Cookie(name) => {
+                    let name = [identity::COOKIE, name].concat().into_boxed_slice();
+                    if !decision.vary.contains(&name) {
+                        decision.vary.push(name);
+                    }
+                }
+                lscache::Vary::Value(value) => decision.vary_value = Some(value.into()),
+            }
+            decision.rekey = true;
+        }
+    }
+    if decision.vary.len() > http::vary::NAMES_MAX {
+        return Err(Refusal::Vary);
+    }
+    let vary = if policy.ignore.vary { Vary::Nothing } else { varied(answer.fields) };
+    let vary = match said.source {
+        // The application has LSCache's own means to say what depends on cookies.
+        Source::LiteSpeed => vary.without(b"cookie").without(b"origin"),
+        _ => vary,
+    };
+    if vary == Vary::Anything {
+        return Err(Refusal::Vary);
+    }
+    if decision.no_vary {
+        decision.vary.clear();
+        decision.vary_value = None;
+    } else {
+        decision.vary.extend_from_slice(vary.names());
+    }
+    Ok(())
+}
+
+/// `Vary` without what one object holds all forms of.
+pub(crate) fn varied(answer: &Fields) -> Vary {
+    let vary = Vary::of(answer);
+    // An answer that the origin coded itself is the one form that there is.
+    let is_coded = answer
+        .get(Name::ContentEncoding)
+        .is_some_and(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
+    if is_coded { vary } else { vary.without(b"accept-encoding") }
+}

@@ -1,0 +1,86 @@
+//! Fields that go: from what is kept, from what a client is sent, from what an origin is asked.
+
+use http::{Fields, Name};
+
+use crate::rules::policy::Mode;
+
+/// Of one connection, not of a message (RFC 9110 §7.6.1, RFC 9111 §3.1).
+const OF_CONNECTIONS: &[Name] = &[
+    Name::Connection,
+    Name::KeepAlive,
+    Name::ProxyAuthenticate,
+    Name::ProxyConnection,
+    Name::Te,
+    Name::Trailer,
+    Name::TransferEncoding,
+    Name::Upgrade,
+];
+/// What applications tell the cache and nobody else.
+const CONTROLS: &[&[u8]] = &[
+    b"X-LiteSpeed-Cache-Control",
+    b"X-LiteSpeed-Tag",
+    b"X-LiteSpeed-Purge",
+    b"X-LiteSpeed-Purge2",
+    b"X-LiteSpeed-Vary",
+    b"LSC-Cookie",
+    b"Bolide-Cache-Control",
+    b"Surrogate-Control",
+    b"Surrogate-Key",
+    b"xkey",
+    b"Edge-Cache-Tag",
+];
+/// What only a cache in front of this server may say.
+const FORGERIES: &[&[u8]] = &[
+    b"X-LSCACHE",
+    b"X-LiteMage",
+    b"X-LSCACHE-Vary-Value",
+    b"X-LSCACHE-Vary-Cookie",
+    b"ESI-Referer",
+    b"ESI_REFERER",
+    b"ESI-Content-Type",
+    b"ESI_CONTENT_TYPE",
+];
+
+/// Removes what is not kept of an answer. Its `ETag` and `Last-Modified` are to be noted before;
+/// the age it came with is in the decision.
+pub fn for_store(answer: &mut Fields, mode: Mode) {
+    let listed: Vec<Vec<u8>> = answer
+        .all(Name::Connection)
+        .flat_map(|line| line.split(|&byte| byte == b','))
+        .map(|name| name.trim_ascii().to_vec())
+        .collect();
+    for name in listed.iter().filter(|name| !name.is_empty()) {
+        answer.remove_text(name);
+    }
+    for &name in OF_CONNECTIONS {
+        answer.remove(name);
+    }
+    answer.remove(Name::ContentLength);
+    answer.remove(Name::Age);
+    answer.remove_text(b"Proxy-Authentication-Info");
+    if mode == Mode::Zone {
+        return;
+    }
+    for name in [Name::Date, Name::Etag, Name::LastModified, Name::SetCookie] {
+        answer.remove(name);
+    }
+    answer.remove_text(b"X-LiteSpeed-Cache");
+    for name in CONTROLS {
+        answer.remove_text(name);
+    }
+}
+
+/// Removes what a client is not told, kept or not, in locations with a page cache; a trusted cache
+/// in front is told everything. `CDN-Cache-Control` and `Cache-Groups` are for all caches and stay.
+pub fn for_client(answer: &mut Fields) {
+    for name in CONTROLS {
+        answer.remove_text(name);
+    }
+}
+
+/// Removes what a client may not say to the application, unless it is a trusted cache in front.
+pub fn for_origin(request: &mut Fields) {
+    for name in FORGERIES {
+        request.remove_text(name);
+    }
+}

@@ -1,0 +1,89 @@
+//! The rules as rows: what LSCache's specification, RFC 9111 and nginx say, one line each.
+
+mod keys;
+mod lscache;
+mod nginx;
+mod standard;
+
+use http::message::Scheme;
+use http::{Fields, Method};
+
+use crate::rules::{Answer, Decision, Environment, Facts, Policy, Refusal, Verdict, decide};
+
+/// 2020-09-13T12:26:40Z, in milliseconds.
+const NOW: u64 = 1_600_000_000_000;
+/// [`NOW`] as a date, and 100 seconds around it.
+const DATE: &str = "Sun, 13 Sep 2020 12:26:40 GMT";
+const EARLIER: &str = "Sun, 13 Sep 2020 12:25:00 GMT";
+const LATER: &str = "Sun, 13 Sep 2020 12:28:20 GMT";
+
+/// Fields from lines `name: value`, separated by `|`.
+fn fields(text: &str) -> Fields {
+    let mut fields = Fields::new();
+    for line in text.split('|').filter(|line| !line.trim().is_empty()) {
+        let (name, value) = line.split_once(':').expect("a colon");
+        fields.push_text(name.trim().as_bytes(), value.trim().as_bytes());
+    }
+    fields
+}
+
+/// A request and what answers it.
+struct Case<'a> {
+    policy: Policy,
+    environment: Environment,
+    method: Method,
+    request: &'a str,
+    target: &'a str,
+    status: u16,
+    answer: &'a str,
+    body_len: Option<u64>,
+    has_session: bool,
+}
+
+impl Default for Case<'_> {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            environment: Environment::default(),
+            method: Method::Get,
+            request: "",
+            target: "/page?x=1",
+            status: 200,
+            answer: "",
+            body_len: Some(100),
+            has_session: true,
+        }
+    }
+}
+
+impl Case<'_> {
+    fn decide(&self) -> Decision {
+        let (request, answer) = (fields(self.request), fields(self.answer));
+        let facts = Facts {
+            method: self.method,
+            fields: &request,
+            scheme: Scheme::Https,
+            host: b"a.test",
+            port: 443,
+            server: b"a.test",
+            target: self.target.as_bytes(),
+            address: b"192.0.2.1",
+            environment: &self.environment,
+        };
+        let answer = Answer {
+            status: self.status,
+            fields: &answer,
+            body_len: self.body_len,
+            asked: NOW,
+            arrived: NOW,
+        };
+        decide(&self.policy, &facts, &answer, self.has_session)
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        match self.decide().verdict {
+            Verdict::Keep(_) => None,
+            Verdict::Refuse(refusal) => Some(refusal),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What requests are told apart by, and which of them are looked up.
+
+use http::cookies::Cookies;
+use http::message::Scheme;
+use http::{Fields, Method};
+use proptest::prelude::{any, proptest};
+
+use super::{NOW, fields};
+use crate::rules::{
+    Answer, Bypass, Environment, Facts, Gate, Mode, Policy, QueryRules, SessionRule, autoflushes,
+    decide, gate, named, session, url, url_of, vary_base,
+};
+
+fn facts<'a>(fields: &'a Fields, target: &'a str, environment: &'a Environment) -> Facts<'a> {
+    Facts {
+        method: Method::Get,
+        fields,
+        scheme: Scheme::Https,
+        host: b"a.test",
+        port: 443,
+        server: b"a.test",
+        target: target.as_bytes(),
+        address: b"192.0.2.1",
+        environment,
+    }
+}
+
+fn key(target: &str, policy: &Policy, environment: &Environment) -> String {
+    let mut out = Vec::new();
+    url(&mut out, &facts(&Fields::new(), target, environment), policy);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn the_url_holds_scheme_host_port_server_path_and_query() {
+    let (policy, environment) = (Policy::default(), Environment::default());
+    let rows = [
+        ("/", "https://a.test:443/"),
+        ("/a%2Fb//c?x=1&b", "https://a.test:443/a%2Fb//c?x=1&b"),
+        ("/?", "https://a.test:443/"),
+        ("/?b=2&a=1", "https://a.test:443/?b=2&a=1"),
+    ];
+    for (target, expected) in rows {
+        assert_eq!(key(target, &policy, &environment), expected);
+    }
+    let none = Fields::new();
+    let other = facts(&none, "/", &environment);
+    let mut out = Vec::new();
+    url(&mut out, &Facts { scheme: Scheme::Http, port: 8080, server: b"b", ..other }, &policy);
+    assert_eq!(out, b"http://a.test:8080 b /");
+    out.clear();
+    url_of(&mut out, &other, b"/purged?x", &policy);
+    assert_eq!(out, b"https://a.test:443/purged?x");
+}
+
+#[test]
+fn parameters_are_dropped_by_name_and_prefix_until_cleared() {
+    let mut policy = Policy::default();
+    policy.query.add_all(b"-qs:fbclid -qs:utm_*");
+    let mut environment = Environment::default();
+    assert!(environment.set(b"cache-key-mod", b"-qs:x"));
+    let rows = [
+        ("/?fbclid=1", "https://a.test:443/"),
+        ("/?fbclid=1&a=2&utm_source=3&utm_=4&fbclid2=5&x", "https://a.test:443/?a=2&fbclid2=5"),
+        ("/?a=fbclid&utm=1", "https://a.test:443/?a=fbclid&utm=1"),
+        ("/?a&a&x=1&a", "https://a.test:443/?a&a&a"),
+    ];
+    for (target, expected) in rows {
+        assert_eq!(key(target, &policy, &environment), expected);
+    }
+    assert!(policy.query.add(b"clear") && policy.query.is_empty());
+    let mut rules = QueryRules::default();
+    assert!(!rules.add(b"qs:x") && !rules.add(b"-qs:") && rules.add(b"-QS:x"));
+}
+
+fn vary(policy: &Policy, environment: &Environment, cookie: &str, value: Option<&[u8]>) -> String {
+    let request = fields(&format!("Cookie: {cookie}"));
+    let cookies = Cookies::of(&request);
+    let mut out = Vec::new();
+    vary_base(policy, environment, &cookies, value, |part| part.push(&mut out));
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn vary_cookies_and_values_tell_copies_apart() {
+    let policy = Policy::default();
+    let plain = Environment::default();
+    assert_eq!(vary(&policy, &plain, "a=1", None), "");
+    assert_eq!(vary(&policy, &plain, "b=1; _lscache_vary=x", None), "_lscache_vary=x;");
+    let many = "_lscache_vary_b=2; _lscache_vary=1; _lscache_vary_a=3";
+    let sorted = "_lscache_vary=1;_lscache_vary_a=3;_lscache_vary_b=2;";
+    assert_eq!(vary(&policy, &plain, many, None), sorted);
+    let mut environment = Environment::default();
+    environment.set(b"Cache-Vary", b"login,cookie=cart,login,_lscache_vary");
+    environment.set(b"Cache-Control", b"vary=+ismobile");
+    assert_eq!(vary(&policy, &environment, "cart=7", None), "login;cart=7;+ismobile");
+    assert_eq!(vary(&policy, &environment, "login=", None), "login=;cart;+ismobile");
+    assert_eq!(vary(&policy, &environment, "", Some(b"guest")), "login;cart;guest");
+    environment.set(b"cache-ctrl", b"vary=+webp+ismobile");
+    assert_eq!(vary(&policy, &environment, "", None), "login;cart;+webp+ismobile");
+    environment.set(b"cache-ctrl", b"no-vary");
+    assert_eq!(vary(&policy, &environment, "", None), "");
+    let configured = Policy { vary_cookies: vec![Box::from(*b"c")], ..Policy::default() };
+    assert_eq!(vary(&configured, &plain, "c=1", None), "c=1;");
+    assert!(!environment.set(b"PATH", b"x"));
+}
+
+#[test]
+fn names_of_a_url_are_cookies_or_fields() {
+    let request = fields("Cookie: a=1|Accept: x ,y");
+    let cookies = Cookies::of(&request);
+    let text = |name: &str| {
+        let mut out = Vec::new();
+        named(&mut out, name.as_bytes(), &request, &cookies);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(text("cookie=a"), "a=1;");
+    assert_eq!(text("cookie=b"), "b;");
+    assert_eq!(text("accept"), "accept:x,y\n");
+    assert_eq!(text("foo"), "foo\n");
+}
+
+#[test]
+fn a_page_that_sets_its_vary_cookie_is_kept_under_the_new_value() {
+    let request = fields("Cookie: _lscache_vary=old; x=1");
+    let answer = fields("Set-Cookie: _lscache_vary=new; path=/|Set-Cookie: y=1");
+    let mut cookies = Cookies::of(&request);
+    cookies.merge(&answer, NOW / 1000);
+    let (policy, environment) = (Policy::default(), Environment::default());
+    let mut out = Vec::new();
+    vary_base(&policy, &environment, &cookies, None, |part| part.push(&mut out));
+    assert_eq!(out, b"_lscache_vary=new;");
+}
+
+#[test]
+fn sessions_are_known_cookies_of_some_length() {
+    let long = "0123456789abcdef";
+    let rows: Vec<(String, SessionRule, Option<String>)> = vec![
+        (format!("PHPSESSID={long}"), SessionRule::default(), Some(format!("PHPSESSID={long};"))),
+        (format!("phpsessid={long}"), SessionRule::default(), Some(format!("phpsessid={long};"))),
+        ("PHPSESSID=short".into(), SessionRule::default(), None),
+        (
+            format!("PHPSESSID={long}; lsc_private={long}x"),
+            SessionRule::default(),
+            Some(format!("lsc_private={long}x;")),
+        ),
+        (
+            format!("PHPSESSID={long}; wordpress_logged_in_5={long}y"),
+            SessionRule::default(),
+            Some(format!("wordpress_logged_in_5={long}y;")),
+        ),
+        (
+            format!("wp_woocommerce_session_a={long}; wordpress_logged_in_5={long}y"),
+            SessionRule::default(),
+            Some(format!("wp_woocommerce_session_a={long};")),
+        ),
+        (format!("other={long}"), SessionRule::default(), None),
+        (String::new(), SessionRule { any_cookie: true, address: true }, None),
+        (
+            "a=1; __b=2; _lscache_vary=3; has_js=1; wordpress_test_cookie=x; c=4".into(),
+            SessionRule { any_cookie: true, address: false },
+            Some("a=1;c=4;".into()),
+        ),
+        (
+            format!("frontend={long}"),
+            SessionRule { any_cookie: false, address: true },
+            Some(format!("frontend={long};@192.0.2.1")),
+        ),
+    ];
+    for (cookie, rule, expected) in rows {
+        let request = fields(&format!("Cookie: {cookie}"));
+        let mut text = Vec::new();
+        let found = session(&mut text, &Cookies::of(&request), b"192.0.2.1", rule);
+        let found = found.then(|| String::from_utf8(text).unwrap());
+        assert_eq!(found, expected, "{cookie}");
+    }
+}
+
+#[test]
+fn the_gate_opens_spaces_or_says_why_not() {
+    let policy = Policy::default;
+    let both = Ok(Gate { private: true, public: true });
+    let (public, private) =
+        (Gate { private: false, public: true }, Gate { private: true, public: false });
+    let said = |name: &str, value: &str| {
+        let mut environment = Environment::default();
+        environment.set(name.as_bytes(), value.as_bytes());
+        environment
+    };
+    let none = Environment::default;
+    let rows = [
+        (policy(), Method::Get, "", none(), true, both),
+        (policy(), Method::Head, "", none(), true, both),
+        (policy(), Method::Get, "", none(), false, Ok(public)),
+        (policy(), Method::Post, "", none(), true, Err(Bypass::Method)),
+        (policy(), Method::Purge, "", none(), true, Err(Bypass::Method)),
+        (policy(), Method::Get, "Range: bytes=0-1|Cache-Control: no-cache", none(), true, both),
+        (policy(), Method::Get, "", said("modcache", "0"), true, Err(Bypass::Off)),
+        (
+            policy(),
+            Method::Get,
+            "",
+            said("Cache-Control", "no-cache"),
+            true,
+            Err(Bypass::Environment),
+        ),
+        (policy(), Method::Get, "", said("Cache-Control", "private"), true, Ok(private)),
+        (policy(), Method::Get, "", said("Cache-Control", "private"), false, Err(Bypass::NoSpace)),
+        (policy(), Method::Get, "", said("Cache-Control", "public"), true, Ok(public)),
+        (policy(), Method::Get, "", said("Cache-Control", "max-age=9"), true, both),
+        (Policy { private: false, ..policy() }, Method::Get, "", none(), true, Ok(public)),
+        (
+            Policy { public: false, ..policy() },
+            Method::Get,
+            "",
+            none(),
+            false,
+            Err(Bypass::NoSpace),
+        ),
+        (
+            Policy { with_query: false, ..policy() },
+            Method::Get,
+            "",
+            none(),
+            true,
+            Err(Bypass::Query),
+        ),
+        (
+            Policy { with_cookies: false, ..policy() },
+            Method::Get,
+            "Cookie: a=1",
+            none(),
+            true,
+            Err(Bypass::Cookies),
+        ),
+        (
+            Policy { honour_request: true, ..policy() },
+            Method::Get,
+            "Cache-Control: no-store",
+            none(),
+            true,
+            Err(Bypass::NoStore),
+        ),
+        (Policy { mode: Mode::Zone, ..policy() }, Method::Get, "", none(), true, Ok(public)),
+        (
+            Policy { mode: Mode::Zone, with_post: true, ..policy() },
+            Method::Post,
+            "",
+            none(),
+            true,
+            Ok(public),
+        ),
+    ];
+    for (index, (policy, method, request, environment, has_session, expected)) in
+        rows.into_iter().enumerate()
+    {
+        let request = fields(request);
+        let facts = Facts { method, ..facts(&request, "/?x", &environment) };
+        assert_eq!(gate(&policy, &facts, has_session), expected, "row {index}");
+    }
+}
+
+#[test]
+fn a_post_flushes_its_session_unless_exempted() {
+    let none = Fields::new();
+    let mut environment = Environment::default();
+    let flushes = |policy: &Policy, method, environment: &Environment| {
+        autoflushes(policy, &Facts { method, ..facts(&none, "/", environment) })
+    };
+    let policy = Policy::default();
+    assert!(flushes(&policy, Method::Post, &environment));
+    assert!(!flushes(&policy, Method::Get, &environment));
+    assert!(!flushes(&Policy { mode: Mode::Zone, ..policy.clone() }, Method::Post, &environment));
+    environment.set(b"Cache-Control", b"no-autoflush");
+    assert!(!flushes(&policy, Method::Post, &environment));
+}
+
+proptest! {
+    #[test]
+    fn nothing_private_is_ever_kept_for_everybody(
+        words in proptest::collection::vec(
+            "(X-LiteSpeed-Cache-Control|Cache-Control|CDN-Cache-Control|Surrogate-Control): \
+             (private|private,max-age=9|no-store|max-age=9, private|public)", 0..4),
+        status in 100_u16..600,
+        is_on in any::<bool>(),
+    ) {
+        let (answer, request, environment) =
+            (fields(&words.join("|")), Fields::new(), Environment::default());
+        let mode = if is_on { Mode::LsCache } else { Mode::Auto };
+        let policy = Policy { mode, ..Policy::default() };
+        let answer =
+            Answer { status, fields: &answer, body_len: Some(9), asked: NOW, arrived: NOW };
+        let decision = decide(&policy, &facts(&request, "/", &environment), &answer, false);
+        // The first that speaks in the order of precedence decides; without a session only a word
+        // for everybody, or the configuration, keeps anything.
+        if words.iter().all(|word| word.contains("private") || word.contains("no-store"))
+            && !words.is_empty()
+        {
+            assert_eq!(decision.scope(), None, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! RFC 9111 row by row: freshness, authorization, status, vary, stale, conditions, invalidation.
+
+use http::cache_control::RequestControl;
+use http::{Method, Name};
+
+use crate::Times;
+
+use super::{Case, DATE, EARLIER, LATER, NOW, fields};
+use crate::rules::{
+    Heuristic, Instructions, Mode, Policy, PurgeTarget, Refusal, State, conditions, for_client,
+    for_origin, for_store, freshen, is_same, judge,
+};
+
+#[test]
+fn freshness_is_read_strictly() {
+    let rows: Vec<(String, Result<u32, Refusal>)> = vec![
+        (String::new(), Err(Refusal::NoLifetime)),
+        ("Cache-Control: max-age=60".into(), Ok(60)),
+        ("Cache-Control: max-age=60, max-age=10".into(), Ok(10)),
+        ("Cache-Control: max-age=0".into(), Err(Refusal::Stale)),
+        ("Cache-Control: max-age=x".into(), Err(Refusal::Stale)),
+        ("Cache-Control: max-age=99999999999".into(), Ok(1 << 31)),
+        ("Cache-Control: s-maxage=9, max-age=60".into(), Ok(9)),
+        ("Cache-Control: max-age=60|Expires: 0".into(), Ok(60)),
+        ("Cache-Control: max-age=60|Age: 15".into(), Ok(45)),
+        ("Cache-Control: max-age=60|Age: 60".into(), Err(Refusal::Stale)),
+        ("Cache-Control: max-age=60|Age: 99999999999".into(), Err(Refusal::Stale)),
+        ("Cache-Control: max-age=60|Age: -5".into(), Ok(60)),
+        ("Cache-Control: max-age=60|Age: 7, 1".into(), Ok(53)),
+        (format!("Cache-Control: max-age=300|Date: {EARLIER}"), Ok(200)),
+        (format!("Cache-Control: max-age=300|Date: {EARLIER}|Age: 150"), Ok(150)),
+        (format!("Cache-Control: max-age=300|Date: {LATER}"), Ok(300)),
+        (format!("Expires: {LATER}"), Ok(100)),
+        (format!("Expires: {LATER}|Date: {DATE}"), Ok(100)),
+        (format!("Expires: {LATER}|Date: {EARLIER}"), Ok(100)),
+        (format!("Expires: {EARLIER}"), Err(Refusal::Stale)),
+        ("Expires: 0".into(), Err(Refusal::Stale)),
+        ("Expires: soon".into(), Err(Refusal::Stale)),
+        (format!("Expires: {LATER}|Expires: 0"), Err(Refusal::Stale)),
+        (format!("Cache-Control: public|Expires: {LATER}"), Ok(100)),
+        (format!("Last-Modified: {EARLIER}"), Err(Refusal::NoLifetime)),
+        ("Pragma: no-cache|Cache-Control: max-age=5".into(), Ok(5)),
+        ("Pragma: no-cache".into(), Err(Refusal::NoLifetime)),
+        ("CDN-Cache-Control: max-age=5|Cache-Control: no-store".into(), Ok(5)),
+        ("CDN-Cache-Control: no-store|Cache-Control: max-age=5".into(), Err(Refusal::NoStore)),
+        ("CDN-Cache-Control: Max-Age=9|Cache-Control: max-age=5".into(), Ok(5)),
+        ("CDN-Cache-Control: |Cache-Control: max-age=5".into(), Ok(5)),
+        (format!("CDN-Cache-Control: must-revalidate|Expires: {LATER}"), Err(Refusal::NoLifetime)),
+        ("Bolide-Cache-Control: max-age=3|CDN-Cache-Control: max-age=5".into(), Ok(3)),
+        ("Cache-Control: max-age=0, stale-while-revalidate=9".into(), Ok(0)),
+    ];
+    for (answer, expected) in rows {
+        let case = Case { answer: &answer, ..Case::default() };
+        let found = case.refusal().map_or_else(|| Ok(case.decide().ttl), Err);
+        assert_eq!(found, expected, "{answer}");
+    }
+}
+
+#[test]
+fn directives_forbid() {
+    let rows = [
+        ("no-store, max-age=5", Some(Refusal::NoStore)),
+        ("no-cache, max-age=5", Some(Refusal::NoCache)),
+        ("no-cache=\"Set-Cookie\", max-age=5", Some(Refusal::NoCache)),
+        ("private, max-age=5", Some(Refusal::Private)),
+        ("private=\"X\", max-age=5", Some(Refusal::Private)),
+        ("NO-STORE, max-age=5", Some(Refusal::NoStore)),
+        ("no-store=\"\", max-age=5", Some(Refusal::NoStore)),
+        ("must-revalidate, max-age=5", None),
+        ("unknown=\"no-store\", max-age=5", None),
+        ("must-understand, max-age=5", None),
+    ];
+    for (control, expected) in rows {
+        let answer = format!("Cache-Control: {control}");
+        let case = Case { answer: &answer, ..Case::default() };
+        assert_eq!(case.refusal(), expected, "{control}");
+    }
+    let strange = Case {
+        status: 299,
+        answer: "Cache-Control: must-understand, max-age=5",
+        ..Case::default()
+    };
+    assert_eq!(strange.refusal(), Some(Refusal::Status));
+    assert_eq!(Case { answer: "Cache-Control: max-age=5", ..strange }.refusal(), None);
+}
+
+#[test]
+fn answers_to_those_who_proved_who_they_are_need_permission() {
+    let rows = [
+        ("max-age=5", Some(Refusal::Authorization)),
+        ("public, max-age=5", None),
+        ("must-revalidate, max-age=5", None),
+        ("s-maxage=5", None),
+        ("proxy-revalidate, max-age=5", Some(Refusal::Authorization)),
+    ];
+    for (control, expected) in rows {
+        let answer = format!("Cache-Control: {control}");
+        let case = Case { request: "Authorization: Basic x", answer: &answer, ..Case::default() };
+        assert_eq!(case.refusal(), expected, "{control}");
+    }
+}
+
+#[test]
+fn guesses_are_made_only_when_asked_for() {
+    let modified = "Last-Modified: Sun, 13 Sep 2020 11:26:40 GMT";
+    let heuristic = Some(Heuristic { percent: 10, max: 300 });
+    let policy = Policy { heuristic, ..Policy::default() };
+    let guess = |status, answer: &str| {
+        Case { policy: policy.clone(), status, answer, ..Case::default() }.decide().ttl
+    };
+    assert_eq!(guess(200, modified), 300);
+    assert_eq!(guess(200, "Last-Modified: Sun, 13 Sep 2020 12:10:00 GMT"), 100);
+    assert_eq!(guess(404, modified), 300);
+    assert_eq!(guess(403, modified), 0);
+    assert_eq!(guess(403, &format!("{modified}|Cache-Control: public")), 300);
+    assert_eq!(guess(200, ""), 0);
+    assert_eq!(guess(200, &format!("{modified}|Cache-Control: max-age=7")), 7);
+}
+
+#[test]
+fn vary_is_honoured_where_nobody_speaks_lscache() {
+    let rows: [(&str, Result<&[&str], Refusal>); 7] = [
+        ("", Ok(&[])),
+        ("Vary: Accept-Encoding", Ok(&[])),
+        ("Vary: Accept-Encoding|Content-Encoding: gzip", Ok(&["accept-encoding"])),
+        ("Vary: Cookie, Origin", Ok(&["cookie", "origin"])),
+        ("Vary: Foo|Vary: Bar, foo", Ok(&["bar", "foo"])),
+        ("Vary: *", Err(Refusal::Vary)),
+        ("Vary: Foo, *", Err(Refusal::Vary)),
+    ];
+    for (lines, expected) in rows {
+        let answer = format!("Cache-Control: max-age=5|{lines}");
+        let case = Case { answer: &answer, ..Case::default() };
+        let decision = case.decide();
+        let names: Vec<_> =
+            decision.vary.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let found = case.refusal().map_or(Ok(names), Err);
+        let expected =
+            expected.map(|names| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(found, expected, "{lines}");
+    }
+}
+
+#[test]
+fn windows_after_freshness_end_where_revalidation_is_a_must() {
+    let rows = [
+        ("max-age=5, stale-while-revalidate=7, stale-if-error=9", (7, 9, false)),
+        ("max-age=5, stale-while-revalidate=7, must-revalidate", (0, 0, true)),
+        ("max-age=5, stale-if-error=7, proxy-revalidate", (0, 0, true)),
+        ("s-maxage=5, stale-while-revalidate=7", (7, 0, true)),
+        ("max-age=5", (0, 0, false)),
+    ];
+    for (control, expected) in rows {
+        let answer = format!("Cache-Control: {control}");
+        let found = Case { answer: &answer, ..Case::default() }.decide();
+        let found = (found.stale_while_revalidate, found.stale_if_error, found.must_revalidate);
+        assert_eq!(found, expected, "{control}");
+    }
+    let aged = "Cache-Control: max-age=5, stale-while-revalidate=10|Age: 9";
+    let decision = Case { answer: aged, ..Case::default() }.decide();
+    assert_eq!((decision.ttl, decision.stale_while_revalidate), (0, 6));
+}
+
+#[test]
+fn times_say_what_an_object_is_good_for() {
+    let answer = "Cache-Control: max-age=10, stale-while-revalidate=5, stale-if-error=20|Age: 3";
+    let times = Case { answer, ..Case::default() }.decide().times(NOW);
+    let rows = [
+        (0, State::Fresh, 3, 7),
+        (6_999, State::Fresh, 9, 0),
+        (7_000, State::Refreshable, 10, 0),
+        (11_999, State::Refreshable, 14, -5),
+        (12_000, State::ForErrors, 15, -5),
+        (26_999, State::ForErrors, 29, -20),
+        (27_000, State::Expired, 30, -20),
+    ];
+    for (passed, state, age, ttl) in rows {
+        let now = NOW + passed;
+        assert_eq!(
+            (times.state(now), times.age_seconds(now), times.ttl_seconds(now)),
+            (state, age, ttl)
+        );
+    }
+    // A clock that jumps back makes objects younger, never dead.
+    assert_eq!(times.age_seconds(NOW - 5000), 0);
+}
+
+#[test]
+fn requests_that_may_speak_are_obeyed() {
+    use Instructions::{Ask, Refuse, Serve};
+    let times = Times { created_ms: NOW - 5000, expires_ms: NOW + 10_000, ..Times::default() };
+    let rows = [
+        ("", 0, Serve),
+        ("Cache-Control: no-cache", 0, Ask),
+        ("Pragma: no-cache", 0, Ask),
+        ("Cache-Control: max-age=5", 0, Serve),
+        ("Cache-Control: max-age=4", 0, Ask),
+        ("Cache-Control: max-age=0", 0, Ask),
+        ("Cache-Control: max-age=x", 0, Ask),
+        ("Cache-Control: min-fresh=10", 0, Serve),
+        ("Cache-Control: min-fresh=11", 0, Ask),
+        ("Cache-Control: only-if-cached", 0, Serve),
+        ("Cache-Control: only-if-cached, max-age=4", 0, Refuse),
+        ("", 11, Ask),
+        ("Cache-Control: max-stale", 11, Serve),
+        ("Cache-Control: max-stale=5", 11, Serve),
+        ("Cache-Control: max-stale=5", 16, Ask),
+        ("Cache-Control: only-if-cached", 11, Refuse),
+    ];
+    for (request, seconds, expected) in rows {
+        let control = RequestControl::of(&fields(request));
+        let now = NOW + seconds * 1000;
+        assert_eq!(judge(&control, Some(&times), false, now), expected, "{request} {seconds}");
+    }
+    let stale = RequestControl::of(&fields("Cache-Control: max-stale"));
+    assert_eq!(judge(&stale, Some(&times), true, NOW + 11_000), Ask);
+    let only = RequestControl::of(&fields("Cache-Control: only-if-cached"));
+    assert_eq!(judge(&only, None, false, NOW), Refuse);
+    assert_eq!(judge(&RequestControl::default(), None, false, NOW), Ask);
+}
+
+#[test]
+fn unsafe_requests_drop_what_they_may_have_changed() {
+    let paths = |method, status, answer| -> Vec<String> {
+        let decision = Case { method, status, answer, ..Case::default() }.decide();
+        let path = |target: &PurgeTarget| match target {
+            PurgeTarget::Url(path) => String::from_utf8_lossy(path).into_owned(),
+            other => panic!("{other:?}"),
+        };
+        decision.purges.iter().map(|order| path(&order.target)).collect()
+    };
+    let both = "Location: https://A.test/new#top|Content-Location: /other";
+    assert_eq!(paths(Method::Post, 201, both), ["/page?x=1", "/new", "/other"]);
+    assert_eq!(paths(Method::Delete, 204, ""), ["/page?x=1"]);
+    assert_eq!(paths(Method::Put, 302, "Location: https://a.test:443/b"), ["/page?x=1", "/b"]);
+    for elsewhere in [
+        "Location: https://b.test/a",
+        "Location: http://a.test/a",
+        "Location: https://a.test:444/a",
+        "Location: //a.test/a",
+        "Location: a",
+    ] {
+        assert_eq!(paths(Method::Post, 200, elsewhere), ["/page?x=1"], "{elsewhere}");
+    }
+    assert!(paths(Method::Post, 404, both).is_empty() && paths(Method::Post, 500, both).is_empty());
+    assert!(paths(Method::Get, 200, both).is_empty());
+    assert!(paths(Method::Options, 200, both).is_empty());
+    assert_eq!(paths(Method::Other, 200, ""), ["/page?x=1"]);
+}
+
+#[test]
+fn a_confirmation_freshens_what_it_names() {
+    let etag = |text: &'static str| Some(text.as_bytes());
+    let date = Some(EARLIER.as_bytes());
+    let rows = [
+        (etag("\"a\""), date, "ETag: \"a\"".to_owned(), true),
+        (etag("\"a\""), date, "ETag: \"b\"".to_owned(), false),
+        (etag("W/\"a\""), date, "ETag: W/\"a\"".to_owned(), true),
+        (etag("W/\"a\""), date, "ETag: \"a\"".to_owned(), false),
+        (None, date, "ETag: \"a\"".to_owned(), false),
+        (etag("\"a\""), date, String::new(), true),
+        (None, date, format!("Last-Modified: {EARLIER}"), true),
+        (None, date, format!("Last-Modified: {LATER}"), false),
+    ];
+    for (old_etag, modified, line, expected) in rows {
+        assert_eq!(is_same(old_etag, modified, &fields(&line)), expected, "{line}");
+    }
+    let mut kept = fields("A: 1|B: 2|B: 3|Content-Type: text/html|Content-Encoding: x|C: 4");
+    freshen(
+        &mut kept,
+        &fields(
+            "b: 5|b: 6|Content-Type: text/css|Content-Encoding: y|Content-Length: 0|\
+                 Content-Range: bytes 0-1/2|Cache-Control: max-age=9",
+        ),
+    );
+    let found: Vec<_> = kept.iter().map(|field| field.value.to_vec()).collect();
+    let expected: [&[u8]; 7] = [b"1", b"text/html", b"x", b"4", b"5", b"6", b"max-age=9"];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_conditional_request_carries_the_objects_validators_only() {
+    let mut request =
+        fields("If-None-Match: \"x\"|If-Range: \"x\"|Range: bytes=0-|If-Match: *|A: 1");
+    assert!(conditions(Some(b"\"a\""), Some(EARLIER.as_bytes()), &mut request));
+    assert_eq!(request.get(Name::IfNoneMatch), Some(&b"\"a\""[..]));
+    assert_eq!(request.get(Name::IfModifiedSince), Some(EARLIER.as_bytes()));
+    assert_eq!(request.len(), 3);
+    assert!(!conditions(None, None, &mut request));
+    assert_eq!(request.len(), 1);
+}
+
+#[test]
+fn fields_go_where_they_are_nobodys_business() {
+    let all = "Connection: X-Hop, close|X-Hop: 1|Keep-Alive: 1|TE: x|Trailer: x|Upgrade: x|\
+               Transfer-Encoding: chunked|Content-Length: 5|Age: 3|ETag: \"a\"|Date: d|\
+               Last-Modified: d|Set-Cookie: a=1|LSC-Cookie: b=1|X-LiteSpeed-Tag: t|\
+               X-LiteSpeed-Purge: p|X-LiteSpeed-Cache: hit|Surrogate-Key: k|\
+               CDN-Cache-Control: max-age=1|Content-Type: text/html";
+    let left = |mode| -> Vec<String> {
+        let mut kept = fields(all);
+        for_store(&mut kept, mode);
+        kept.iter().map(|field| String::from_utf8_lossy(field.text).into_owned()).collect()
+    };
+    assert_eq!(left(Mode::Auto), ["CDN-Cache-Control", "Content-Type"]);
+    let zone = left(Mode::Zone);
+    assert!(zone.contains(&"ETag".to_owned()) && zone.contains(&"Set-Cookie".to_owned()));
+    assert!(!zone.contains(&"X-Hop".to_owned()) && !zone.contains(&"Connection".to_owned()));
+    let mut sent = fields(all);
+    for_client(&mut sent);
+    assert!(sent.get_text(b"x-litespeed-tag").is_none() && sent.get_text(b"LSC-Cookie").is_none());
+    assert!(sent.get(Name::SetCookie).is_some());
+    let mut asked = fields("X-LSCACHE: 1|ESI-Referer: /|x_other: 1|X-LiteMage: 1");
+    for_origin(&mut asked);
+    assert_eq!(asked.len(), 1);
+}
+
+#[test]
+fn parts_of_bodies_are_never_kept() {
+    let answer = "Cache-Control: max-age=60|Content-Range: bytes 0-4/10";
+    let case = Case { status: 206, answer, ..Case::default() };
+    assert_eq!(case.refusal(), Some(Refusal::Status));
+}

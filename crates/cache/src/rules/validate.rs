@@ -1,0 +1,123 @@
+//! Asking whether a kept answer is still good, and what other answers say about it.
+
+use http::conditional::{Comparison, matches};
+use http::message::Scheme;
+use http::{Fields, Name};
+
+use crate::rules::decide::Answer;
+use crate::rules::identity::Facts;
+
+/// Appends the conditions by which an origin may confirm a kept answer with these validators
+/// (RFC 9111 §4.3.1). Whether there were any.
+pub fn conditions(etag: Option<&[u8]>, modified: Option<&[u8]>, request: &mut Fields) -> bool {
+    for name in [
+        Name::IfNoneMatch,
+        Name::IfModifiedSince,
+        Name::IfMatch,
+        Name::IfUnmodifiedSince,
+        Name::IfRange,
+        Name::Range,
+    ] {
+        request.remove(name);
+    }
+    if let Some(etag) = etag {
+        request.push(Name::IfNoneMatch, etag);
+    }
+    if let Some(modified) = modified {
+        request.push(Name::IfModifiedSince, modified);
+    }
+    etag.is_some() || modified.is_some()
+}
+
+/// Whether a 304 confirms the kept answer with these validators (RFC 9111 §4.3.4): it names the
+/// same ones, or none.
+#[must_use]
+pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &Fields) -> bool {
+    if let Some(new) = confirmation.get(Name::Etag) {
+        // A strong validator confirms only its like.
+        let how = if new.starts_with(b"W/") { Comparison::Weak } else { Comparison::Strong };
+        return match etag {
+            Some(old) => matches(new, Some(old), how),
+            None => false,
+        };
+    }
+    match (confirmation.get(Name::LastModified), modified) {
+        (Some(new), Some(old)) => new == old,
+        (Some(_), None) | (None, _) => true,
+    }
+}
+
+/// Replaces fields of a kept answer by those of the 304 that confirmed it (RFC 9111 §3.2). What
+/// describes the body as it is kept stays.
+pub fn freshen(kept: &mut Fields, confirmation: &Fields) {
+    let stays = |name: Name| {
+        matches!(
+            name,
+            Name::ContentEncoding
+                | Name::ContentLength
+                | Name::ContentRange
+                | Name::ContentType
+                | Name::TransferEncoding
+                | Name::Connection
+                | Name::KeepAlive
+                | Name::SetCookie
+                | Name::Trailer
+                | Name::Upgrade
+        )
+    };
+    for field in confirmation.iter().filter(|field| !stays(field.name)) {
+        kept.remove_text(field.text);
+    }
+    for field in confirmation.iter().filter(|field| !stays(field.name)) {
+        kept.push_parsed(field.name, field.text, field.value);
+    }
+}
+
+/// Paths with queries that an answer to an unsafe request makes doubtful (RFC 9111 §4.4): the
+/// target, and `Location` and `Content-Location` on the same origin.
+#[must_use]
+pub fn invalidated(facts: &Facts<'_>, answer: &Answer<'_>) -> Vec<Vec<u8>> {
+    let mut targets = Vec::new();
+    if facts.method.is_safe()
+        || facts.method == http::Method::Purge
+        || !(200..400).contains(&answer.status)
+    {
+        return targets;
+    }
+    targets.push(facts.target.to_vec());
+    for name in [Name::Location, Name::ContentLocation] {
+        let Some(text) = answer.fields.get(name) else { continue };
+        let text = text.split(|&byte| byte == b'#').next().unwrap_or_default();
+        if let Some(path) = own_path(facts, text)
+            && !targets.iter().any(|known| known == path)
+        {
+            targets.push(path.to_vec());
+        }
+    }
+    targets
+}
+
+/// The path and query of an address on the same origin.
+fn own_path<'a>(facts: &Facts<'_>, text: &'a [u8]) -> Option<&'a [u8]> {
+    if text.starts_with(b"/") && !text.starts_with(b"//") {
+        return Some(text);
+    }
+    let (scheme, default_port) = match facts.scheme {
+        Scheme::Http => (&b"http://"[..], 80),
+        Scheme::Https => (&b"https://"[..], 443),
+    };
+    let (start, rest) = text.split_at_checked(scheme.len())?;
+    let slash = memchr::memchr(b'/', rest)?;
+    let (authority, path) = rest.split_at(slash);
+    let (host, port) = match memchr::memrchr(b':', authority) {
+        Some(at) if !authority.ends_with(b"]") => {
+            let port = std::str::from_utf8(&authority[at + 1..]).ok()?;
+            (&authority[..at], port.parse().ok()?)
+        }
+        _ => (authority, default_port),
+    };
+    let is_same = start.eq_ignore_ascii_case(scheme)
+        && host.eq_ignore_ascii_case(facts.host)
+        && port == facts.port;
+    is_same.then_some(path)
+}

@@ -1,0 +1,104 @@
+//! Tags that an answer carries and purges that it orders, of whichever dialect.
+
+use http::cache_groups::{self, Separator};
+use http::lscache::{self, Effect, Scope, Target};
+use http::{Fields, Method};
+
+use crate::rules::policy::{Mode, Policy};
+
+/// A tag of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TagWord<'a> {
+    /// The tag; may be empty.
+    pub text: &'a [u8],
+    /// Whether public purges reach it though the object is private (`public:`).
+    pub public: bool,
+}
+
+/// Calls `take` with each tag of an answer: `X-LiteSpeed-Tag`, `Surrogate-Key`, `xkey`,
+/// `Cache-Tag`, `Edge-Cache-Tag`, `Cache-Groups`. Those of a public object are not marked `public`.
+pub fn tags(answer: &Fields, mut take: impl FnMut(TagWord<'_>)) {
+    for line in answer.all_text(b"X-LiteSpeed-Tag") {
+        for tag in lscache::tags(line, Scope::Private) {
+            take(TagWord { text: tag.text, public: tag.scope == Scope::Public });
+        }
+    }
+    let lists: [(&'static [u8], Separator); 4] = [
+        (b"Surrogate-Key", Separator::Blank),
+        (b"xkey", Separator::Blank),
+        (b"Cache-Tag", Separator::Comma),
+        (b"Edge-Cache-Tag", Separator::Comma),
+    ];
+    for (field, separator) in lists {
+        for text in cache_groups::names(answer, field, separator) {
+            take(TagWord { text, public: true });
+        }
+    }
+    cache_groups::groups(answer, b"Cache-Groups", |name| {
+        take(TagWord { text: &name, public: true });
+    });
+}
+
+/// What is to be purged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PurgeTarget {
+    /// Everything of the scope.
+    All,
+    /// What has this tag.
+    Tag(Box<[u8]>),
+    /// What has a tag that begins so.
+    Prefix(Box<[u8]>),
+    /// What is kept of this path and query on the same host: see [`url_of`](super::url_of).
+    Url(Box<[u8]>),
+}
+
+/// One order to purge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgeOrder {
+    /// Everybody's objects, or those of the session that asked.
+    pub scope: Scope,
+    /// What becomes of them.
+    pub effect: Effect,
+    /// Which they are.
+    pub target: PurgeTarget,
+}
+
+/// LIMIT: orders of one answer; further ones are not carried out.
+const ORDERS_MAX: usize = 16 * 1024;
+
+/// The orders of an answer with `status` to a request with `method`, whatever else is decided
+/// about it: `X-LiteSpeed-Purge`, then `-Purge2`, then `Cache-Group-Invalidation` of successful
+/// unsafe requests (RFC 9875 §3). nginx's zones know only the last.
+#[must_use]
+pub fn purges(policy: &Policy, method: Method, status: u16, answer: &Fields) -> Vec<PurgeOrder> {
+    let mut orders = Vec::new();
+    if policy.mode != Mode::Zone {
+        let lines = answer.all_text(b"X-LiteSpeed-Purge");
+        for line in lines.chain(answer.all_text(b"X-LiteSpeed-Purge2")) {
+            lscache::purges(line, |purge| {
+                if orders.len() < ORDERS_MAX {
+                    orders.push(owned(&purge));
+                }
+            });
+        }
+    }
+    if !method.is_safe() && (200..400).contains(&status) {
+        cache_groups::groups(answer, b"Cache-Group-Invalidation", |name| {
+            if orders.len() < ORDERS_MAX {
+                let target = PurgeTarget::Tag(name.into());
+                orders.push(PurgeOrder { scope: Scope::Public, effect: Effect::Dead, target });
+            }
+        });
+    }
+    orders
+}
+
+fn owned(purge: &lscache::Purge<'_>) -> PurgeOrder {
+    let target = match purge.target {
+        Target::All => PurgeTarget::All,
+        Target::Tag(text) => PurgeTarget::Tag(text.into()),
+        Target::Prefix(text) => PurgeTarget::Prefix(text.into()),
+        Target::Url(text) => PurgeTarget::Url(text.into()),
+    };
+    PurgeOrder { scope: purge.scope, effect: purge.effect, target }
+}
