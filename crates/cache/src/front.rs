@@ -1,7 +1,7 @@
 //! One worker's own table of objects that it served lately: hits without a lock.
 //!
 //! An object here may have left the index or been purged; its marks and tags say so at each look,
-//! and [`Front::tend`] lets go of it. Owns no truth: whatever is not plainly good goes to the store.
+//! and [`Front::tend`] lets go of it. It owns no truth: what is not plainly good goes to the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -132,7 +132,8 @@ struct Extra {
 /// A stored answer.
 #[derive(Debug)]
 pub struct Object {
-    hash: [u64; 2],
+    /// The half of the key's hash that finds its bucket; the text is compared anyway.
+    hash: u64,
     /// URL, vary part, session, validator, tags, head, small body.
     packed: Bytes,
     extra: OnceLock<Box<Extra>>,
@@ -190,7 +191,7 @@ impl Object {
             extra.get_or_init(|| Box::new(Extra { pieces, ..Extra::default() }));
         }
         Self {
-            hash: key.hash,
+            hash: key.hash[1],
             packed: Bytes::from(packed.into_boxed_slice()),
             extra,
             created_ms: times.created_ms,
@@ -450,11 +451,11 @@ impl Object {
         bytes.as_chunks::<4>().0.iter().map(|id| u32::from_le_bytes(*id))
     }
 
-    /// Its own key.
+    /// Its own key, as far as the index needs it.
     pub(crate) fn key(&self, url_hash: u64) -> Key<'_> {
         Key {
             namespace: self.namespace,
-            hash: self.hash,
+            hash: [0, self.hash],
             url_hash,
             text: &self.packed[..self.text_len()],
             url_len: u32::from(self.url_len),
@@ -462,14 +463,14 @@ impl Object {
         }
     }
 
-    pub(crate) const fn hash(&self) -> [u64; 2] {
+    pub(crate) const fn hash(&self) -> u64 {
         self.hash
     }
 
     /// Whether this is what `key` names: hash, namespace, URL, vary part and session.
     #[inline]
     pub(crate) fn is_named(&self, key: &Key<'_>) -> bool {
-        self.hash == key.hash
+        self.hash == key.hash[1]
             && self.namespace == key.namespace
             && u32::from(self.url_len) == key.url_len
             && self.packed.get(..self.text_len()) == Some(key.text)

@@ -99,8 +99,8 @@ impl Shard {
         self.entries.get(place as usize)?.object.as_ref()
     }
 
-    const fn bucket(&self, hash: [u64; 2]) -> usize {
-        hash[1] as usize & (self.buckets.len() - 1)
+    const fn bucket(&self, hash: u64) -> usize {
+        hash as usize & (self.buckets.len() - 1)
     }
 
     const fn url_bucket(&self, hash: u64) -> usize {
@@ -109,7 +109,7 @@ impl Shard {
 
     /// The place of what `key` names.
     pub(crate) fn find(&self, key: &Key<'_>) -> Option<u32> {
-        let mut place = self.buckets[self.bucket(key.hash)];
+        let mut place = self.buckets[self.bucket(key.hash[1])];
         while place != NONE {
             let entry = &self.entries[place as usize];
             if entry.object.as_ref().is_some_and(|object| object.is_named(key)) {
@@ -334,21 +334,21 @@ impl Shard {
         None
     }
 
-    const fn fingerprint(hash: [u64; 2]) -> u32 {
-        (hash[0] as u32) | 1
+    const fn fingerprint(hash: u64) -> u32 {
+        (hash as u32) | 1
     }
 
-    fn haunt(&mut self, hash: [u64; 2]) {
+    fn haunt(&mut self, hash: u64) {
         let size = self.count.next_power_of_two().max(64);
         if self.ghosts.len() < size {
             self.ghosts = vec![0; size];
         }
-        let at = (hash[0] >> 32) as usize & (self.ghosts.len() - 1);
+        let at = (hash >> 32) as usize & (self.ghosts.len() - 1);
         self.ghosts[at] = Self::fingerprint(hash);
     }
 
-    fn haunts(&self, hash: [u64; 2]) -> bool {
-        let at = (hash[0] >> 32) as usize & self.ghosts.len().wrapping_sub(1);
+    fn haunts(&self, hash: u64) -> bool {
+        let at = (hash >> 32) as usize & self.ghosts.len().wrapping_sub(1);
         self.ghosts.get(at) == Some(&Self::fingerprint(hash))
     }
 

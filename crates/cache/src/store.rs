@@ -450,12 +450,12 @@ impl Store {
     }
 
     /// Looks at up to `budget` entries and frees those that are dead or too old to be of any use;
-    /// says how many. For a worker with nothing better to do, or every few turns.
+    /// says how many; also forgets unused tags, a 256th of them each time. For a worker with nothing better to do, or every few turns.
     pub fn sweep(&self, budget: usize, now_ms: u64) -> usize {
         let Ok(mut sweep) = self.sweep.try_lock() else { return 0 };
         let mut freed = 0;
-        let mut left = budget;
-        while left > 0 {
+        let (mut left, mut shards) = (budget, 0);
+        while left > 0 && shards < SHARDS {
             let mut gone = Vec::new();
             let mut shard = lock(&self.shards[sweep.shard]);
             let places = shard.places() as u32;
@@ -478,10 +478,11 @@ impl Store {
             sweep.place = end;
             if end >= places {
                 (sweep.place, sweep.shard) = (0, (sweep.shard + 1) % SHARDS);
-                sweep.stripe += 1;
-                self.tags.reclaim(self.floor(), sweep.stripe);
+                shards += 1;
             }
         }
+        sweep.stripe += 1;
+        self.tags.reclaim(self.floor(), sweep.stripe);
         freed
     }
 

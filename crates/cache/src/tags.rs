@@ -3,8 +3,8 @@
 //! Generations count purges. A tag remembers at which generation it was purged, an object at which
 //! it was known to be good; a tag with the greater number has killed it.
 //!
-//! The rule that is easiest to break: a purge writes its slot before the generation becomes visible.
-//! Who sees the new generation and finds no tag purged may then believe it.
+//! The rule that is easiest to break: a purge writes its slot before the generation becomes
+//! visible. Who sees the new generation and finds no tag purged may then believe it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

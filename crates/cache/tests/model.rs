@@ -1,0 +1,404 @@
+//! Random lives of a small store against a naive model: several workers, fills that overlap,
+//! purges of every kind, evictions and time. And the same with real threads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::prng::Prng;
+use bytes::Bytes;
+use cache::{
+    Abandon, FillPermit, Follow, Follower, Front, KeyBuilder, Lookup, NamespaceId, Object,
+    ObjectHead, Purge, Read, Scope, Session, Store, StoreLimits, Tags, Times, Waited, Waiter,
+    Wakes,
+};
+
+const SITES: u64 = 2;
+const URLS: u64 = 6;
+const TAGS: u64 = 4;
+const SESSIONS: [&[u8]; 2] = [b"ann", b"bob"];
+const LIFE_MS: u64 = 400;
+
+/// What a fill is for; 0 is public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Target {
+    site: u64,
+    url: u64,
+    vary: u64,
+    session: usize,
+}
+
+impl Target {
+    fn any(chance: &mut Prng) -> Self {
+        Self {
+            site: chance.below(SITES),
+            url: chance.below(URLS),
+            vary: chance.below(2),
+            session: chance.below(3) as usize,
+        }
+    }
+
+    fn session(self) -> Option<Session<'static>> {
+        Session::new(SESSIONS[self.session.checked_sub(1)?])
+    }
+
+    fn keys(self, store: &Store) -> (KeyBuilder, NamespaceId) {
+        let site = store.namespace(&[b'a' + self.site as u8]);
+        let mut keys = KeyBuilder::default();
+        keys.start(site);
+        keys.push_url(format!("/{}", self.url).as_bytes());
+        keys.push_vary(&[self.vary as u8]);
+        (keys, site)
+    }
+
+    fn look(self, front: &mut Front, now: u64) -> Lookup {
+        let (keys, _) = self.keys(front.store());
+        let key = match self.session() {
+            Some(session) => keys.private(session),
+            None => keys.public(),
+        };
+        front.lookup(&key, now)
+    }
+}
+
+/// A fill that is under way, and the number of events when its permit was given.
+struct Fill {
+    target: Target,
+    permit: FillPermit,
+    born: u64,
+    tag: u64,
+    begun: bool,
+    doomed: bool,
+}
+
+/// A body tells whose it is, what tag it has, and when its fill was born.
+fn body(target: Target, tag: u64, born: u64) -> Bytes {
+    let Target { site, url, vary, session } = target;
+    Bytes::from(format!("{site} {url} {vary} {session} {tag} {born}"))
+}
+
+fn parse(bytes: &[u8]) -> (Target, u64, u64) {
+    let text = std::str::from_utf8(bytes).unwrap();
+    let n: Vec<u64> = text.split(' ').map(|number| number.parse().unwrap()).collect();
+    let target = Target { site: n[0], url: n[1], vary: n[2], session: n[3] as usize };
+    (target, n[4], n[5])
+}
+
+#[derive(Default)]
+struct World {
+    /// Events so far; purges and births are ordered by it.
+    events: u64,
+    /// When each (site, session, tag), (site, session) and (site, session, url) was last purged.
+    tags: HashMap<(u64, usize, u64), u64>,
+    all: HashMap<(u64, usize), u64>,
+    urls: HashMap<(u64, usize, u64), u64>,
+}
+
+impl World {
+    fn purged(&self, target: Target, tag: u64) -> u64 {
+        let Target { site, url, session, .. } = target;
+        let of = |found: Option<&u64>| found.copied().unwrap_or(0);
+        of(self.tags.get(&(site, session, tag)))
+            .max(of(self.all.get(&(site, session))))
+            .max(of(self.urls.get(&(site, session, url))))
+    }
+
+    fn check(&self, bytes: &[u8], asked: Target) {
+        let (target, tag, born) = parse(bytes);
+        assert_eq!(target, asked, "the wrong object");
+        assert!(self.purged(target, tag) < born, "a dead object");
+    }
+
+    fn purge(&mut self, store: &Store, chance: &mut Prng) {
+        self.events += 1;
+        let target = Target::any(chance);
+        let (keys, site) = target.keys(store);
+        let scope = target.session().map_or(Scope::Public, Scope::Session);
+        let tag = chance.below(TAGS);
+        let key = match target.session() {
+            Some(session) => keys.private(session),
+            None => keys.public(),
+        };
+        if chance.below(3) == 0 {
+            let tag = format!("tag{tag}");
+            store.purge_tag(site, scope, tag.as_bytes(), Purge::Stale);
+            return;
+        }
+        match chance.below(8) {
+            0 => {
+                store.purge_tag(site, scope, b"*", Purge::Dead);
+                self.all.insert((target.site, target.session), self.events);
+            }
+            1 => {
+                store.purge_tag(site, scope, b"ta*", Purge::Dead);
+                for tag in 0..TAGS {
+                    self.tags.insert((target.site, target.session, tag), self.events);
+                }
+            }
+            2 | 3 => {
+                store.purge_url(&key, Purge::Dead);
+                self.urls.insert((target.site, target.session, target.url), self.events);
+            }
+            _ => {
+                store.purge_tag(site, scope, format!("tag{tag}").as_bytes(), Purge::Dead);
+                self.tags.insert((target.site, target.session, tag), self.events);
+            }
+        }
+    }
+}
+
+fn begin(fill: &mut Fill, now: u64) -> Wakes {
+    fill.begun = true;
+    let mut tags = Tags::default();
+    tags.push(format!("tag{}", fill.tag).as_bytes());
+    let times =
+        Times { created_ms: now, expires_ms: now + LIFE_MS, stale_seconds: 1, error_seconds: 2 };
+    let mut wakes =
+        fill.permit.begin(ObjectHead { status: 200, times, ..ObjectHead::default() }, &tags);
+    wakes.join(fill.permit.append(body(fill.target, fill.tag, fill.born)));
+    wakes
+}
+
+struct Waiting {
+    follower: Follower,
+    target: Target,
+    since: u64,
+    registered: bool,
+}
+
+#[test]
+fn random_lives_agree_with_the_model() {
+    let mut kept = 0;
+    for seed in 0..60 {
+        kept += live(seed);
+    }
+    assert!(kept > 1000, "{kept} objects kept: the lives show nothing");
+}
+
+fn live(seed: u64) -> u64 {
+    let mut chance = Prng::new(seed);
+    let limits = StoreLimits { bytes: 9000, front_entries: 8, ..StoreLimits::default() };
+    let store = Store::new(limits, 1);
+    let mut fronts: Vec<Front> = (0..3).map(|worker| store.front(worker)).collect();
+    let (mut world, mut fills, mut now) = (World::default(), Vec::<Fill>::new(), 0);
+    let mut waiting: HashMap<u64, Waiting> = HashMap::new();
+    let mut kept = 0;
+    for step in 0..2500 {
+        let mut wakes = Wakes::default();
+        match chance.below(20) {
+            0..=8 => {
+                world.events += 1;
+                let target = Target::any(&mut chance);
+                let front = chance.below(3) as usize;
+                let found = target.look(&mut fronts[front], now);
+                let permit = match found {
+                    Lookup::Hit(object) => {
+                        served(&world, &object, target);
+                        None
+                    }
+                    Lookup::Stale(object, permit) => {
+                        served(&world, &object, target);
+                        permit
+                    }
+                    Lookup::Miss(permit) => Some(permit),
+                    Lookup::Join(follower) => {
+                        let since = world.events;
+                        waiting
+                            .insert(step, Waiting { follower, target, since, registered: false });
+                        None
+                    }
+                    Lookup::Pass | Lookup::Vary(_) => None,
+                };
+                if let Some(permit) = permit {
+                    for other in fills.iter().filter(|other| other.target == target) {
+                        let killed = world.purged(target, other.tag) > other.born;
+                        assert!(killed, "two fills of one key");
+                    }
+                    let (born, tag) = (world.events, chance.below(TAGS));
+                    fills.push(Fill { target, permit, born, tag, begun: false, doomed: false });
+                }
+            }
+            9..=14 if !fills.is_empty() => {
+                let at = chance.below(fills.len() as u64) as usize;
+                if fills[at].begun {
+                    let mut fill = fills.swap_remove(at);
+                    fill.doomed = world.purged(fill.target, fill.tag) > fill.born;
+                    let committed = fill.permit.commit();
+                    assert_eq!(
+                        committed.object.is_none(),
+                        fill.doomed,
+                        "kept exactly if not purged"
+                    );
+                    kept += u64::from(committed.object.is_some());
+                    wakes.join(committed.wakes);
+                } else {
+                    wakes.join(begin(&mut fills[at], now));
+                }
+            }
+            15 if !fills.is_empty() => {
+                let at = chance.below(fills.len() as u64) as usize;
+                let permit = fills.swap_remove(at).permit;
+                match chance.below(4) {
+                    0 => wakes.join(permit.abandon(Abandon::Uncacheable { until_ms: now + 50 })),
+                    1 => wakes.join(
+                        permit.abandon(Abandon::Failed { now_ms: now, rest_until_ms: now + 50 }),
+                    ),
+                    2 => wakes.join(permit.abandon(Abandon::Gone)),
+                    _ => drop(permit),
+                }
+            }
+            16 => world.purge(&store, &mut chance),
+            17 => now += chance.below(100),
+            18 => {
+                store.sweep(500, now);
+            }
+            _ => fronts.iter_mut().for_each(|front| front.tend(8)),
+        }
+        wakes.join(fronts[0].poll_orphans());
+        for waiter in wakes.0 {
+            if let Some(woken) = waiting.get_mut(&waiter.exchange) {
+                woken.registered = false;
+            }
+        }
+        waiting.retain(|id, waiting| follow(&world, *id, waiting));
+    }
+    end(&store, fills, waiting, &mut fronts);
+    kept
+}
+
+fn served(world: &World, object: &Object, asked: Target) {
+    assert!(object.is_for(asked.session()));
+    world.check(&object.body().unwrap(), asked);
+}
+
+/// Goes on with one follower; false once it is done.
+fn follow(world: &World, id: u64, waiting: &mut Waiting) -> bool {
+    if waiting.registered {
+        return true;
+    }
+    loop {
+        match waiting.follower.poll() {
+            Follow::Again => return false,
+            Follow::Head => match waiting.follower.read() {
+                Read::Bytes(bytes) => {
+                    let (target, tag, born) = parse(&bytes);
+                    assert_eq!(target, waiting.target);
+                    let purged = world.purged(target, tag);
+                    assert!(purged < born || purged > waiting.since, "joined after the purge");
+                    continue;
+                }
+                Read::Pending => {}
+                Read::End | Read::Broken => return false,
+            },
+            Follow::Waiting => {}
+        }
+        match waiting.follower.wait(Waiter { worker: 0, exchange: id }) {
+            Waited::Registered => {
+                waiting.registered = true;
+                return true;
+            }
+            Waited::Moved => {}
+        }
+    }
+}
+
+fn end(
+    store: &Store,
+    fills: Vec<Fill>,
+    mut waiting: HashMap<u64, Waiting>,
+    fronts: &mut Vec<Front>,
+) {
+    drop(fills);
+    for waiter in fronts[0].poll_orphans().0 {
+        waiting.remove(&waiter.exchange);
+    }
+    assert!(waiting.is_empty(), "stranded");
+    let bytes: u64 = store.namespaces().iter().map(|account| account.bytes).sum();
+    assert_eq!(bytes, store.bytes());
+    assert!(store.bytes() <= 9000);
+    for _ in 0..256 {
+        store.sweep(100_000, u64::MAX - 1);
+    }
+    let stats = store.stats();
+    assert_eq!((stats.fills, stats.filling_bytes, stats.objects, stats.bytes), (0, 0, 0, 0));
+    assert_eq!(stats.tags, 0);
+}
+
+#[test]
+fn threads_get_no_dead_object_and_no_other_sessions() {
+    let limits = StoreLimits { bytes: 20_000, front_entries: 16, ..StoreLimits::default() };
+    let store = Store::new(limits, 1);
+    // Per site: how many purges of everything have begun, and how many have returned.
+    let purges = Purges::default();
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let (store, purges) = (&store, &purges);
+            scope.spawn(move || hammer(store, purges, worker));
+        }
+    });
+    let bytes: u64 = store.namespaces().iter().map(|account| account.bytes).sum();
+    assert_eq!(bytes, store.bytes());
+    for _ in 0..256 {
+        store.sweep(100_000, u64::MAX - 1);
+    }
+    let stats = store.stats();
+    assert_eq!((stats.fills, stats.filling_bytes, stats.objects, stats.bytes), (0, 0, 0, 0));
+}
+
+#[derive(Default)]
+struct Purges {
+    begun: [AtomicU64; 2],
+    returned: [AtomicU64; 2],
+}
+
+fn hammer(store: &Arc<Store>, purges: &Purges, worker: u16) {
+    let mut chance = Prng::new(u64::from(worker));
+    let mut front = store.front(worker);
+    for now in 0..20_000 {
+        let target = Target::any(&mut chance);
+        let site = target.site as usize;
+        let before = purges.returned[site].load(Ordering::SeqCst);
+        match target.look(&mut front, now / 10) {
+            Lookup::Hit(object) | Lookup::Stale(object, None) => {
+                let (found, _, born) = parse(&object.body().unwrap());
+                assert_eq!(found, target);
+                assert!(born >= before, "{born} is older than purge {before}");
+            }
+            Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) => {
+                let born = purges.begun[site].load(Ordering::SeqCst);
+                let mut fill = Fill {
+                    target,
+                    permit,
+                    born,
+                    tag: chance.below(TAGS),
+                    begun: false,
+                    doomed: false,
+                };
+                let _ = begin(&mut fill, now / 10);
+                let _ = fill.permit.commit();
+            }
+            Lookup::Join(mut follower) => {
+                if follower.poll() == Follow::Head {
+                    let _ = follower.read();
+                }
+            }
+            Lookup::Pass | Lookup::Vary(_) => {}
+        }
+        if chance.below(40) == 0 {
+            let (_, id) = target.keys(store);
+            // One purger of each site at a time: the number it publishes is its own.
+            if worker < 2 && usize::from(worker) == site {
+                purges.begun[site].fetch_add(1, Ordering::SeqCst);
+                store.purge_all(id, Purge::Dead);
+                store.purge_private(id, None, Purge::Dead);
+                purges.returned[site].fetch_add(1, Ordering::SeqCst);
+            } else {
+                store.purge_tag(id, Scope::Public, b"tag1", Purge::Dead);
+            }
+        }
+        if chance.below(20) == 0 {
+            store.sweep(100, now / 10);
+            front.tend(4);
+        }
+    }
+}
