@@ -450,7 +450,8 @@ impl Store {
     }
 
     /// Looks at up to `budget` entries and frees those that are dead or too old to be of any use;
-    /// says how many; also forgets unused tags, a 256th of them each time. For a worker with nothing better to do, or every few turns.
+    /// says how many; also forgets unused tags, a 256th of them each time. For a worker with
+    /// nothing better to do, or every few turns.
     pub fn sweep(&self, budget: usize, now_ms: u64) -> usize {
         let Ok(mut sweep) = self.sweep.try_lock() else { return 0 };
         let mut freed = 0;

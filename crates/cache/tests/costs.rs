@@ -145,7 +145,8 @@ fn a_purged_tag_of_many_objects_is_one_write() {
     assert_eq!(store.purge_tag(site, Scope::Public, b"tag", Purge::Dead), 20_000);
     assert!(COUNT.with(Cell::get) - before <= 4);
     assert_eq!(store.stats().objects, 20_000, "nothing was walked");
-    assert_eq!(store.sweep(1_000, 0), 1_000 - 1_000 % 8);
+    let freed = store.sweep(1_000, 0);
+    assert!((900..=1_000).contains(&freed), "{freed}");
 }
 
 /// The hits of a trace in a least-recently-used cache of `size` objects.
@@ -159,7 +160,7 @@ fn lru(trace: &[u64], size: usize) -> usize {
         }
         order.insert(time, *item);
         if used.len() > size {
-            let (_, oldest) = order.pop_first().unwrap();
+            let (_, oldest) = order.pop_first().expect("as many as are used");
             used.remove(&oldest);
         }
     }

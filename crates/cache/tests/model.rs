@@ -78,8 +78,8 @@ fn body(target: Target, tag: u64, born: u64) -> Bytes {
 }
 
 fn parse(bytes: &[u8]) -> (Target, u64, u64) {
-    let text = std::str::from_utf8(bytes).unwrap();
-    let n: Vec<u64> = text.split(' ').map(|number| number.parse().unwrap()).collect();
+    let text = std::str::from_utf8(bytes).expect("text");
+    let n: Vec<u64> = text.split(' ').map(|number| number.parse().expect("a number")).collect();
     let target = Target { site: n[0], url: n[1], vary: n[2], session: n[3] as usize };
     (target, n[4], n[5])
 }
@@ -268,7 +268,7 @@ fn live(seed: u64) -> u64 {
 
 fn served(world: &World, object: &Object, asked: Target) {
     assert!(object.is_for(asked.session()));
-    world.check(&object.body().unwrap(), asked);
+    world.check(&object.body().expect("one piece"), asked);
 }
 
 /// Goes on with one follower; false once it is done.
@@ -302,12 +302,7 @@ fn follow(world: &World, id: u64, waiting: &mut Waiting) -> bool {
     }
 }
 
-fn end(
-    store: &Store,
-    fills: Vec<Fill>,
-    mut waiting: HashMap<u64, Waiting>,
-    fronts: &mut Vec<Front>,
-) {
+fn end(store: &Store, fills: Vec<Fill>, mut waiting: HashMap<u64, Waiting>, fronts: &mut [Front]) {
     drop(fills);
     for waiter in fronts[0].poll_orphans().0 {
         waiting.remove(&waiter.exchange);
@@ -360,7 +355,7 @@ fn hammer(store: &Arc<Store>, purges: &Purges, worker: u16) {
         let before = purges.returned[site].load(Ordering::SeqCst);
         match target.look(&mut front, now / 10) {
             Lookup::Hit(object) | Lookup::Stale(object, None) => {
-                let (found, _, born) = parse(&object.body().unwrap());
+                let (found, _, born) = parse(&object.body().expect("one piece"));
                 assert_eq!(found, target);
                 assert!(born >= before, "{born} is older than purge {before}");
             }
