@@ -10,6 +10,8 @@ mod auth;
 mod autoindex;
 mod body;
 mod brotli;
+mod cache;
+mod cache_zone;
 mod charset;
 mod core;
 mod errors;
@@ -26,6 +28,9 @@ mod location;
 mod log;
 mod main;
 mod map;
+mod page_cache;
+mod page_litespeed;
+mod page_preset;
 mod params;
 mod pass;
 mod peer;
@@ -39,6 +44,8 @@ mod types;
 mod upstream;
 mod zstd;
 
+pub(crate) use cache::CacheDraft;
+pub(crate) use cache_zone::{HeldPath, SharedZone};
 pub(crate) use fastcgi::OriginDraft;
 pub(crate) use log::combined;
 pub(crate) use pass::GroupKey;
@@ -76,6 +83,9 @@ const TABLES: &[&[Directive]] = &[
     params::TABLE,
     fastcgi::TABLE,
     php_pool::TABLE,
+    cache::TABLE,
+    page_cache::TABLE,
+    page_litespeed::TABLE,
 ];
 
 /// Every directive that is understood, in the order of the documentation.

@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use crate::ast::Order;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Level, Listen, LocationId, Matcher, OriginSettings, Place, ServerName, Transport,
+    CachePurge, CacheSettings, CacheZoneId, Level, Listen, LocationId, Matcher, OriginSettings,
+    Place, ServerName, Transport, ZoneUse,
 };
 use crate::reader::{Reader, show};
 
@@ -39,7 +40,7 @@ impl Reader {
         for (_, message, place) in faults {
             self.say(Level::Emerg, message, Some(place));
         }
-        let sizeless = self.http.zones.iter().filter(|(_, size)| **size == 0);
+        let sizeless = self.http.zones.iter().filter(|(_, zone)| zone.size == 0);
         let mut sizeless: Vec<_> = sizeless.map(|(name, _)| show(name).into_owned()).collect();
         sizeless.sort();
         for name in sizeless {
@@ -50,15 +51,42 @@ impl Reader {
 
     /// Refuses sizes of buffers for origins that do not fit one another, and broken parameters.
     fn check_origins(&mut self) {
-        let settings = self.http.locations.iter().map(|location| &location.settings.origin);
-        let sizes = settings.filter_map(|origin| wrong_sizes(origin)).map(str::to_owned);
-        let mut faults: Vec<String> = sizes.collect();
-        faults.append(&mut self.http.param_faults);
-        faults.dedup();
-        for message in faults {
-            let place = Some(self.http.closed_at.clone());
-            self.say(Level::Emerg, message, place);
+        let mut faults: Vec<(Level, String)> = Vec::new();
+        for location in &self.http.locations {
+            let sizes = wrong_sizes(&location.settings.origin);
+            faults.extend(sizes.map(|text| (Level::Emerg, text.to_owned())));
+            faults.extend(self.wrong_cache(&location.settings.cache));
         }
+        let params = std::mem::take(&mut self.http.param_faults);
+        faults.extend(params.into_iter().map(|text| (Level::Emerg, text)));
+        faults.dedup();
+        for (level, message) in faults {
+            let place = Some(self.http.closed_at.clone());
+            self.say(level, message, place);
+        }
+    }
+
+    /// What is wrong with the zone of a location, or with its key.
+    fn wrong_cache(&self, cache: &CacheSettings) -> Option<(Level, String)> {
+        let unknown = |directive: &str, id: CacheZoneId| {
+            let (name, zone) = &self.http.cache_zones[id.index()];
+            let text = || format!("\"{directive}\" zone \"{}\" is unknown", show(name));
+            zone.is_none().then(|| (Level::Emerg, text()))
+        };
+        let zone = match &cache.zone {
+            ZoneUse::Zone(id) => unknown("fastcgi_cache", *id),
+            ZoneUse::Off | ZoneUse::Text(_) => None,
+        };
+        let purged = match &cache.purge {
+            CachePurge::Key { zone, .. } => unknown("fastcgi_cache_purge", *zone),
+            CachePurge::Off | CachePurge::When(_) | CachePurge::Method { .. } => None,
+        };
+        let keyless = cache.zone != ZoneUse::Off && cache.key.is_none();
+        let warning = || {
+            let text = "no \"fastcgi_cache_key\" for \"fastcgi_cache\"".to_owned();
+            keyless.then_some((Level::Warn, text))
+        };
+        zone.or(purged).or_else(warning)
     }
 
     /// Refuses two locations with the same prefix in one block; the inner ones come first.

@@ -14,12 +14,14 @@ use crate::ast::{Node, Order, Tree};
 use crate::defaults;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{Contexts, Directive, Form, Inherit, Parse};
-use crate::directives::{self, Found, GroupKey, Listened, OriginDraft};
+use crate::directives::{
+    self, CacheDraft, Found, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
+};
 use crate::model::{
-    Address, CacheZone, Config, Definition, Events, Handler, Http, Level, Listen, Location,
-    LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore, PhpPool, Place, RewriteOp,
-    Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles, Upstream,
-    UpstreamId,
+    Address, CacheSettings, CacheZone, Config, Definition, Events, Handler, Http, Level, Listen,
+    Location, LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore, PhpPool, Place,
+    RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles,
+    Upstream, UpstreamId,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
@@ -119,13 +121,15 @@ pub(crate) struct Scope {
     pub(crate) access_log_off: bool,
     /// Sizes for origins that were written, not derived.
     pub(crate) origin: OriginDraft,
+    /// What the block said about caches.
+    pub(crate) cache: CacheDraft,
     /// Rows met in this block, by number.
     seen: Seen,
 }
 
 /// A set of row numbers.
 #[derive(Clone, Debug, Default)]
-struct Seen([u64; 8]);
+struct Seen([u64; 10]);
 
 impl Seen {
     /// Adds a number; whether it was in already.
@@ -168,6 +172,7 @@ impl Scope {
             root_word: None,
             access_log_off: false,
             origin: OriginDraft::default(),
+            cache: CacheDraft::default(),
             seen: Seen::default(),
         }
     }
@@ -197,6 +202,7 @@ impl Scope {
             root_word: None,
             access_log_off: false,
             origin: self.origin,
+            cache: CacheDraft::default(),
             seen: Seen::default(),
         }
     }
@@ -243,12 +249,15 @@ pub(crate) struct HttpDraft {
     pub(crate) upstream_faults: Vec<(Order, String, Place)>,
     /// What cannot be read in parameters, which is said when the `http` block ends.
     pub(crate) param_faults: Vec<String>,
-    pub(crate) cache_zones: Vec<CacheZone>,
+    /// Zones of caches by name; none where only the name is known yet.
+    pub(crate) cache_zones: Vec<(Box<[u8]>, Option<CacheZone>)>,
     pub(crate) page_store: PageStore,
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,
     /// Sizes of shared memory zones by name; 0 while none was written.
-    pub(crate) zones: HashMap<Box<[u8]>, u64>,
+    pub(crate) zones: HashMap<Box<[u8]>, SharedZone>,
+    /// Directories that the server keeps files in.
+    pub(crate) held_paths: HashMap<PathBuf, HeldPath>,
     regexes: HashMap<(Box<[u8]>, Case), Regex>,
 }
 
@@ -305,6 +314,11 @@ impl Reader {
     /// The settings for origins being made.
     pub(crate) fn origin(&mut self) -> &mut OriginSettings {
         Arc::make_mut(&mut self.settings().origin)
+    }
+
+    /// What is kept of answers, being made.
+    pub(crate) fn cache(&mut self) -> &mut CacheSettings {
+        Arc::make_mut(&mut self.settings().cache)
     }
 
     /// The server's settings being made.
@@ -524,6 +538,9 @@ impl Reader {
         let definitions = (0..draft.named.len() as u16)
             .map(|id| draft.definitions.remove(&id).unwrap_or_default())
             .collect();
+        let zones = draft.cache_zones.into_iter();
+        let cache_zones =
+            zones.map(|(_, zone)| zone.expect("a zone that nobody made is refused")).collect();
         let http = draft.settings.map(|settings| Http {
             settings,
             servers: draft.servers,
@@ -535,7 +552,7 @@ impl Reader {
             redefined: draft.redefined,
             upstreams: draft.upstreams,
             php_pools: draft.php_pools,
-            cache_zones: draft.cache_zones,
+            cache_zones,
             page_store: draft.page_store,
             temp_paths: draft.temp_paths,
         });

@@ -60,6 +60,11 @@ fn origins_are_refused_with_the_words_of_nginx() {
 }
 
 #[test]
+fn caches_are_refused_with_the_words_of_nginx() {
+    run(include_str!("fixtures/cache.txt"));
+}
+
+#[test]
 fn whole_files_are_refused_at_the_place_that_nginx_names() {
     run(include_str!("fixtures/whole.txt"));
 }

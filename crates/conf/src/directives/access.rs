@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, list};
 use crate::model::{AccessRule, Network, Verdict, Who};
-use crate::reader::{Parsed, Reader, invalid_parameter, show};
+use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
 
 const HSL: Contexts = Contexts::HSL;
 
@@ -18,8 +18,25 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 fn rule(r: &mut Reader, node: &Node, verdict: Verdict) -> Parsed {
-    let word = node.arg(0);
-    let who = match word {
+    let who = who(r, node.arg(0))?;
+    // `allow` and `deny` are one list.
+    let again = std::mem::replace(&mut r.scope.has_access, true);
+    let rules = &mut r.settings().access;
+    if !again {
+        *rules = Arc::default();
+    }
+    Arc::make_mut(rules).push(AccessRule { who, verdict });
+    Ok(())
+}
+
+/// A client that is let in: an address, a network, `all` or `unix:`.
+pub(super) fn allowed(r: &mut Reader, word: &[u8]) -> Result<AccessRule, Fault> {
+    Ok(AccessRule { who: who(r, word)?, verdict: Verdict::Allow })
+}
+
+/// Whom a word means.
+fn who(r: &mut Reader, word: &[u8]) -> Result<Who, Fault> {
+    Ok(match word {
         b"all" => Who::All,
         b"unix:" => Who::Unix,
         _ => {
@@ -29,15 +46,7 @@ fn rule(r: &mut Reader, node: &Node, verdict: Verdict) -> Parsed {
             }
             Who::Network(read.network)
         }
-    };
-    // `allow` and `deny` are one list.
-    let again = std::mem::replace(&mut r.scope.has_access, true);
-    let rules = &mut r.settings().access;
-    if !again {
-        *rules = Arc::default();
-    }
-    Arc::make_mut(rules).push(AccessRule { who, verdict });
-    Ok(())
+    })
 }
 
 /// A network as written.

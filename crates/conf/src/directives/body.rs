@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::cache_zone;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, millis, offset, size, value};
 use crate::reader::{Fault, INVALID, Parsed, Reader};
@@ -36,18 +37,19 @@ fn temp_path(r: &mut Reader, node: &Node) -> Parsed {
 /// Reads `PATH [LEVEL…]`; levels name directories below, of which this server needs none.
 pub(super) fn read_temp_path(r: &mut Reader, node: &Node) -> Result<PathBuf, Fault> {
     let mut digits = 0;
+    let mut levels = Vec::new();
     for word in node.args().skip(1) {
-        digits += match values::number(word) {
+        let level = match values::number(word) {
             None | Some(0) => return Err(INVALID),
             Some(level) => level.min(100),
         };
+        digits += level;
+        levels.push(level as u8);
     }
     if digits > 10 {
         return Err(INVALID);
     }
-    let path = r.below_prefix(node.arg(0));
-    if !r.http.temp_paths.contains(&path) {
-        r.http.temp_paths.push(path.clone());
-    }
+    let path = cache_zone::directory(r, node.arg(0));
+    cache_zone::hold(r, node, &path, levels);
     Ok(path)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cache_zone::{SharedZone, share};
 use super::pass::{self, GroupKey};
 use super::peer::{self, Peer};
 use crate::ast::Node;
@@ -274,14 +275,5 @@ fn zone(r: &mut Reader, node: &Node) -> Parsed {
         }
         size = bytes;
     }
-    let known = r.http.zones.entry(name.into()).or_default();
-    if size != 0 && *known != 0 && size != *known {
-        return text(format!(
-            "the size {size} of shared memory zone \"{}\" conflicts with already declared size \
-             {known}",
-            show(name)
-        ));
-    }
-    *known = size.max(*known);
-    Ok(())
+    share(r, name, SharedZone { size, is_cache: false })
 }

@@ -71,8 +71,8 @@ pub struct CachePace {
 pub struct CacheSettings {
     /// `fastcgi_cache`
     pub zone: ZoneUse,
-    /// `fastcgi_cache_key`; empty when it was not written.
-    pub key: Template,
+    /// `fastcgi_cache_key`; none, when it was not written, is that of [`PageCache::key`].
+    pub key: Option<Template>,
     /// `fastcgi_cache_valid`: the first that fits an answer's status holds.
     pub valid: Arc<Vec<CacheValid>>,
     /// `fastcgi_cache_methods`
@@ -347,6 +347,28 @@ pub struct NeverCached {
     pub args: Vec<Pattern>,
 }
 
+impl NeverCached {
+    /// Whether a path is meant, wherever the application's directory is: what is said of `/cart` is
+    /// said of `/shop/cart`.
+    #[must_use]
+    pub fn covers_path(&self, path: &[u8]) -> bool {
+        let slashes = (0..path.len()).filter(|at| path[*at] == b'/');
+        slashes.map(|at| &path[at..]).any(|rest| self.paths.iter().any(|one| one.matches(rest)))
+    }
+
+    /// Whether a cookie of the request is meant.
+    #[must_use]
+    pub fn covers_cookie(&self, name: &[u8]) -> bool {
+        self.cookies.iter().any(|one| one.matches_in_any_case(name))
+    }
+
+    /// Whether an argument of the request is meant.
+    #[must_use]
+    pub fn covers_arg(&self, name: &[u8]) -> bool {
+        self.args.iter().any(|one| one.matches(name))
+    }
+}
+
 /// A `CacheEnable` or `CacheDisable`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagePrefix {
@@ -414,7 +436,7 @@ impl Default for CacheSettings {
     fn default() -> Self {
         Self {
             zone: ZoneUse::Off,
-            key: Template::default(),
+            key: None,
             valid: Arc::default(),
             methods: CacheMethods { post: false },
             min_uses: 1,

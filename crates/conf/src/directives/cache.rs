@@ -1,0 +1,260 @@
+//! nginx's cache of what origins answer: `fastcgi_cache*` and the zones that they name.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, flag, list, millis, number, own, value};
+use crate::model::{
+    AccessRule, CacheMethods, CachePurge, CacheSettings, CacheValid, CacheZoneId, UseStale,
+    Verdict, ZoneUse,
+};
+use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_parameter, invalid_value, show};
+use crate::value::{self as values, Unit};
+use crate::vars::Template;
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    own("fastcgi_cache_path", Contexts::HTTP, Args::at_least(2), super::cache_zone::path).doc(
+        "A zone: a directory for answers, how much it holds, and its name.",
+        "fastcgi_cache_path /var/cache/php levels=1:2 keys_zone=PHP:100m inactive=60m;",
+    ),
+    value("fastcgi_cache", HSL, Args::ONE, fastcgi_cache)
+        .doc("The zone that keeps answers, or `off`.", "fastcgi_cache PHP;"),
+    value("fastcgi_cache_key", HSL, Args::ONE, |r, node| {
+        r.cache().key = Some(r.template(node.arg(0))?);
+        Ok(())
+    })
+    .doc(
+        "What tells two requests apart.",
+        "fastcgi_cache_key \"$scheme$request_method$host$request_uri\";",
+    ),
+    list("fastcgi_cache_valid", HSL, Args::at_least(1), valid).doc(
+        "How long answers of these statuses are fresh; without a status 200, 301 and 302.",
+        "fastcgi_cache_valid 200 301 302 60m;",
+    ),
+    list("fastcgi_cache_methods", HSL, Args::at_least(1), methods)
+        .doc("Whose answers are kept; GET and HEAD always are.", "fastcgi_cache_methods POST;"),
+    number("fastcgi_cache_min_uses", HSL, |r| &mut r.cache().min_uses)
+        .doc("Kept when it was asked for so often.", "fastcgi_cache_min_uses 2;"),
+    list("fastcgi_cache_bypass", HSL, Args::at_least(1), |r, node| {
+        let texts = texts(r, node)?;
+        extend(r, |cache| &mut cache.bypass, texts);
+        Ok(())
+    })
+    .doc(
+        "The origin is asked when one of these is neither empty nor `0`.",
+        "fastcgi_cache_bypass $skip_cache;",
+    ),
+    list("fastcgi_no_cache", HSL, Args::at_least(1), |r, node| {
+        let texts = texts(r, node)?;
+        extend(r, |cache| &mut cache.no_cache, texts);
+        Ok(())
+    })
+    .doc(
+        "Nothing is kept when one of these is neither empty nor `0`.",
+        "fastcgi_no_cache $skip_cache;",
+    ),
+    flag("fastcgi_cache_lock", HSL, |r| &mut r.cache().lock)
+        .doc("Whether one request at a time fetches what is missing.", "fastcgi_cache_lock on;"),
+    millis("fastcgi_cache_lock_age", HSL, |r| &mut r.cache().lock_age)
+        .doc("When another one may ask as well.", "fastcgi_cache_lock_age 5s;"),
+    millis("fastcgi_cache_lock_timeout", HSL, |r| &mut r.cache().lock_timeout)
+        .doc("How long requests wait for that one.", "fastcgi_cache_lock_timeout 5s;"),
+    list("fastcgi_cache_use_stale", HSL, Args::at_least(1), use_stale).doc(
+        "When an old answer is better than none.",
+        "fastcgi_cache_use_stale error timeout updating http_500;",
+    ),
+    flag("fastcgi_cache_background_update", HSL, |r| &mut r.cache().background_update).doc(
+        "Whether an old answer is renewed behind the back of the client that gets it.",
+        "fastcgi_cache_background_update on;",
+    ),
+    flag("fastcgi_cache_revalidate", HSL, |r| &mut r.cache().revalidate)
+        .doc("Whether the origin is asked only if it changed.", "fastcgi_cache_revalidate on;"),
+    value("fastcgi_cache_max_range_offset", HSL, Args::ONE, |r, node| {
+        let bytes = values::offset(node.arg(0)).ok_or(crate::reader::INVALID)?;
+        r.cache().max_range_offset = Some(bytes);
+        Ok(())
+    })
+    .doc("Ranges that begin behind it are fetched alone.", "fastcgi_cache_max_range_offset 10m;"),
+    list("fastcgi_cache_purge", HSL, Args::at_least(1), purge).doc(
+        "Requests that purge: by a condition, by a method and who sends it, or by a key.",
+        "fastcgi_cache_purge PURGE from 127.0.0.1;",
+    ),
+];
+
+/// What the cache directives of one block have said so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CacheDraft {
+    /// Words of `fastcgi_cache_methods`, by their place in [`METHODS`].
+    methods: u16,
+    /// Words of `fastcgi_cache_use_stale`, by their place in [`STALE`].
+    stale: u16,
+    /// Whether `page_cache` stood in the block.
+    pub(super) has_mode: bool,
+    /// Whether `page_cache_default_ttl` stood in the block.
+    pub(super) has_ttl: bool,
+}
+
+/// Texts of which one decides.
+pub(super) fn texts(r: &mut Reader, node: &Node) -> Result<Vec<Template>, Fault> {
+    node.args().map(|word| r.template(word)).collect()
+}
+
+/// Adds to a list, which starts anew with the first directive of a block.
+pub(super) fn extend<T: Clone>(
+    r: &mut Reader,
+    slot: fn(&mut CacheSettings) -> &mut Arc<Vec<T>>,
+    more: impl IntoIterator<Item = T>,
+) {
+    let again = r.again;
+    let items = slot(r.cache());
+    if !again {
+        *items = Arc::default();
+    }
+    Arc::make_mut(items).extend(more);
+}
+
+fn fastcgi_cache(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    if word == b"off" {
+        r.cache().zone = ZoneUse::Off;
+        return Ok(());
+    }
+    let text = r.template(word)?;
+    r.cache().zone = match text.as_text() {
+        Some(_) => ZoneUse::Zone(zone(r, word)?),
+        None => ZoneUse::Text(text),
+    };
+    Ok(())
+}
+
+/// The zone of a name, which may be made later.
+fn zone(r: &mut Reader, name: &[u8]) -> Result<CacheZoneId, Fault> {
+    if !name.is_empty() {
+        super::cache_zone::declare(r, name, 0)?;
+    }
+    Ok(super::cache_zone::id(r, name))
+}
+
+fn valid(r: &mut Reader, node: &Node) -> Parsed {
+    let last = node.args_count() - 1;
+    let word = node.arg(last);
+    let time = values::time(word, Unit::Seconds)
+        .ok_or_else(|| Fault::Text(format!("invalid time value \"{}\"", show(word))))?;
+    let mut made = Vec::new();
+    for word in node.args().take(last) {
+        let status = match values::number(word) {
+            _ if word == b"any" => None,
+            Some(status @ 100..=599) => Some(status as u16),
+            _ => return Err(Fault::Text(format!("invalid status \"{}\"", show(word)))),
+        };
+        made.push(CacheValid { status, time });
+    }
+    if made.is_empty() {
+        made.extend([200, 301, 302].map(|status| CacheValid { status: Some(status), time }));
+    }
+    extend(r, |cache| &mut cache.valid, made);
+    Ok(())
+}
+
+const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
+const STALE: [&str; 11] = [
+    "error",
+    "timeout",
+    "invalid_header",
+    "updating",
+    "http_500",
+    "http_503",
+    "http_403",
+    "http_404",
+    "http_429",
+    "non_idempotent",
+    "off",
+];
+
+/// The set of `node`'s words, each by its place in `known`, added to `set`; one that comes twice is
+/// told.
+fn words(r: &mut Reader, node: &Node, known: &[&str], mut set: u16) -> Result<u16, Fault> {
+    for word in node.args() {
+        let place = known.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(word));
+        let bit = 1 << place.ok_or_else(|| invalid_value(word))?;
+        if set & bit != 0 {
+            r.warn(format!("duplicate value \"{}\"", show(word)));
+        }
+        set |= bit;
+    }
+    Ok(set)
+}
+
+fn methods(r: &mut Reader, node: &Node) -> Parsed {
+    let before = if r.again { r.scope.cache.methods } else { 0 };
+    let set = words(r, node, &METHODS, before)?;
+    r.scope.cache.methods = set;
+    r.cache().methods = CacheMethods { post: set & 4 != 0 };
+    Ok(())
+}
+
+fn use_stale(r: &mut Reader, node: &Node) -> Parsed {
+    let before = if r.again { r.scope.cache.stale } else { 0 };
+    let set = words(r, node, &STALE, before)?;
+    r.scope.cache.stale = set;
+    let has = |place: u16| set & (1 << 10) == 0 && set & (1 << place) != 0;
+    r.cache().use_stale = UseStale {
+        error: has(0),
+        timeout: has(1),
+        invalid_header: has(2),
+        updating: has(3),
+        http_500: has(4),
+        http_503: has(5),
+        http_403: has(6),
+        http_404: has(7),
+        http_429: has(8),
+    };
+    Ok(())
+}
+
+fn purge(r: &mut Reader, node: &Node) -> Parsed {
+    let first = node.arg(0);
+    let made = if first.contains(&b'$') {
+        let mut made = texts(r, node)?;
+        if let (true, CachePurge::When(before)) = (r.again, &r.cache().purge) {
+            made.splice(0..0, before.iter().cloned());
+        }
+        CachePurge::When(Arc::new(made))
+    } else if r.again {
+        return Err(DUPLICATE);
+    } else if first == b"off" && node.args_count() == 1 {
+        CachePurge::Off
+    } else if node.args_count() == 2 && node.arg(1) != b"from" {
+        let key = r.template(node.arg(1))?;
+        CachePurge::Key { zone: zone(r, first)?, key }
+    } else {
+        purge_method(r, node)?
+    };
+    r.cache().purge = made;
+    Ok(())
+}
+
+/// Reads `METHOD [from ADDRESS…]`; without `from`, anybody may.
+fn purge_method(r: &mut Reader, node: &Node) -> Result<CachePurge, Fault> {
+    let word = node.arg(0);
+    let is_method = !word.is_empty() && word.iter().all(u8::is_ascii_uppercase);
+    if word != b"on" && !is_method {
+        return Err(invalid_parameter(word));
+    }
+    let method = Arc::from(if word == b"on" { &b"PURGE"[..] } else { word });
+    let mut rules = Vec::new();
+    match node.arg(1) {
+        b"" if node.args_count() == 1 => {
+            rules.push(AccessRule { who: crate::model::Who::All, verdict: Verdict::Allow });
+        }
+        b"from" if node.args_count() > 2 => {
+            for word in node.args().skip(2) {
+                rules.push(super::access::allowed(r, word)?);
+            }
+        }
+        word => return Err(invalid_parameter(word)),
+    }
+    Ok(CachePurge::Method { method, from: Arc::new(rules) })
+}

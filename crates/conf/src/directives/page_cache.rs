@@ -1,0 +1,307 @@
+//! The page cache, which the application drives: `page_cache*`, and what goes with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cache::{extend, texts};
+use super::cache_zone;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, flag, list, offset, seconds, value};
+use crate::model::{AccessRule, PageCache, PageMode, PageScopes, Pattern, StatusHeader, VaryBy};
+use crate::reader::{Fault, INVALID, Parsed, Reader, flag as read_flag, invalid_parameter};
+use crate::value::{self as values, Unit};
+
+const HTTP: Contexts = Contexts::HTTP;
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    value("page_cache", HSL, Args::ONE, mode).doc(
+        "Whether pages are cached; `auto` is only what the application says may be.",
+        "page_cache auto;",
+    ),
+    value("page_cache_path", HTTP, Args::at_least(1), path).doc(
+        "Where pages outlive a restart; without it they are in memory only.",
+        "page_cache_path /var/cache/bolide max_size=10g;",
+    ),
+    value("page_cache_memory", HTTP, Args::ONE, memory).doc(
+        "How much memory pages may take; `auto` is a quarter of the machine's, 4g at most.",
+        "page_cache_memory 512m;",
+    ),
+    value("page_cache_preset", HSL, Args::between(1, 2), super::page_preset::preset).doc(
+        "Caches an application that knows of no cache: nothing of users, nothing for long.",
+        "page_cache_preset wordpress;",
+    ),
+    value("page_cache_lookup", HSL, Args::ONE, |r, node| {
+        let on = read_flag("page_cache_lookup", node.arg(0))?;
+        page(r).lookup = PageScopes { public: on, private: on };
+        Ok(())
+    })
+    .doc("Whether requests are answered from the cache.", "page_cache_lookup on;"),
+    flag("page_cache_private", HSL, |r| &mut page(r).private)
+        .doc("Whether answers for one session are kept.", "page_cache_private on;"),
+    seconds("page_cache_default_ttl", HSL, |r| {
+        r.scope.cache.has_ttl = true;
+        &mut page(r).default_ttl
+    })
+    .doc("How long a page is fresh that does not say.", "page_cache_default_ttl 10m;"),
+    value("page_cache_max_ttl", HSL, Args::ONE, |r, node| {
+        page(r).max_ttl = match node.arg(0) {
+            b"off" => None,
+            word => Some(time(word)?),
+        };
+        Ok(())
+    })
+    .doc("How long a page is fresh at most, whatever it says.", "page_cache_max_ttl 7d;"),
+    offset("page_cache_max_object", HSL, |r| &mut page(r).max_object)
+        .doc("The largest answer that is kept.", "page_cache_max_object 10m;"),
+    value("page_cache_stale", HSL, Args::between(1, 2), stale).doc(
+        "How long an old page serves while it is renewed; `error=` when it cannot be.",
+        "page_cache_stale 200s error=1d;",
+    ),
+    list("page_cache_vary", HSL, Args::at_least(1), vary).doc(
+        "What a page depends on beside its address.",
+        "page_cache_vary cookie=currency header=x-device;",
+    ),
+    list("page_cache_drop_query", HSL, Args::at_least(1), drop_query).doc(
+        "Arguments that make no other page; `tracking` are those of advertisers.",
+        "page_cache_drop_query tracking ref;",
+    ),
+    value("page_cache_key", HSL, Args::ONE, |r, node| {
+        page(r).key = Some(r.template(node.arg(0))?);
+        Ok(())
+    })
+    .doc("What tells two pages apart instead of their address.", "page_cache_key $host$uri;"),
+    list("page_cache_bypass", HSL, Args::at_least(1), |r, node| {
+        let texts = texts(r, node)?;
+        extend(r, |cache| &mut cache.page.bypass, texts);
+        Ok(())
+    })
+    .doc(
+        "The cache has no part in a request when one of these is neither empty nor `0`.",
+        "page_cache_bypass $cookie_admin $arg_preview;",
+    ),
+    list("page_cache_purge_allow", HSL, Args::at_least(1), |r, node| {
+        let rules = clients(r, node)?;
+        extend(r, |cache| &mut cache.page.purge_allow, rules);
+        Ok(())
+    })
+    .doc(
+        "Who may PURGE and REFRESH; where nothing is written, the machine itself.",
+        "page_cache_purge_allow 127.0.0.1 10.0.0.0/8;",
+    ),
+    value("page_cache_purge_uri", HSL, Args::ONE, |r, node| {
+        page(r).purge_uri = match node.arg(0) {
+            b"off" => None,
+            uri @ [b'/', ..] => Some(Arc::from(uri)),
+            word => return Err(invalid_parameter(word)),
+        };
+        Ok(())
+    })
+    .doc(
+        "The path where the `X-LiteSpeed-Purge` of a request is carried out.",
+        "page_cache_purge_uri /.purge;",
+    ),
+    flag("page_cache_esi", HSL, |r| &mut page(r).esi)
+        .doc("Whether pages that ask for it are assembled from parts.", "page_cache_esi on;"),
+    flag("page_cache_crawler", HSL, |r| &mut page(r).crawler)
+        .doc("Whether applications may warm the cache.", "page_cache_crawler on;"),
+    flag("page_cache_autoflush", HSL, |r| &mut page(r).autoflush)
+        .doc("Whether a POST drops what is kept for its session.", "page_cache_autoflush off;"),
+    value("page_cache_status_header", HSL, Args::ONE, |r, node| {
+        page(r).status_header = match node.arg(0) {
+            b"off" => StatusHeader::Off,
+            b"on" => StatusHeader::XCache,
+            b"lscache" => StatusHeader::LiteSpeed,
+            word => return Err(invalid_parameter(word)),
+        };
+        Ok(())
+    })
+    .doc(
+        "How clients learn of a hit: `X-Cache`, or `lscache` for `X-LiteSpeed-Cache`.",
+        "page_cache_status_header on;",
+    ),
+    value("cache_status", HSL, Args::between(1, 2), cache_status)
+        .doc("Whether answers have `Cache-Status`, and by what name.", "cache_status on edge;"),
+    list("page_cache_trusted", HSL, Args::at_least(1), |r, node| {
+        let rules = clients(r, node)?;
+        extend(r, |cache| &mut cache.page.trusted, rules);
+        Ok(())
+    })
+    .doc(
+        "Caches in front of this one, which get the fields that clients do not.",
+        "page_cache_trusted 10.0.0.2;",
+    ),
+    flag("page_cache_respect_request", HSL, |r| &mut page(r).respect_request)
+        .doc("Whether a client may ask for a fresh page.", "page_cache_respect_request on;"),
+    list("page_cache_session", HSL, Args::at_least(1), |r, node| {
+        let names = node.args().filter(|word| *word != b"off").map(Pattern::new);
+        let names: Vec<_> = names.collect();
+        extend(r, |cache| &mut cache.page.session, names);
+        Ok(())
+    })
+    .doc("Cookies that name a session, the best first.", "page_cache_session sid PHPSESSID;"),
+    value("lscache_compat", HSL, Args::ONE, |r, node| {
+        page(r).is_litespeed = match node.arg(0) {
+            b"litespeed" => true,
+            b"off" => false,
+            word => return Err(invalid_parameter(word)),
+        };
+        Ok(())
+    })
+    .doc(
+        "Whether applications are told that the server is LiteSpeed.",
+        "lscache_compat litespeed;",
+    ),
+];
+
+/// The page cache of the block being read.
+pub(super) fn page(r: &mut Reader) -> &mut PageCache {
+    &mut r.cache().page
+}
+
+/// A time in whole seconds.
+pub(super) fn time(word: &[u8]) -> Result<Duration, Fault> {
+    values::time(word, Unit::Seconds).ok_or(INVALID)
+}
+
+fn mode(r: &mut Reader, node: &Node) -> Parsed {
+    let mode = match node.arg(0) {
+        b"off" => PageMode::Off,
+        b"auto" => PageMode::Auto,
+        b"on" => PageMode::On,
+        word => {
+            let word = crate::reader::show(word);
+            return Err(Fault::Text(format!(
+                "invalid value \"{word}\" in \"page_cache\" directive, \
+                 it must be \"on\", \"off\" or \"auto\""
+            )));
+        }
+    };
+    page(r).mode = mode;
+    r.scope.cache.has_mode = true;
+    Ok(())
+}
+
+/// `page_cache_path`
+pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
+    let path = cache_zone::directory(r, node.arg(0));
+    let mut store = r.http.page_store.clone();
+    for word in node.args().skip(1) {
+        let equals = word.iter().position(|byte| *byte == b'=').unwrap_or(0);
+        let (name, value) = (&word[..equals], word.get(equals + 1..).unwrap_or_default());
+        let taken = match name {
+            b"max_size" => values::offset(value).map(|max| store.max_size = Some(max)),
+            b"memory" => read_memory(value).map(|memory| store.memory = memory),
+            b"inactive" => {
+                values::time(value, Unit::Seconds).map(|inactive| store.inactive = inactive)
+            }
+            b"levels" => cache_zone::levels(value).map(|levels| store.levels = levels),
+            _ => None,
+        };
+        taken.ok_or_else(|| invalid_parameter(word))?;
+    }
+    cache_zone::occupy(r, node, &path, store.levels.clone());
+    store.path = Some(path);
+    r.http.page_store = store;
+    Ok(())
+}
+
+fn memory(r: &mut Reader, node: &Node) -> Parsed {
+    r.http.page_store.memory = read_memory(node.arg(0)).ok_or(INVALID)?;
+    Ok(())
+}
+
+/// Reads a size or `auto`.
+fn read_memory(word: &[u8]) -> Option<Option<u64>> {
+    if word == b"auto" { Some(None) } else { values::offset(word).map(Some) }
+}
+
+fn stale(r: &mut Reader, node: &Node) -> Parsed {
+    let read = |word: &[u8]| if word == b"off" { Ok(Duration::ZERO) } else { time(word) };
+    let stale = read(node.arg(0))?;
+    let error = match node.arg(1) {
+        b"" if node.args_count() == 1 => stale,
+        word => read(word.strip_prefix(b"error=").ok_or_else(|| invalid_parameter(word))?)?,
+    };
+    (page(r).stale, page(r).stale_error) = (stale, error);
+    Ok(())
+}
+
+fn vary(r: &mut Reader, node: &Node) -> Parsed {
+    let mut made = Vec::new();
+    for word in node.args() {
+        made.push(if let Some(name @ [_, ..]) = word.strip_prefix(b"cookie=") {
+            VaryBy::Cookie(Arc::from(name))
+        } else if let Some(text @ [_, ..]) = word.strip_prefix(b"value=") {
+            VaryBy::Value(r.template(text)?)
+        } else if let Some(name @ [_, ..]) = word.strip_prefix(b"header=") {
+            VaryBy::Header(Arc::from(name.to_ascii_lowercase()))
+        } else if word == b"off" {
+            continue;
+        } else {
+            return Err(invalid_parameter(word));
+        });
+    }
+    extend(r, |cache| &mut cache.page.vary, made);
+    Ok(())
+}
+
+/// Arguments that advertisers and statistics add to links.
+const TRACKING: &str = "utm_* gclid gclsrc dclid gbraid wbraid gad_* srsltid fbclid igshid msclkid \
+                        ttclid twclid li_fat_id yclid ysclid mc_cid mc_eid mkt_tok _hsenc _hsmi \
+                        vero_id _ga _gl mtm_* pk_campaign pk_kwd";
+
+/// The patterns of [`TRACKING`].
+pub(super) fn tracking() -> impl Iterator<Item = Pattern> {
+    TRACKING.split_whitespace().map(|name| Pattern::new(name.as_bytes()))
+}
+
+fn drop_query(r: &mut Reader, node: &Node) -> Parsed {
+    let mut names = Vec::new();
+    for word in node.args() {
+        match word {
+            b"tracking" => names.extend(tracking()),
+            b"off" => {}
+            _ => names.push(query_name(word)?),
+        }
+    }
+    let again = r.again;
+    let dropped = &mut page(r).drop_query;
+    if !again {
+        *dropped = Arc::default();
+    }
+    Arc::make_mut(dropped).names.extend(names);
+    Ok(())
+}
+
+/// Reads `-qs:name` or `name`, with a `*` for what may follow.
+pub(super) fn query_name(word: &[u8]) -> Result<Pattern, Fault> {
+    let name = word.strip_prefix(b"-qs:").unwrap_or(word);
+    if name.is_empty() || name.contains(&b'=') || name.contains(&b'&') {
+        return Err(invalid_parameter(word));
+    }
+    Ok(Pattern::new(name))
+}
+
+/// Who is let in; `off` is nobody.
+fn clients(r: &mut Reader, node: &Node) -> Result<Vec<AccessRule>, Fault> {
+    let words = node.args().filter(|word| *word != b"off");
+    words.map(|word| super::access::allowed(r, word)).collect()
+}
+
+fn cache_status(r: &mut Reader, node: &Node) -> Parsed {
+    let on = read_flag("cache_status", node.arg(0))?;
+    let name = match node.arg(1) {
+        b"" if node.args_count() == 1 => "bolide".to_owned(),
+        word => {
+            // RFC 8941 §3.3.3: what a string may hold without escapes.
+            let fits = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+            if !on || word.is_empty() || !word.iter().all(fits) {
+                return Err(invalid_parameter(word));
+            }
+            crate::reader::show(word).into_owned()
+        }
+    };
+    page(r).cache_status = on.then(|| name.into());
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Presets of the page cache, for applications that know of no cache.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::page_cache::{page, time, tracking};
+use crate::ast::Node;
+use crate::model::{NeverCached, PageMode, Pattern};
+use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+
+/// How long pages are fresh where nobody purges them.
+const TTL: Duration = Duration::from_secs(60);
+
+/// What one application needs: its name, then patterns with spaces between them.
+struct Preset {
+    name: &'static [u8],
+    /// Cookies of people whom the application knows.
+    cookies: &'static str,
+    /// Places that are nobody else's.
+    paths: &'static str,
+    /// Arguments that do something.
+    args: &'static str,
+}
+
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: b"wordpress",
+        cookies: "wordpress_logged_in_* wordpress_sec_* wordpress_no_cache wp-postpass_* \
+                  comment_author_* woocommerce_items_in_cart woocommerce_cart_hash \
+                  wp_woocommerce_session_* edd_items_in_cart PHPSESSID",
+        paths: "/wp-admin /wp-admin/* /wp-login.php* /wp-signup.php /wp-activate.php \
+                /wp-cron.php /wp-comments-post.php /wp-trackback.php /wp-json /wp-json/* \
+                /xmlrpc.php /cart /cart/* /checkout /checkout/* /my-account /my-account/*",
+        args: "preview preview_id preview_nonce _wpnonce rest_route doing_wp_cron add-to-cart \
+               remove_item wc-ajax edd_action",
+    },
+    Preset {
+        name: b"drupal",
+        cookies: "SESS* SSESS* NO_CACHE",
+        paths: "/admin /admin/* /user /user/* /node/add /node/add/* /cron /cron/* /cron.php \
+                /update.php /install.php /core/install.php /batch /system/ajax",
+        args: "token form_token destination",
+    },
+];
+
+/// `page_cache_preset NAME [ttl=TIME]`
+pub(super) fn preset(r: &mut Reader, node: &Node) -> Parsed {
+    let ttl = match node.arg(1) {
+        b"" if node.args_count() == 1 => TTL,
+        word => time(word.strip_prefix(b"ttl=").ok_or_else(|| invalid_parameter(word))?)?,
+    };
+    if node.arg(0) == b"off" {
+        page(r).never = None;
+        return Ok(());
+    }
+    let Some(preset) = PRESETS.iter().find(|preset| *preset.name == *node.arg(0)) else {
+        return Err(Fault::Text(format!("unknown page_cache_preset \"{}\"", show(node.arg(0)))));
+    };
+    let draft = r.scope.cache;
+    let page = page(r);
+    page.never = Some(Arc::new(NeverCached {
+        cookies: patterns(preset.cookies),
+        paths: patterns(preset.paths),
+        args: patterns(preset.args),
+    }));
+    // What the block itself says goes before, in whatever order it stands.
+    if !draft.has_mode {
+        page.mode = PageMode::On;
+    }
+    if !draft.has_ttl {
+        page.default_ttl = ttl;
+    }
+    if page.drop_query.names.is_empty() {
+        Arc::make_mut(&mut page.drop_query).names.extend(tracking());
+    }
+    Ok(())
+}
+
+fn patterns(words: &str) -> Vec<Pattern> {
+    words.split_whitespace().map(|word| Pattern::new(word.as_bytes())).collect()
+}
