@@ -151,7 +151,11 @@ impl Shard {
             old
         });
         let copies = if key.vary().is_empty() { Vec::new() } else { self.copies(&key) };
-        let surplus = (copies.len() >= COPIES_MAX).then(|| copies[copies.len() - 1]);
+        // The oldest copy, but not the entry by which all of them are found.
+        let is_copy = |place: &u32| self.at(*place).is_some_and(|o| o.kind() == Kind::Content);
+        let surplus = (copies.len() >= COPIES_MAX)
+            .then(|| copies.iter().rev().copied().find(is_copy))
+            .flatten();
         let surplus = surplus.map(|place| self.take(place));
         if replaced.is_none() && self.haunts(object.hash()) {
             object.set_main();

@@ -301,6 +301,24 @@ fn a_url_remembers_what_it_varies_by() {
 }
 
 #[test]
+fn a_url_has_a_bounded_number_of_copies() {
+    let limits = StoreLimits { bytes: 1 << 26, ..StoreLimits::default() };
+    let store = Store::new(limits, 7);
+    let mut front = store.front(0);
+    let mut keys = url(store.namespace(b"a"), "/");
+    assert!(store.remember_vary(&keys.public(), &[b"x"]));
+    for value in 0..600_u32 {
+        keys.clear_vary();
+        keys.push_vary(&value.to_le_bytes());
+        filled(&mut front, &keys.public(), &[]);
+    }
+    assert!(store.stats().objects <= 513);
+    assert!(matches!(front.lookup(&keys.public(), 0), Lookup::Hit(_)));
+    keys.clear_vary();
+    assert!(matches!(front.lookup(&keys.public(), 0), Lookup::Vary(_)));
+}
+
+#[test]
 fn bytes_stay_within_the_limits_of_store_and_namespace() {
     let store = store();
     let mut front = store.front(0);
