@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from compare.allowed import headings, must_excuse, reason_for  # noqa: E402
-from compare import fastcgi, fastcgi_mistakes  # noqa: E402, F401
+from compare import cache_mistakes, fastcgi, fastcgi_mistakes  # noqa: E402, F401
 from compare.files import fill  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
