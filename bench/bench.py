@@ -48,6 +48,10 @@ def h2load(alpn, path, n, clients=100, streams=10):
     return [*args, *GZIP, TLS + path]
 
 
+def h2load_plain(path, n):
+    return ["h2load-h3", "--h1", f"-n{n}", "-c8", "-m1", PLAIN + path]
+
+
 # name: (what it is, protocol, measured command, warm-up command, [(factor, reference)])
 # A reference is another server in the same scenario, or server:scenario.
 SCENARIOS = {
@@ -133,6 +137,13 @@ SCENARIOS = {
         "h3",
         lambda q: h2load("h3", "/100m", 2 if q else 4, 1, 1),
         h2load("h3", "/100m", 1, 1, 1),
+        [(1.0, "nginx")],
+    ),
+    "php": (
+        "a small PHP page by php-fpm, -c8",
+        "php",
+        lambda q: h2load_plain("/hello.php", 5_000 if q else 20_000),
+        h2load_plain("/hello.php", 2_000),
         [(1.0, "nginx")],
     ),
     "idle": ("idle TLS connections, each", "h1", None, None, []),
@@ -257,8 +268,8 @@ def contestants(bolide):
         return ["run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
 
     known = [
-        Contestant("bolide", bolide, "h1 h2 h3", nginx_like, ["-v"]),
-        Contestant("nginx", find("nginx-sid", "nginx"), "h1 h2 h3", nginx_like, ["-v"]),
+        Contestant("bolide", bolide, "h1 h2 h3 php", nginx_like, ["-v"]),
+        Contestant("nginx", find("nginx-sid", "nginx"), "h1 h2 h3 php", nginx_like, ["-v"]),
         Contestant("h2o", find("h2o"), "h1 h2", lambda d: ["-c", str(d / "h2o.conf")], ["-v"]),
         Contestant("caddy", find("caddy-sid", "caddy"), "h1 h2 h3", caddy, ["version"]),
     ]
@@ -282,6 +293,7 @@ def make_site(directory):
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     (site / "1k.html.gz").write_bytes(packer.compress(html) + packer.flush())
     (site / "1k.jpg").write_bytes(rng.randbytes(1024))
+    (site / "hello.php").write_text('<?php echo "hello";\n')
     with open(site / "100m", "wb") as out:
         for _ in range(100):
             out.write(rng.randbytes(1 << 20))
@@ -300,6 +312,26 @@ def build_floor(directory):
     binary = directory / "floor"
     subprocess.run(["cc", "-O2", "-o", str(binary), str(HERE / "floor.c")], check=True)
     return Contestant("floor", str(binary), "h1", lambda d: ["8080"], [])
+
+
+def start_php(directory):
+    """php-fpm for all contestants; on the client's core, for its time is not measured."""
+    binary = find("php-fpm", "php-fpm8.4", "php-fpm8.3", "php-fpm8.2", "php-fpm8.1")
+    if not binary:
+        sys.exit("bench: missing tool: php-fpm (run scripts/setup.sh test peers)")
+    conf = directory / "php-fpm.conf"
+    user = "user=root\ngroup=root\n" if os.geteuid() == 0 else ""
+    conf.write_text(
+        f"[global]\nerror_log={directory}/run/php.log\ndaemonize=no\n"
+        f"[www]\n{user}listen={directory}/php.sock\nlisten.mode=0666\n"
+        "pm=static\npm.max_children=4\n"
+    )
+    process = subprocess.Popen(["taskset", "-c", "1", binary, "-R", "-F", "-y", str(conf)])
+    for _ in range(500):
+        if (directory / "php.sock").exists():
+            return process
+        time.sleep(0.02)
+    sys.exit(f"bench: {binary} does not start; see {directory}/run/php.log")
 
 
 # ---- one measurement ------------------------------------------------------
@@ -546,7 +578,13 @@ def main():
         servers = choose(args, directory)
         if not servers:
             sys.exit("bench: no server to measure")
-        results = run(args, servers, directory)
+        php = start_php(directory) if "php" in args.scenarios else None
+        try:
+            results = run(args, servers, directory)
+        finally:
+            if php:
+                php.terminate()
+                php.wait()
     versions = {n: s.version() for n, s in servers.items() if n != "floor"}
     print(f"{machine()}; {time.strftime('%Y-%m-%d')}; medians of {args.reps}")
     for server, version in versions.items():
