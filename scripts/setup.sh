@@ -221,11 +221,17 @@ lsphp() {
     wrap lsphp "/usr/bin/lsphp$version" "PHPRC='$etc' PHP_INI_SCAN_DIR='$etc/conf.d'"
 }
 
+# The theme that belongs to the release's WordPress.
+wordpress_theme() {
+    apt-cache depends wordpress 2>/dev/null | awk '/: wordpress-theme-/ && !n++ { print $2 }' | grep . ||
+        echo wordpress-theme-twentytwentythree
+}
+
 setup_test() {
     apt_need curl wrk nghttp2-client openssl valgrind chromium python3 python3-venv
     # WordPress's package wants php and a web server of Debian's; none is started.
-    apt_need php php8.2-fpm php8.2-cli php8.2-mysql php8.2-gd php8.2-xml php8.2-mbstring php8.2-curl \
-        php8.2-zip php8.2-intl nginx-light mariadb-server wordpress wordpress-theme-twentytwentythree
+    apt_need php-fpm php php-cli php-mysql php-gd php-xml php-mbstring php-curl php-zip php-intl \
+        nginx-light mariadb-server wordpress "$(wordpress_theme)"
     venv
     h2spec
     h2load_h3
