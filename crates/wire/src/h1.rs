@@ -23,6 +23,7 @@ pub mod fuzz;
 mod grammar;
 mod head;
 mod line;
+mod replay;
 mod response;
 mod send;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::{StreamId, User};
 use body::Decoder;
 pub use fuzz::fuzz;
 use head::{After, Parser};
+pub use replay::Replies;
 use response::{Asked, Framing, Wants};
 
 /// Bytes of an unread body that are thrown away to keep a connection; more, and it closes.

@@ -156,7 +156,7 @@ proptest! {
     ) {
         let mut bench = Bench::new();
         let (stream, _) = bench.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        bench.conn.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
+        bench.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
         let mut source = Source { left: content.as_bytes(), piece: cut };
         let mut text = String::new();
         while bench.conn.has_output() {
