@@ -1,17 +1,20 @@
-//! Response heads that left lately, so that saying one again costs a comparison and a copy.
+//! What was said lately, so that saying it again costs a comparison and a copy.
 //!
-//! One table serves all connections of a worker: a head's bytes follow from its status, fields and
-//! framing, never from who asked. A head is kept only once its like came twice, so that answers
-//! without repetition pay a look at one slot; a new `Date` is written once per second.
+//! Both are sound because bytes and head determine each other. Responses: one table serves all
+//! connections of a worker, since a head never depends on who asked. Requests: a connection keeps
+//! its own last one and no other's, so that nobody learns by the clock what others send. A message
+//! is only kept once its like came twice; what does not repeat itself pays a look.
 
-use http::{Fields, ResponseHead};
+use http::{Fields, RequestHead, ResponseHead};
 
 use super::head::After;
 use super::response::{Delimiter, encode};
+use crate::HeadPool;
+use crate::fingerprint::fingerprint;
 
 /// Heads that are kept, each in the one slot that its framing and size choose.
 const SLOTS: usize = 32;
-/// Longer heads are not kept.
+/// Longer heads are not kept, of either kind.
 const HEAD_SIZE_MAX: usize = 1024;
 
 /// What all heads that could be the same have in common.
@@ -44,7 +47,8 @@ struct Slot {
     bytes: Vec<u8>,
 }
 
-/// The response heads of a worker's HTTP/1 connections; see the module.
+/// The response heads that left a worker's HTTP/1 connections, each once its like came twice; a new
+/// `Date` is written once per second.
 #[derive(Debug, Default)]
 pub struct Replies {
     /// Empty until the first head.
@@ -90,6 +94,64 @@ impl Replies {
             slot.fields.copy_from(fields);
             slot.bytes.extend_from_slice(bytes);
         }
+    }
+}
+
+/// A request head that came at least twice.
+#[derive(Debug)]
+struct Request {
+    /// All of it, to the end of the empty line.
+    bytes: Vec<u8>,
+    head: RequestHead,
+    after: After,
+}
+
+/// The last request head of a connection that repeated itself.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// Fingerprint of the last head that was no hit.
+    last: u64,
+    kept: Option<Box<Request>>,
+}
+
+impl Requests {
+    /// The head that `input` begins with, if it is the one kept, and its length there. Only where
+    /// no part of a head has been taken, and only under the settings it was noted under.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        input: &[u8],
+        heads: &mut HeadPool,
+    ) -> Option<(usize, Box<RequestHead>, After)> {
+        let kept = self.kept.as_deref()?;
+        if !input.starts_with(&kept.bytes) {
+            return None;
+        }
+        let mut head = heads.take();
+        head.copy_from(&kept.head);
+        Some((kept.bytes.len(), head, kept.after))
+    }
+
+    /// Keeps a head that came whole as `bytes`, if it is the second of its kind.
+    pub(super) fn note(&mut self, bytes: &[u8], head: &RequestHead, after: After) {
+        if bytes.len() > HEAD_SIZE_MAX {
+            return;
+        }
+        let print = fingerprint(bytes);
+        if std::mem::replace(&mut self.last, print) != print {
+            return;
+        }
+        let kept = self.kept.get_or_insert_with(|| {
+            Box::new(Request { bytes: Vec::new(), head: RequestHead::default(), after })
+        });
+        kept.bytes.clear();
+        kept.bytes.extend_from_slice(bytes);
+        kept.head.copy_from(head);
+        kept.after = after;
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.kept = None;
     }
 }
 
