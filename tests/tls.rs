@@ -166,6 +166,23 @@ fn a_session_is_resumed_by_its_ticket_whichever_worker_made_it() {
 }
 
 #[test]
+fn keys_change_whenever_the_client_wants_them_to() {
+    let server = site("");
+    // "K" asks for our next keys, "k" only announces the client's own.
+    let script = format!(
+        "(for key in K k K; do sleep 0.3; echo $key; done; sleep 0.3; \
+         printf 'GET /hello.txt HTTP/1.0\\r\\n\\r\\n'; sleep 1) | \
+         openssl s_client -connect {} -tls1_3 -servername localhost 2>&1",
+        server.https()
+    );
+    let seen = run("sh", ["-c", &script]);
+    assert_eq!(seen.text().matches("KEYUPDATE").count(), 3, "{seen}");
+    assert!(seen.text().contains("HTTP/1.1 200 OK"), "{seen}");
+    // The close was told: s_client says `closed` for it, and an error for a bare end.
+    assert!(seen.text().contains("\nclosed"), "{seen}");
+}
+
+#[test]
 fn tickets_can_be_switched_off() {
     let server = site("ssl_session_tickets off; ssl_session_cache off;");
     let seen = s_client(&server, &["-tls1_2", "-servername", "localhost"]);

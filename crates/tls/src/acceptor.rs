@@ -108,6 +108,8 @@ impl Acceptor {
         // PERF: a ticket costs an HKDF and an AEAD; browsers that open several HTTP/1.1
         // connections at once use two, HTTP/3 clients open one connection.
         use_tickets(&mut tcp, options, 2);
+        // Records are sealed and opened here once the handshake is over.
+        tcp.enable_secret_extraction = true;
         let quic = match server_config(certs, options, Versions { tls12: false, tls13: true }) {
             Ok(config) => Some(Arc::new(quic_config(config, options))),
             Err(_) => None,

@@ -2,21 +2,103 @@
 
 use std::sync::{Arc, OnceLock};
 
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::records::Lane;
 use crate::{Acceptor, AcceptorOptions, Certificate, ServerCerts, Session, names, self_signed};
 
-/// An acceptor whose making is not part of what is tested.
-fn acceptor() -> &'static Acceptor {
-    static ACCEPTOR: OnceLock<Acceptor> = OnceLock::new();
-    ACCEPTOR.get_or_init(|| {
+/// An acceptor whose making is not part of what is tested, and a client's side of it.
+fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
+    static ENDS: OnceLock<(Acceptor, Arc<ClientConfig>)> = OnceLock::new();
+    ENDS.get_or_init(|| {
         let (chain, key) = self_signed(&["fuzz.example"]).expect("a certificate can be made");
         let cert = Certificate::from_pem(chain.as_bytes(), key.as_bytes())
             .expect("a certificate that was just made is good");
+        let mut roots = RootCertStore::empty();
+        roots.add(cert.leaf().to_vec().into()).expect("the certificate is an anchor");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut client = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the library speaks TLS 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        client.enable_secret_extraction = true;
         let mut certs = ServerCerts::new();
         let set = certs.add(vec![cert]);
         certs.set_default(set);
-        Acceptor::new(&Arc::new(certs), &AcceptorOptions::default())
-            .expect("the default options are good")
+        let acceptor = Acceptor::new(&Arc::new(certs), &AcceptorOptions::default())
+            .expect("the default options are good");
+        (acceptor, Arc::new(client))
     })
+}
+
+/// An established session, and the keys that its client seals with.
+fn established() -> Option<(Session, Lane)> {
+    let (acceptor, config) = ends();
+    let name = ServerName::try_from("fuzz.example").ok()?;
+    let mut client = ClientConnection::new(Arc::clone(config), name).ok()?;
+    let mut session = Session::new(acceptor).ok()?;
+    let (mut plain, mut wire, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    while session.is_handshaking() {
+        wire.clear();
+        while client.wants_write() {
+            client.write_tls(&mut wire).ok()?;
+        }
+        session.receive(&mut wire, &mut plain, &mut out).ok()?;
+        let mut flight = &out[..];
+        while !flight.is_empty() {
+            client.read_tls(&mut flight).ok()?;
+            client.process_new_packets().ok()?;
+        }
+        out.clear();
+    }
+    let secrets = client.dangerous_extract_secrets().ok()?;
+    Some((session, Lane::new(secrets.tx).ok()?))
+}
+
+/// Gives an established session records with arbitrary contents under the right keys. Each is two
+/// bytes, its type and its length, and so many bytes of content; type 0xff is sent as it stands.
+///
+/// # Panics
+///
+/// When an invariant of [`Session::receive`] does not hold.
+pub fn records(mut data: &[u8]) {
+    let (mut session, mut keys) = established().expect("the two ends agree");
+    let (mut plain, mut out) = (Vec::new(), Vec::new());
+    while let Some((&[kind, len], rest)) = data.split_first_chunk() {
+        let (content, rest) = rest.split_at(usize::from(len).min(rest.len()));
+        data = rest;
+        let mut cipher = Vec::new();
+        if kind == 0xff {
+            cipher.extend_from_slice(content);
+        } else {
+            keys.seal(kind, content, &mut cipher).expect("few records are sealed");
+        }
+        out.clear();
+        match session.receive(&mut cipher, &mut plain, &mut out) {
+            Ok(received) => {
+                assert!(received.consumed <= cipher.len(), "consumes only what was offered");
+                assert!(out.is_empty(), "only an error is answered at once");
+                if received.peer_closed {
+                    break;
+                }
+                let heard = kind != 23 || plain.ends_with(content);
+                assert!(heard, "data arrives as it was sealed");
+                if received.consumed < cipher.len() {
+                    // What would follow is the rest of another record.
+                    break;
+                }
+            }
+            Err(_) => {
+                assert!(session.seal(b"x", &mut out).is_err(), "a failed session stays failed");
+                return;
+            }
+        }
+    }
+    out.clear();
+    assert!(session.seal(b"answer", &mut out).is_ok(), "a good session answers");
+    assert!(matches!(out.len(), 28 | 55), "one record, and one more with new keys");
 }
 
 /// Drives a session with arbitrary bytes in pieces whose sizes are the first byte's business.
@@ -26,7 +108,7 @@ fn acceptor() -> &'static Acceptor {
 /// When an invariant of [`Session::receive`] does not hold.
 pub fn session(data: &[u8]) {
     let Some((&step, data)) = data.split_first() else { return };
-    let Ok(mut session) = Session::new(acceptor()) else { return };
+    let Ok(mut session) = Session::new(&ends().0) else { return };
     let (mut plain, mut out, mut cipher) = (Vec::new(), Vec::new(), Vec::new());
     for piece in data.chunks(usize::from(step) + 1) {
         cipher.extend_from_slice(piece);

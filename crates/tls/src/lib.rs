@@ -7,6 +7,7 @@ mod cert;
 mod certs;
 pub mod fuzz;
 pub mod names;
+mod records;
 mod selfsigned;
 mod session;
 mod tickets;

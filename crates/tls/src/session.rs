@@ -2,16 +2,18 @@
 //! All buffers are the caller's; it never waits and never touches a socket.
 //!
 //! ```text
-//!   new ──receive──▶ Handshaking ──last flight──▶ Established ──close_notify──▶ peer closed
-//!                        │                            │
-//!                        └────── Err: alert in `out` ─┘   (every later call fails the same way)
+//!                                      ┌─ TLS 1.3 ─▶ Records ─┐
+//!   new ──receive──▶ Handshaking ──────┤                      ├──close_notify──▶ peer closed
+//!                        │             └─ TLS 1.2 ─▶ Library ─┘
+//!                        └────── Err: alert in `out`   (every later call fails the same way)
 //! ```
 //!
 //! Easiest to break: bytes that `receive` did not consume are changed by it (decrypted in place)
 //! and must be offered again as they stand, with new bytes only behind them. And the library,
 //! while it holds on to a part of a handshake message in those bytes, panics when it is called
 //! without them; so nothing is asked of it during the handshake but through `receive`, and after
-//! the handshake a client that leaves a message unfinished is refused.
+//! the handshake a client that leaves a message unfinished is refused. It is shown one record of
+//! the handshake at a time, so that none behind the last is in its hands when `Records` takes over.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,14 +22,11 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
 };
-use rustls::{Error, HandshakeKind};
+use rustls::{Error, HandshakeKind, ProtocolVersion};
 
+use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
 use crate::{Acceptor, certs, names};
 
-/// Plain bytes that go into one record at most (RFC 8446 §5.1).
-const PLAIN_PER_RECORD: usize = 16 * 1024;
-/// Type, version and length of a record.
-const RECORD_HEADER: usize = 5;
 /// Bytes that a record costs above its plain bytes, in the costliest suite of TLS 1.2.
 const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
 
@@ -73,9 +72,31 @@ pub struct Received {
     pub peer_closed: bool,
 }
 
+/// Who seals and opens.
+enum Stage {
+    /// The library: the handshake, and all of TLS 1.2.
+    Library(Box<UnbufferedServerConnection>),
+    /// Ourselves: TLS 1.3 after the handshake.
+    Records(Box<Records>),
+    /// Nobody; the session has failed.
+    Nobody,
+}
+
+/// What the library knew of an established session.
+#[derive(Clone, Debug, Default)]
+struct Facts {
+    protocol: &'static str,
+    cipher: &'static str,
+    curve: &'static str,
+    alpn: Option<Box<[u8]>>,
+    resumed: bool,
+}
+
 /// A server's side of one TLS connection.
 pub struct Session {
-    conn: Box<UnbufferedServerConnection>,
+    stage: Stage,
+    /// Of what is established.
+    facts: Option<Box<Facts>>,
     server_name: Option<Box<str>>,
     peer_closed: bool,
     /// Bytes at the front of the caller's buffer that belong to complete records which the library
@@ -92,13 +113,20 @@ impl Session {
     /// When the library refuses the acceptor's configuration.
     pub fn new(acceptor: &Acceptor) -> Result<Self, TlsError> {
         let conn = Box::new(UnbufferedServerConnection::new(Arc::clone(&acceptor.tcp))?);
-        Ok(Self { conn, server_name: None, peer_closed: false, retained: 0, failed: None })
+        Ok(Self {
+            stage: Stage::Library(conn),
+            facts: None,
+            server_name: None,
+            peer_closed: false,
+            retained: 0,
+            failed: None,
+        })
     }
 
     /// Takes complete records from the front of `cipher`, appends what they carry to `plain` and
-    /// what must be answered (handshake, alerts, key updates) to `out`. An incomplete record stays
-    /// and is offered again with more bytes behind it; a record is at most 18,437 bytes, a
-    /// fragmented handshake message at most 64 KiB.
+    /// what must be answered (handshake, alerts) to `out`. An incomplete record stays and is
+    /// offered again with more bytes behind it; a record is at most 18,437 bytes, a fragmented
+    /// handshake message at most 64 KiB. A key update is answered by the next [`Self::seal`].
     ///
     /// # Errors
     ///
@@ -110,30 +138,34 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Result<Received, TlsError> {
         self.still_good()?;
-        let Some(fresh) = cipher.get(self.retained..) else {
-            return Err(self.fail(Error::General("bytes were dropped that are needed".into())));
-        };
-        let whole = self.retained + complete_records(fresh);
-        let processed = self.process(cipher, plain, out);
-        // Taken in any case, so that no name is left lying for the next session of this thread.
-        let asked = certs::take_server_name();
-        self.server_name = self.server_name.take().or(asked);
-        let consumed = match processed {
+        if self.peer_closed {
             // After a close nothing more is looked at.
-            Ok(_) if self.peer_closed => cipher.len(),
-            Ok(consumed) => consumed,
-            Err(error) => return Err(self.fail(error)),
-        };
-        self.retained = whole.saturating_sub(consumed);
-        if self.retained > 0 && !self.conn.is_handshaking() {
-            // RFC 8446 §5.1 lets messages span records; those that may come now have five bytes.
-            return Err(self.fail(Error::General("unfinished post-handshake message".into())));
+            return Ok(Received { consumed: cipher.len(), peer_closed: true });
+        }
+        let mut consumed = 0;
+        if matches!(self.stage, Stage::Library(_)) {
+            consumed = match self.receive_by_library(cipher, plain, out) {
+                Ok(consumed) => consumed,
+                Err(error) => return Err(self.fail(error)),
+            };
+        }
+        if let Stage::Records(records) = &mut self.stage {
+            match records.receive(&mut cipher[consumed..], plain, out) {
+                Ok((taken, closed)) => {
+                    consumed += taken;
+                    self.peer_closed = closed;
+                }
+                Err(error) => return Err(self.fail(error)),
+            }
+        }
+        if self.peer_closed {
+            consumed = cipher.len();
         }
         Ok(Received { consumed, peer_closed: self.peer_closed })
     }
 
-    /// Lets the library work until it wants more bytes; tells how many it is done with.
-    fn process(
+    /// Shows the library complete records: one at a time until the handshake is over, then all.
+    fn receive_by_library(
         &mut self,
         cipher: &mut [u8],
         plain: &mut Vec<u8>,
@@ -141,29 +173,56 @@ impl Session {
     ) -> Result<usize, Error> {
         let mut consumed = 0;
         loop {
-            let UnbufferedStatus { discard, state } =
-                self.conn.process_tls_records(&mut cipher[consumed..]);
-            let mut done = false;
-            match state {
-                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
-                    while let Some(record) = traffic.next_record() {
-                        plain.extend_from_slice(record?.payload);
-                    }
-                }
-                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out)?,
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
-                Ok(_) => done = true,
-                Err(error) => {
-                    self.flush(out);
-                    return Err(error);
-                }
+            let Stage::Library(conn) = &mut self.stage else { return Ok(consumed) };
+            let offered = &mut cipher[consumed..];
+            let Some(fresh) = offered.get(self.retained..) else {
+                return Err(Error::General("bytes were dropped that are needed".into()));
+            };
+            let handshaking = conn.is_handshaking();
+            let complete = if handshaking {
+                first_record(fresh).unwrap_or(0)
+            } else {
+                complete_records(fresh)
+            };
+            let whole = self.retained + complete;
+            // What is incomplete is shown, too: garbage is refused early.
+            let shown = if handshaking && complete > 0 { whole } else { offered.len() };
+            let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
+            let is_handshaking = conn.is_handshaking();
+            // Taken in any case, so that no name is left lying for the next session of this thread.
+            let asked = certs::take_server_name();
+            self.server_name = self.server_name.take().or(asked);
+            let taken = processed?;
+            consumed += taken;
+            self.retained = whole.saturating_sub(taken);
+            if self.retained > 0 && !is_handshaking {
+                // RFC 8446 §5.1 lets messages span records; those that may come now do not.
+                return Err(Error::General("unfinished post-handshake message".into()));
             }
-            consumed += discard;
-            if done {
+            if handshaking && !is_handshaking {
+                self.establish()?;
+            }
+            let is_over = !handshaking || complete == 0 || self.peer_closed;
+            if is_over || consumed + self.retained == cipher.len() {
                 return Ok(consumed);
             }
         }
+    }
+
+    /// Notes what the library knows, and takes the keys from it where its records are ours.
+    fn establish(&mut self) -> Result<(), Error> {
+        let Stage::Library(conn) = std::mem::replace(&mut self.stage, Stage::Nobody) else {
+            return Ok(());
+        };
+        self.facts = Some(Box::new(facts_of(&conn)));
+        let is_ours = conn.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+        self.stage = if is_ours && !self.peer_closed {
+            let (secrets, kernel) = conn.dangerous_into_kernel_connection()?;
+            Stage::Records(Box::new(Records::new(secrets, kernel)?))
+        } else {
+            Stage::Library(conn)
+        };
+        Ok(())
     }
 
     /// Appends `plain` to `out` in records of at most 16 KiB.
@@ -171,61 +230,27 @@ impl Session {
     /// # Errors
     ///
     /// When the handshake is not over, or the keys are used up and cannot be changed (TLS 1.2).
+    #[inline]
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
         self.still_good()?;
-        if self.conn.is_handshaking() {
-            return Err(Error::HandshakeNotComplete.into());
-        }
-        let records = plain.len().div_ceil(PLAIN_PER_RECORD);
-        let mut room = plain.len() + records * RECORD_OVERHEAD;
-        loop {
-            let UnbufferedStatus { state, .. } = self.conn.process_tls_records(&mut []);
-            match state? {
-                ConnectionState::EncodeTlsData(data) => encode(data, out)?,
-                ConnectionState::TransmitTlsData(data) => data.done(),
-                ConnectionState::WriteTraffic(mut traffic) => {
-                    let start = out.len();
-                    out.resize(start + room, 0);
-                    match traffic.encrypt(plain, &mut out[start..]) {
-                        Ok(written) => {
-                            out.truncate(start + written);
-                            return Ok(());
-                        }
-                        Err(EncryptError::InsufficientSize(size)) => {
-                            out.truncate(start);
-                            room = size.required_size;
-                        }
-                        Err(EncryptError::EncryptExhausted) => {
-                            out.truncate(start);
-                            return Err(Error::EncryptError.into());
-                        }
-                    }
-                }
-                _ => return Err(Error::HandshakeNotComplete.into()),
-            }
+        match &mut self.stage {
+            Stage::Records(records) => Ok(records.seal(plain, out)?),
+            Stage::Library(conn) => Ok(seal(conn, plain, out)?),
+            Stage::Nobody => Err(Error::HandshakeNotComplete.into()),
         }
     }
 
     /// Appends a `close_notify`, once; nothing may be sealed afterwards. During the handshake there
     /// is nothing to say.
     pub fn close(&mut self, out: &mut Vec<u8>) {
-        if self.failed.is_some() || self.conn.is_handshaking() {
+        if self.failed.is_some() {
             return;
         }
-        self.flush(out);
-        loop {
-            let UnbufferedStatus { state, .. } = self.conn.process_tls_records(&mut []);
-            match state {
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                    // Without room the alert is queued, and `flush` makes the room that it needs.
-                    let _ = traffic.queue_close_notify(&mut []);
-                    break;
-                }
-                _ => break,
-            }
+        match &mut self.stage {
+            Stage::Records(records) => records.close(out),
+            Stage::Library(conn) if !conn.is_handshaking() => close(conn, out),
+            Stage::Library(_) | Stage::Nobody => {}
         }
-        self.flush(out);
     }
 
     /// Ends the session.
@@ -235,31 +260,21 @@ impl Session {
     }
 
     /// The error that ended the session, if one did.
+    #[inline]
     fn still_good(&self) -> Result<(), TlsError> {
         self.failed.as_ref().map_or(Ok(()), |error| Err(TlsError((**error).clone())))
     }
 
-    /// Appends what the library has queued, and asks nothing else of it.
-    fn flush(&mut self, out: &mut Vec<u8>) {
-        while self.conn.wants_write() {
-            let UnbufferedStatus { state, .. } = self.conn.process_tls_records(&mut []);
-            let Ok(ConnectionState::EncodeTlsData(data)) = state else { return };
-            if encode(data, out).is_err() {
-                return;
-            }
-        }
-    }
-
     /// Whether no plain bytes can be sealed yet.
     #[must_use]
-    pub fn is_handshaking(&self) -> bool {
-        self.conn.is_handshaking()
+    pub const fn is_handshaking(&self) -> bool {
+        self.facts.is_none()
     }
 
     /// The application protocol that was agreed on.
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
-        self.conn.alpn_protocol()
+        self.facts.as_ref()?.alpn.as_deref()
     }
 
     /// The name that the client asked for, in lower case.
@@ -271,26 +286,25 @@ impl Session {
     /// The value of `$ssl_protocol`; empty during the handshake.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
-        self.conn.protocol_version().map_or("", names::version_name)
+        self.facts.as_ref().map_or("", |facts| facts.protocol)
     }
 
     /// The value of `$ssl_cipher`; empty during the handshake.
     #[must_use]
     pub fn cipher(&self) -> &'static str {
-        self.conn.negotiated_cipher_suite().map_or("", |suite| names::cipher_name(suite.suite()))
+        self.facts.as_ref().map_or("", |facts| facts.cipher)
     }
 
     /// The value of `$ssl_curve`; empty when no key exchange took place.
     #[must_use]
     pub fn curve(&self) -> &'static str {
-        let group = self.conn.negotiated_key_exchange_group();
-        group.map_or("", |group| names::curve_name(group.name()))
+        self.facts.as_ref().map_or("", |facts| facts.curve)
     }
 
     /// Whether a former session was resumed (`$ssl_session_reused`).
     #[must_use]
     pub fn is_resumed(&self) -> bool {
-        self.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+        self.facts.as_ref().is_some_and(|facts| facts.resumed)
     }
 }
 
@@ -305,17 +319,135 @@ impl fmt::Debug for Session {
     }
 }
 
-/// How many bytes at the front of `bytes` are complete records (RFC 8446 §5.1).
+/// Length of the record at the front of `bytes`, if it is complete (RFC 8446 §5.1).
+fn first_record(bytes: &[u8]) -> Option<usize> {
+    let &[_, _, _, high, low] = bytes.first_chunk()?;
+    let len = RECORD_HEADER + usize::from(u16::from_be_bytes([high, low]));
+    (bytes.len() >= len).then_some(len)
+}
+
+/// How many bytes at the front of `bytes` are complete records.
 fn complete_records(bytes: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(&[_, _, _, high, low]) = bytes[at..].first_chunk() {
-        let len = RECORD_HEADER + usize::from(u16::from_be_bytes([high, low]));
-        if bytes.len() - at < len {
-            break;
-        }
+    while let Some(len) = first_record(&bytes[at..]) {
         at += len;
     }
     at
+}
+
+/// Lets the library work until it wants more bytes; tells how many it is done with.
+fn process(
+    conn: &mut UnbufferedServerConnection,
+    cipher: &mut [u8],
+    plain: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+    peer_closed: &mut bool,
+) -> Result<usize, Error> {
+    let mut consumed = 0;
+    loop {
+        let UnbufferedStatus { discard, state } = conn.process_tls_records(&mut cipher[consumed..]);
+        let mut done = false;
+        match state {
+            Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                while let Some(record) = traffic.next_record() {
+                    plain.extend_from_slice(record?.payload);
+                }
+            }
+            Ok(ConnectionState::EncodeTlsData(data)) => encode(data, out)?,
+            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+            Ok(ConnectionState::PeerClosed) => *peer_closed = true,
+            Ok(_) => done = true,
+            Err(error) => {
+                flush(conn, out);
+                return Err(error);
+            }
+        }
+        consumed += discard;
+        if done {
+            return Ok(consumed);
+        }
+    }
+}
+
+/// Appends `plain` to `out` in records that the library makes.
+fn seal(
+    conn: &mut UnbufferedServerConnection,
+    plain: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    if conn.is_handshaking() {
+        return Err(Error::HandshakeNotComplete);
+    }
+    let records = plain.len().div_ceil(PLAIN_PER_RECORD);
+    let mut room = plain.len() + records * RECORD_OVERHEAD;
+    loop {
+        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
+        match state? {
+            ConnectionState::EncodeTlsData(data) => encode(data, out)?,
+            ConnectionState::TransmitTlsData(data) => data.done(),
+            ConnectionState::WriteTraffic(mut traffic) => {
+                let start = out.len();
+                out.resize(start + room, 0);
+                match traffic.encrypt(plain, &mut out[start..]) {
+                    Ok(written) => {
+                        out.truncate(start + written);
+                        return Ok(());
+                    }
+                    Err(EncryptError::InsufficientSize(size)) => {
+                        out.truncate(start);
+                        room = size.required_size;
+                    }
+                    Err(EncryptError::EncryptExhausted) => {
+                        out.truncate(start);
+                        return Err(Error::EncryptError);
+                    }
+                }
+            }
+            _ => return Err(Error::HandshakeNotComplete),
+        }
+    }
+}
+
+/// Appends the `close_notify` that the library makes.
+fn close(conn: &mut UnbufferedServerConnection, out: &mut Vec<u8>) {
+    flush(conn, out);
+    loop {
+        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
+        match state {
+            Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                // Without room the alert is queued, and `flush` makes the room that it needs.
+                let _ = traffic.queue_close_notify(&mut []);
+                break;
+            }
+            _ => break,
+        }
+    }
+    flush(conn, out);
+}
+
+/// Appends what the library has queued, and asks nothing else of it.
+fn flush(conn: &mut UnbufferedServerConnection, out: &mut Vec<u8>) {
+    while conn.wants_write() {
+        let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);
+        let Ok(ConnectionState::EncodeTlsData(data)) = state else { return };
+        if encode(data, out).is_err() {
+            return;
+        }
+    }
+}
+
+fn facts_of(conn: &UnbufferedServerConnection) -> Facts {
+    let group = conn.negotiated_key_exchange_group();
+    Facts {
+        protocol: conn.protocol_version().map_or("", names::version_name),
+        cipher: conn
+            .negotiated_cipher_suite()
+            .map_or("", |suite| names::cipher_name(suite.suite())),
+        curve: group.map_or("", |group| names::curve_name(group.name())),
+        alpn: conn.alpn_protocol().map(Box::from),
+        resumed: conn.handshake_kind() == Some(HandshakeKind::Resumed),
+    }
 }
 
 /// Appends one pending handshake or alert record to `out`.

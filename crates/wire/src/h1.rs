@@ -23,6 +23,7 @@ pub mod fuzz;
 mod grammar;
 mod head;
 mod line;
+mod replay;
 mod response;
 mod send;
 #[cfg(test)]
@@ -34,6 +35,8 @@ use crate::{StreamId, User};
 use body::Decoder;
 pub use fuzz::fuzz;
 use head::{After, Parser};
+pub use replay::Replies;
+use replay::Requests;
 use response::{Asked, Framing, Wants};
 
 /// Bytes of an unread body that are thrown away to keep a connection; more, and it closes.
@@ -153,6 +156,7 @@ enum Source {
 #[derive(Debug)]
 pub struct Conn {
     parser: Parser,
+    said: Requests,
     input: Input,
     answer: Answer,
     /// Interim heads and the head of the answer.
@@ -190,6 +194,7 @@ impl Default for Conn {
     fn default() -> Self {
         Self {
             parser: Parser::default(),
+            said: Requests::default(),
             input: Input::Head,
             answer: Answer::Idle,
             output: Vec::new(),
@@ -326,8 +331,9 @@ impl Conn {
         self.going = true;
     }
 
-    /// Gives the buffer kept for the next answer's head back; for connections idle for long.
+    /// Gives what is kept for the next request and answer back; for connections idle for long.
     pub fn shrink(&mut self) {
+        self.said.shrink();
         if self.output.is_empty() {
             self.output = Vec::new();
         }

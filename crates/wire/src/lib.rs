@@ -6,6 +6,7 @@
 mod cgi;
 pub mod conn;
 pub mod fcgi;
+mod fingerprint;
 pub mod h1;
 pub mod h2;
 pub mod h3;

@@ -96,7 +96,7 @@ impl<I: Io> Worker<I> {
         match live.owner {
             Owner::Tcp(conn) => {
                 if let Some(framing) = self.conns.get_mut(conn).and_then(|c| c.framing.as_mut()) {
-                    let _ = framing.respond(live.stream, head);
+                    let _ = framing.respond(live.stream, head, &mut self.scratch.replies);
                     self.mark_dirty(conn);
                 }
             }
@@ -116,7 +116,7 @@ impl<I: Io> Worker<I> {
         let answered = match live.owner {
             Owner::Tcp(conn) => {
                 let framing = self.conns.get_mut(conn)?.framing.as_mut()?;
-                let answered = framing.respond(live.stream, head);
+                let answered = framing.respond(live.stream, head, &mut self.scratch.replies);
                 self.mark_dirty(conn);
                 answered
             }

@@ -2,6 +2,7 @@
 
 use base::{Now, SendChain};
 use http::ResponseHead;
+use wire::h1::Replies;
 use wire::{BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User, h1, h2};
 
 use crate::ListenSettings;
@@ -96,9 +97,10 @@ impl Framing {
         &mut self,
         stream: StreamId,
         head: &ResponseHead,
+        replies: &mut Replies,
     ) -> Result<(), RespondError> {
         match self {
-            Self::H1(conn) => conn.respond(stream, head),
+            Self::H1(conn) => conn.respond(stream, head, replies),
             Self::H2(conn) => conn.respond(stream, head),
         }
     }

@@ -79,6 +79,7 @@ pub(crate) struct Scratch {
     pub(crate) records: SendChain,
     pub(crate) chain: SendChain,
     pub(crate) events: Vec<Event>,
+    pub(crate) replies: wire::h1::Replies,
     /// Owners of streams, for the length of one search.
     pub(crate) gone: Vec<wire::User>,
     /// Exchanges that start when the bytes at hand are taken, and what came for them.
@@ -147,6 +148,7 @@ impl<I: Io> Worker<I> {
             records: SendChain::new(Weave::Contiguous),
             chain: SendChain::new(Weave::Contiguous),
             events: Vec::new(),
+            replies: wire::h1::Replies::default(),
             gone: Vec::new(),
             early: Vec::new(),
             paced: Vec::new(),

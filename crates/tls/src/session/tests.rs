@@ -10,14 +10,16 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
-    ClientConfig, ConnectionTrafficSecrets, DigitallySignedStruct, Error, SignatureScheme,
-    SupportedProtocolVersion,
+    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion,
 };
 
+use crate::records::Lane;
 use crate::{
     Acceptor, AcceptorOptions, Certificate, CipherOrder, ServerCerts, Session, Tickets, Versions,
     fuzz, names, self_signed,
 };
+
+mod records;
 
 /// Believes any certificate and remembers the last one.
 #[derive(Debug)]
@@ -407,31 +409,15 @@ fn the_peers_key_updates_are_followed_and_answered() {
     assert_eq!(pair.plain.len(), 50);
 }
 
-/// A TLS 1.3 record of a handshake fragment under the client's traffic keys.
-fn fragment(client: ClientConnection, bytes: &[u8]) -> Vec<u8> {
-    use ::aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-    let (sequence, secrets) = client.dangerous_extract_secrets().unwrap().tx;
-    let ConnectionTrafficSecrets::Aes128Gcm { key, iv } = secrets else { panic!("AES-128") };
-    let mut nonce = [0; 12];
-    nonce.copy_from_slice(iv.as_ref());
-    for (byte, part) in nonce[4..].iter_mut().zip(sequence.to_be_bytes()) {
-        *byte ^= part;
-    }
-    let mut inner = [bytes, &[22]].concat();
-    let header = [0x17, 3, 3, 0, inner.len() as u8 + 16];
-    let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key.as_ref()).unwrap());
-    let nonce = Nonce::assume_unique_for_key(nonce);
-    key.seal_in_place_append_tag(nonce, Aad::from(header), &mut inner).unwrap();
-    [&header[..], &inner].concat()
-}
-
 #[test]
 fn a_message_left_unfinished_after_the_handshake_ends_the_session() {
     for bytes in [&[24, 0][..], &[24, 0, 0, 1, 0, 24, 0], &[24, 0, 0, 1], &[]] {
         let acceptor = acceptor(&AcceptorOptions::default());
         let pair = meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "a.example").unwrap();
         let (mut server, client) = (pair.server, pair.client);
-        let mut record = fragment(client, bytes);
+        let mut record = Vec::new();
+        let mut keys = Lane::new(client.dangerous_extract_secrets().unwrap().tx).unwrap();
+        keys.seal(22, bytes, &mut record).unwrap();
         let (mut plain, mut out) = (Vec::new(), Vec::new());
         let result = server.receive(&mut record, &mut plain, &mut out);
         assert!(result.is_err(), "{bytes:?} gives {result:?}");

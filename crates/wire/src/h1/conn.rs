@@ -16,7 +16,8 @@ const INVALID_CHUNKS: Refusal = Refusal { status: 400, reason: "client sent inva
 
 impl Conn {
     /// Takes what it can of `input` and says how many bytes that was; the rest is to be offered
-    /// again with more behind it. Nothing is taken while an answer is outstanding.
+    /// again with more behind it. Nothing is taken while an answer is outstanding. `settings` are
+    /// the same in all calls.
     pub fn receive(
         &mut self,
         settings: &Settings,
@@ -87,7 +88,18 @@ impl Conn {
         heads: &mut HeadPool,
         events: &mut Vec<Event>,
     ) -> usize {
-        let (used, step) = self.parser.receive(settings, input, heads);
+        let is_fresh = self.parser.is_fresh();
+        let found = if is_fresh { self.said.find(input, heads) } else { None };
+        let (used, step) = match found {
+            Some((used, head, after)) => (used, Step::Complete(head, after)),
+            None => {
+                let (used, step) = self.parser.receive(settings, input, heads);
+                if is_fresh && let Step::Complete(head, after) = &step {
+                    self.said.note(&input[..used], head, *after);
+                }
+                (used, step)
+            }
+        };
         match step {
             Step::Partial => used,
             Step::Complete(head, after) => {

@@ -7,7 +7,7 @@ use base::chain::Weave;
 use base::limits::BODY_WINDOW;
 use http::{BodyLen, Name, ResponseHead};
 
-use super::{Conn, Settings};
+use super::{Conn, Replies, Settings};
 use crate::{BodySource, Event, HeadPool, Pull, StreamId, User};
 
 /// Feeds `data` whole and in pieces, and checks that both tell the same story. The first byte
@@ -51,6 +51,7 @@ struct Owner<'a> {
     seed: u8,
     conn: Conn,
     heads: HeadPool,
+    replies: Replies,
     events: Vec<Event>,
     kept: Vec<u8>,
     body: Body,
@@ -86,6 +87,7 @@ impl Story {
             seed,
             conn: Conn::new(),
             heads: HeadPool::default(),
+            replies: Replies::default(),
             events: Vec::new(),
             kept: Vec::new(),
             body: Body::default(),
@@ -200,7 +202,7 @@ impl Owner<'_> {
         };
         let mut head = ResponseHead { status, body, ..ResponseHead::default() };
         head.fields.push(Name::Server, b"s");
-        if self.conn.respond(self.stream, &head).is_ok() {
+        if self.conn.respond(self.stream, &head, &mut self.replies).is_ok() {
             self.body = Body { left: len, pause: false };
         }
     }

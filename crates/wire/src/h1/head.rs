@@ -104,6 +104,11 @@ impl Parser {
         self.head.is_none() && self.scanned == 0
     }
 
+    /// Whether nothing was taken since the last head, not even blank lines.
+    pub(super) const fn is_fresh(&self) -> bool {
+        self.is_empty() && self.size == 0
+    }
+
     /// Bytes of the unfinished line.
     pub(super) const fn scanned(&self) -> u32 {
         self.scanned

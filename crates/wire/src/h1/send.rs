@@ -4,8 +4,10 @@ use base::SendChain;
 use http::{ResponseHead, Version};
 
 use super::head::After;
-use super::response::{Framing, encode, encode_interim, frame};
-use super::{Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, OUTPUT_KEPT_MAX, Reader, Source};
+use super::response::{Framing, encode_interim, frame};
+use super::{
+    Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, OUTPUT_KEPT_MAX, Reader, Replies, Source,
+};
 use crate::{BodySource, Event, Pull, RespondError, StreamId};
 
 /// Bytes around the content of one chunk, at most: size, line ends, last chunk.
@@ -39,12 +41,18 @@ impl Conn {
     }
 
     /// Queues the head of the answer; the body is pulled by [`Self::transmit`]. An interim head
-    /// (1xx but 101) may come before any number of times and is kept from 1.0 clients.
+    /// (1xx but 101) may come before any number of times and is kept from 1.0 clients. `replies`
+    /// remembers what was said before, here and on other connections.
     ///
     /// # Errors
     ///
     /// The request is gone or was answered already.
-    pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
+    pub fn respond(
+        &mut self,
+        stream: StreamId,
+        head: &ResponseHead,
+        replies: &mut Replies,
+    ) -> Result<(), RespondError> {
         if !self.is_current(stream) || self.answer != Answer::Wanted {
             return Err(RespondError);
         }
@@ -60,7 +68,7 @@ impl Conn {
             self.close_after_answer();
         }
         if self.asked.version != Version::Http09 {
-            encode(&mut self.output, head, delimiter, self.after);
+            replies.write(&mut self.output, head, delimiter, self.after);
         }
         self.answer = Answer::Sending(framing);
         self.source = Source::Ready;

@@ -11,8 +11,8 @@ use base::SendChain;
 use base::chain::Weave;
 use http::{BodyLen, RequestHead, ResponseHead};
 
-use super::{Conn, Settings};
-use crate::{BodySource, Event, HeadPool, Pull, Refusal, StreamId, User};
+use super::{Conn, Replies, Settings};
+use crate::{BodySource, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User};
 
 /// Bodies that give prepared pieces.
 #[derive(Default)]
@@ -32,6 +32,7 @@ struct Bench {
     conn: Conn,
     settings: Settings,
     heads: HeadPool,
+    replies: Replies,
     events: Vec<Event>,
 }
 
@@ -41,7 +42,17 @@ impl Bench {
     }
 
     fn with(settings: Settings) -> Self {
-        Self { conn: Conn::new(), settings, heads: HeadPool::default(), events: Vec::new() }
+        Self {
+            conn: Conn::new(),
+            settings,
+            heads: HeadPool::default(),
+            replies: Replies::default(),
+            events: Vec::new(),
+        }
+    }
+
+    fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
+        self.conn.respond(stream, head, &mut self.replies)
     }
 
     fn receive(&mut self, input: &[u8]) -> usize {
@@ -72,7 +83,7 @@ impl Bench {
 
     /// Answers with a short body and gives what leaves.
     fn answer(&mut self, stream: StreamId, body: &'static [u8]) -> String {
-        self.conn.respond(stream, &head(200, BodyLen::Exact(body.len() as u64))).unwrap();
+        self.respond(stream, &head(200, BodyLen::Exact(body.len() as u64))).unwrap();
         self.transmit(&mut Pieces(vec![(body, Pull::End)]))
     }
 

@@ -6,6 +6,7 @@
 
 use http::{RequestHead, ResponseHead};
 
+use crate::fingerprint::fingerprint;
 use crate::sched::Priority;
 
 /// Larger blocks are not kept.
@@ -118,18 +119,4 @@ impl Responses {
     pub(super) fn shrink(&mut self) {
         self.kept = None;
     }
-}
-
-/// Tells blocks apart well enough; equality is checked where it counts.
-fn fingerprint(block: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut print = block.len() as u64;
-    let (words, rest) = block.as_chunks::<8>();
-    for word in words {
-        print = (print.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
-    }
-    for &byte in rest {
-        print = (print.rotate_left(5) ^ u64::from(byte)).wrapping_mul(FACTOR);
-    }
-    print
 }

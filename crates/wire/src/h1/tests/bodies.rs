@@ -201,13 +201,13 @@ fn a_body_cut_by_the_end_of_input_resets_its_exchange() {
     bench.conn.handle_eof(&mut bench.events);
     assert_eq!(bench.event_names(), ["body", "reset"]);
     assert!(bench.conn.is_closing() && !bench.conn.needs_lingering());
-    assert!(bench.conn.respond(stream, &head(200, BodyLen::Exact(0))).is_err());
+    assert!(bench.respond(stream, &head(200, BodyLen::Exact(0))).is_err());
 
     // Nobody reads the body: the answer goes on.
     let mut bench = Bench::with(Settings::default());
     let (stream, _) = bench.request(&post(10));
     bench.conn.discard_body(stream);
-    bench.conn.respond(stream, &head(413, BodyLen::Exact(4))).unwrap();
+    bench.respond(stream, &head(413, BodyLen::Exact(4))).unwrap();
     bench.transmit(&mut Pieces(vec![(b"to", Pull::Pending)]));
     bench.conn.handle_eof(&mut bench.events);
     assert!(!bench.conn.is_closing());

@@ -77,7 +77,7 @@ fn connections_stay_or_close_as_both_sides_wish() {
     let (stream, _) = bench.request(GET);
     let mut answer = head(400, BodyLen::Exact(0));
     answer.close = true;
-    bench.conn.respond(stream, &answer).unwrap();
+    bench.respond(stream, &answer).unwrap();
     assert!(bench.transmit(&mut Pieces::default()).contains("Connection: close\r\n"));
     assert!(bench.conn.is_closing());
 }
@@ -159,7 +159,7 @@ fn the_head_buffer_is_used_again_unless_it_grew() {
     let (stream, _) = bench.request(GET);
     let mut answer = head(200, BodyLen::Exact(0));
     answer.fields.push_text(b"X-Large", &[b'x'; 4000]);
-    bench.conn.respond(stream, &answer).unwrap();
+    bench.respond(stream, &answer).unwrap();
     bench.transmit(&mut Pieces(vec![(b"", Pull::End)]));
     assert_eq!(bench.conn.output.capacity(), 0);
 }

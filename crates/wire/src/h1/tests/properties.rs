@@ -2,13 +2,13 @@
 
 use base::SendChain;
 use base::chain::Weave;
-use http::BodyLen;
+use http::{BodyLen, RequestBody};
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
 use super::{Bench, head, text_of};
 use crate::h1::fuzz::{Story, fuzz};
 use crate::h1::{Settings, body};
-use crate::{BodySource, Pull, User};
+use crate::{BodySource, Event, Pull, User};
 
 /// Words that requests are made of, good and bad ones.
 const WORDS: &[&[u8]] = &[
@@ -156,7 +156,7 @@ proptest! {
     ) {
         let mut bench = Bench::new();
         let (stream, _) = bench.request(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        bench.conn.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
+        bench.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
         let mut source = Source { left: content.as_bytes(), piece: cut };
         let mut text = String::new();
         while bench.conn.has_output() {
@@ -174,5 +174,56 @@ proptest! {
             decoder.decode(chunks.as_bytes(), usize::MAX, |piece| read.extend_from_slice(piece));
         prop_assert_eq!((used, progress), (chunks.len(), body::Progress::End));
         prop_assert_eq!(read, content.into_bytes());
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_head_that_repeats_itself_is_read_as_the_first_time(
+        fields in proptest::collection::vec(0..WORDS.len(), 0..4),
+        plain in any::<bool>(),
+        behind in proptest::collection::vec(any::<u8>(), 0..4),
+    ) {
+        let line: &[u8] = if plain { b"GET /a HTTP/1.1\r\n" } else { b"HEAD / HTTP/1.0\n" };
+        let mut input = line.to_vec();
+        for field in fields {
+            input.extend_from_slice(WORDS[field]);
+        }
+        input.extend_from_slice(b"Host: h\r\nConnection: keep-alive\r\n\r\n");
+        let tell = |bench: &mut Bench| {
+            let used = bench.conn.receive(
+                &bench.settings,
+                &input,
+                &mut bench.heads,
+                &mut bench.events,
+            );
+            let story = match bench.events.pop() {
+                Some(Event::Request { stream, head }) if head.body == RequestBody::None => {
+                    bench.conn.bind(stream, 7);
+                    let story = format!("{used} {head:?}");
+                    let answer = bench.answer(stream, b"x");
+                    bench.heads.put(head);
+                    bench.events.clear();
+                    Some((story, answer))
+                }
+                _ => None,
+            };
+            (story, bench.conn.is_idle())
+        };
+        let mut bench = Bench::new();
+        let first = tell(&mut bench);
+        let mut last = first.clone();
+        for _ in 0..4 {
+            if !last.1 || last.0.is_none() {
+                return Ok(());
+            }
+            last = tell(&mut bench);
+            prop_assert_eq!(&last, &first);
+        }
+        // What follows the same head in the same read is not taken with it.
+        let mut longer = input.clone();
+        longer.extend_from_slice(&behind);
+        let used = bench.receive(&longer);
+        prop_assert_eq!(used, input.len());
     }
 }

@@ -21,7 +21,7 @@ fn framing_fields_stand_where_nginx_puts_them() {
     answer.fields.push(Name::LastModified, b"then");
     answer.fields.push(Name::Etag, b"\"e\"");
     answer.fields.push_text(b"x-lower", b"v");
-    bench.conn.respond(stream, &answer).unwrap();
+    bench.respond(stream, &answer).unwrap();
     assert_eq!(
         bench.transmit(&mut Pieces(vec![(b"hello", Pull::End)])),
         "HTTP/1.1 200 OK\r\nServer: bolide\r\nDate: now\r\nContent-Type: text/plain\r\n\
@@ -55,7 +55,7 @@ fn the_body_is_announced_as_version_method_and_status_demand() {
     for (request, status, len, expected) in rows {
         let mut bench = Bench::new();
         let (stream, _) = bench.request(request);
-        bench.conn.respond(stream, &head(status, len)).unwrap();
+        bench.respond(stream, &head(status, len)).unwrap();
         assert_eq!(bench.transmit(&mut Pieces::default()), expected);
         assert_eq!(bench.event_names(), ["sent"]);
         assert_eq!(bench.conn.is_closing(), !expected.contains("keep-alive"), "{expected}");
@@ -67,7 +67,7 @@ fn an_unknown_length_is_chunked_and_an_empty_pull_leaves_no_trace() {
     for weave in [Weave::Contiguous, Weave::Shared(4)] {
         let mut bench = Bench::new();
         let (stream, _) = bench.request(GET);
-        bench.conn.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
+        bench.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
         let mut pieces = Pieces(vec![(b"abc", Pull::More), (b"", Pull::Pending)]);
         let start = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\
                      Connection: keep-alive\r\n\r\n003\r\nabc\r\n";
@@ -87,7 +87,7 @@ fn an_unknown_length_is_chunked_and_an_empty_pull_leaves_no_trace() {
 fn an_unknown_length_for_an_old_client_ends_with_the_connection() {
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET_10);
-    bench.conn.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
+    bench.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
     let mut pieces = Pieces(vec![(b"abc", Pull::More), (b"def", Pull::End)]);
     let text = bench.transmit(&mut pieces);
     assert_eq!(text, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabcdef");
@@ -106,7 +106,7 @@ fn the_oldest_clients_get_nothing_but_the_body() {
 fn a_body_is_never_longer_than_announced_and_a_short_one_breaks_the_connection() {
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET);
-    bench.conn.respond(stream, &head(200, BodyLen::Exact(5))).unwrap();
+    bench.respond(stream, &head(200, BodyLen::Exact(5))).unwrap();
     // The third piece is never asked for.
     let pieces = vec![(&b"abc"[..], Pull::More), (b"de", Pull::More), (b"f", Pull::End)];
     let mut pieces = Pieces(pieces);
@@ -121,7 +121,7 @@ fn a_body_is_never_longer_than_announced_and_a_short_one_breaks_the_connection()
     ] {
         let mut bench = Bench::new();
         let (stream, _) = bench.request(GET);
-        bench.conn.respond(stream, &head(200, len)).unwrap();
+        bench.respond(stream, &head(200, len)).unwrap();
         let text = bench.transmit(&mut Pieces(vec![(b"abc", pull)]));
         assert!(!text.ends_with("0\r\n\r\n"));
         assert!(bench.conn.is_broken() && bench.conn.is_closing() && !bench.conn.has_output());
@@ -133,7 +133,7 @@ fn a_body_is_never_longer_than_announced_and_a_short_one_breaks_the_connection()
 fn room_bounds_what_is_pulled() {
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET);
-    bench.conn.respond(stream, &head(200, BodyLen::Exact(6))).unwrap();
+    bench.respond(stream, &head(200, BodyLen::Exact(6))).unwrap();
     let mut pieces = Pieces(vec![(b"abc", Pull::More), (b"def", Pull::End)]);
     assert!(bench.transmit_woven(Weave::Shared(1), 1, &mut pieces).ends_with("\r\n\r\n"));
     assert!(bench.conn.has_output());
@@ -148,13 +148,13 @@ fn interim_heads_come_before_the_answer_and_not_to_old_clients() {
     hints.fields.push(Name::Link, b"</a>");
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET);
-    bench.conn.respond(stream, &hints).unwrap();
+    bench.respond(stream, &hints).unwrap();
     let text = bench.transmit(&mut Pieces::default());
     assert_eq!(text, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
     assert!(bench.answer(stream, b"x").starts_with("HTTP/1.1 200 OK\r\n"));
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET_10);
-    bench.conn.respond(stream, &hints).unwrap();
+    bench.respond(stream, &hints).unwrap();
     assert!(!bench.conn.has_output());
     assert!(bench.answer(stream, b"x").starts_with("HTTP/1.1 200 OK\r\n"));
 }
@@ -165,7 +165,7 @@ fn a_value_cannot_end_its_line() {
     let (stream, _) = bench.request(GET);
     let mut answer = head(302, BodyLen::Exact(0));
     answer.fields.push(Name::Location, b"/a\r\nSet-Cookie: x\0");
-    bench.conn.respond(stream, &answer).unwrap();
+    bench.respond(stream, &answer).unwrap();
     assert_eq!(
         bench.transmit(&mut Pieces::default()),
         "HTTP/1.1 302 Moved Temporarily\r\nContent-Length: 0\r\nLocation: /a  Set-Cookie: x \r\n\
@@ -178,8 +178,8 @@ fn a_request_is_answered_once_and_only_while_it_lives() {
     let mut bench = Bench::new();
     let (stream, _) = bench.request(GET);
     let answer = head(200, BodyLen::Exact(0));
-    bench.conn.respond(stream, &answer).unwrap();
-    assert!(bench.conn.respond(stream, &answer).is_err());
+    bench.respond(stream, &answer).unwrap();
+    assert!(bench.respond(stream, &answer).is_err());
     bench.transmit(&mut Pieces::default());
-    assert!(bench.conn.respond(stream, &answer).is_err());
+    assert!(bench.respond(stream, &answer).is_err());
 }
