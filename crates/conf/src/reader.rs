@@ -428,10 +428,15 @@ impl Reader {
     }
 
     /// Finds the row of a node and checks its form, in nginx's order of checks.
+    fn refuses(&self, row: &Directive) -> bool {
+        !self.options.reads_unbuilt && directives::is_unbuilt(row)
+    }
+
     fn check(&mut self, node: &Node) -> Option<(u16, &'static Directive)> {
         self.at = (node.order, self.place(node));
         let name = show(node.name());
         let message = match directives::find(node.name(), self.scope.context) {
+            Found::Row(_, row) if self.refuses(row) => not_implemented(&name),
             Found::Row(number, row) => {
                 if !row.is_block() && node.block.is_some() {
                     format!("directive \"{name}\" is not terminated by \";\"")
@@ -444,7 +449,7 @@ impl Reader {
                 }
             }
             Found::Elsewhere => format!("\"{name}\" directive is not allowed here"),
-            Found::Later => format!("\"{name}\" directive is not implemented yet"),
+            Found::Later => not_implemented(&name),
             Found::Unknown => format!("unknown directive \"{name}\""),
         };
         let mut diagnostic = Diagnostic::new(Level::Emerg, message, Some(self.at.1.clone()));
@@ -558,6 +563,10 @@ impl Reader {
         });
         Some(Config { main: self.main, events: self.events, http })
     }
+}
+
+fn not_implemented(name: &str) -> String {
+    format!("\"{name}\" directive is not implemented yet")
 }
 
 fn as_path(bytes: &[u8]) -> &Path {

@@ -47,6 +47,8 @@ pub struct Options {
     pub pid: PathBuf,
     /// Where sockets of PHP pools are until the server, when it runs, has made them elsewhere.
     pub runtime_dir: PathBuf,
+    /// Whether directives are read from which nothing follows yet; a server refuses them.
+    pub reads_unbuilt: bool,
 }
 
 impl Default for Options {
@@ -60,6 +62,7 @@ impl Default for Options {
             access_log: PathBuf::from("logs/access.log"),
             pid: PathBuf::from("logs/nginx.pid"),
             runtime_dir: PathBuf::from("/run/bolide"),
+            reads_unbuilt: false,
         }
     }
 }

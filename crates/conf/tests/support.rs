@@ -54,6 +54,7 @@ pub(crate) fn options() -> Options {
         prefix: PathBuf::from("/conf"),
         privileged: true,
         hostname: "Box.Test".to_owned(),
+        reads_unbuilt: true,
         ..Options::default()
     }
 }
