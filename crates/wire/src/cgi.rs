@@ -14,7 +14,7 @@
 
 use bytes::Bytes;
 use http::{Name, OriginHead};
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr3};
 
 use crate::{OriginError, OriginEvent};
 
@@ -110,7 +110,8 @@ impl HeadParser {
         }
         let digits =
             value.first_chunk::<3>().filter(|digits| digits.iter().all(u8::is_ascii_digit));
-        let Some(digits) = digits.filter(|digits| digits[0] != b'0') else {
+        // RFC 9110 §15.2.2: nobody asked for another protocol, and no other would be spoken.
+        let Some(digits) = digits.filter(|digits| digits[0] != b'0' && *digits != b"101") else {
             return Err(invalid_head(b"upstream sent invalid status \"", value, b"\""));
         };
         head.status = digits.iter().fold(0, |code, &digit| code * 10 + u16::from(digit - b'0'));
@@ -165,7 +166,8 @@ fn parse_line(line: &[u8]) -> Result<Line<'_>, OriginError> {
     }
     let rest = rest.strip_prefix(b":").unwrap_or(rest);
     let rest_at = line.len() - rest.len();
-    let Some(end) = memchr2(0, b'\r', rest) else {
+    // Lines that arrive separately may have a LF inside, which would begin another for the client.
+    let Some(end) = memchr3(0, b'\r', b'\n', rest) else {
         return Ok(Line::Field(name, trim(rest)));
     };
     // Only more of the same may stand between a CR and the LF.

@@ -384,7 +384,9 @@ fn parse_head(content: &[u8], order: Order) -> Result<OriginHead, OriginError> {
     let count = usize::try_from(order.int(*count)).map_err(|_| cut())?;
     let lengths_size = count.checked_mul(2).ok_or_else(cut)?;
     let (lengths, mut text) = rest.split_at_checked(lengths_size).ok_or_else(cut)?;
-    let status = u16::try_from(order.int(*status)).ok().filter(|&status| status < 1000);
+    let status = u16::try_from(order.int(*status)).ok();
+    // RFC 9110 §15.2.2: nobody asked for another protocol, and no other would be spoken.
+    let status = status.filter(|status| matches!(status, 0 | 100 | 102..1000));
     let status = status.ok_or_else(|| {
         OriginError::InvalidHead(b"upstream sent invalid status".as_slice().into())
     })?;

@@ -211,7 +211,7 @@ fn early_heads_come_before_the_answers_own() {
     let bytes = stdout("Status: 103\nLink: </a>\n\nStatus: 100\n\nStatus: 404 N\n\nx");
     let expected = ["head 103, Link: </a>", "head 100", "head 404 N", "body x", "end 0"];
     assert_eq!(told(&answer(&[bytes, end()])), expected);
-    let expected = ["head 101", "body x", "end 0"];
+    let expected = ["invalid upstream sent invalid status \\\"101\\\""];
     assert_eq!(told(&answer(&[stdout("Status: 101\n\nx"), end()])), expected);
     let story = told(&stdout(&"Status: 103\n\n".repeat(40)));
     assert_eq!(story.len(), 33);

@@ -111,7 +111,13 @@ fn heads_whose_numbers_do_not_fit_are_refused() {
     assert_eq!(told(&head(-1, &[])), ["invalid upstream sent invalid status"]);
     let text = "invalid upstream sent invalid header: \\\"X-A\\\\x20...\\\"";
     assert_eq!(told(&head(200, &["X-A : b"])), [text]);
-    assert_eq!(told(&head(200, &["X-A: b\r\nX-B: c"])).len(), 1, "a line is one field");
+    for line in ["X-A: b\r\nX-B: c", "X-A: b\nX-B: c", "X-A: b\n\n<p>", "X-A\nX-B: c"] {
+        let story = told(&head(200, &[line]));
+        assert!(matches!(&story[..], [text] if text.starts_with("invalid ")), "{story:?}");
+    }
+    for status in [1, 99, 101] {
+        assert_eq!(told(&head(status, &[])), ["invalid upstream sent invalid status"]);
+    }
 }
 
 #[test]
