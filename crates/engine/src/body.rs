@@ -24,6 +24,8 @@ enum Plan {
     Collected,
     /// It goes to the origin as it comes.
     Streamed,
+    /// Nobody gets it.
+    Refused,
 }
 
 /// The body of one request.
@@ -151,6 +153,22 @@ impl Upload {
         if len > 0 {
             effects.push(Effect::BodyConsumed(len));
         }
+    }
+
+    /// Nobody gets the body, whatever becomes of the request: what came is forgotten, and what
+    /// still comes is thrown away.
+    pub(crate) fn refuse(&mut self, effects: &mut Vec<Effect>) {
+        self.give_back(effects);
+        self.plan = Plan::Refused;
+        self.spool = None;
+        if !self.is_complete {
+            effects.push(Effect::DiscardBody);
+        }
+    }
+
+    /// Whether nobody gets the body.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.plan == Plan::Refused
     }
 
     /// Starts to hand pieces on; the spool that whoever sends them fills.

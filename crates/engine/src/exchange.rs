@@ -31,6 +31,8 @@ use crate::kinds::Kind;
 use crate::phase::rewrite::Cursor;
 use crate::record;
 use crate::request::Request;
+use crate::route::Found;
+
 use crate::site::{Location, Site};
 use crate::vars::Scope;
 
@@ -490,21 +492,44 @@ impl Exchange {
         let captures = captures.get_mut();
         let found = server.level.find(uri, captures);
         let failure = captures.take_failure();
-        self.request.location = found.unwrap_or(server.root);
+        self.request.location = match found {
+            Found::Location(id) | Found::WithSlash(id) => id,
+            Found::Nothing => server.root,
+        };
         self.request.uri_changed = false;
         self.request.rewritten_here = false;
         if let Some(failure) = failure {
             self.log_match_failure(&failure, site, ctx);
             return Next::Fail(500);
         }
-        self.enter(site, ctx)
+        match found {
+            Found::WithSlash(_) => match self.check_location(site, ctx) {
+                Some(next) => next,
+                None => self.directory_redirect(site, ctx),
+            },
+            Found::Location(_) | Found::Nothing => self.enter(site, ctx),
+        }
+    }
+
+    /// Starts at a location.
+    fn enter(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        if let Some(next) = self.check_location(site, ctx) {
+            return next;
+        }
+        // As in nginx, a server block in the part of a location has no rewrite phase left.
+        if site.location(self.request.location).program.is_empty()
+            || self.request.location == site.server(self.request.server).root
+        {
+            return self.admit(site, ctx);
+        }
+        self.begin_rewrite(self.request.location)
     }
 
     /// What is checked as soon as the location is known.
-    fn enter(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    fn check_location(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
         let location = site.location(self.request.location);
         if location.internal && !self.request.internal {
-            return Next::Fail(404);
+            return Some(Next::Fail(404));
         }
         if !self.request.in_error_page
             && let RequestBody::Length(len) = self.request.head().body
@@ -515,15 +540,10 @@ impl Exchange {
                 http::digits::push_decimal(out, len);
                 out.extend_from_slice(b" bytes");
             });
-            return Next::Fail(413);
+            self.request.upload.refuse(ctx.effects);
+            return Some(Next::Fail(413));
         }
-        // As in nginx, a server block in the part of a location has no rewrite phase left.
-        if location.program.is_empty()
-            || self.request.location == site.server(self.request.server).root
-        {
-            return self.admit(site, ctx);
-        }
-        self.begin_rewrite(self.request.location)
+        None
     }
 
     /// What comes after the checks of access.

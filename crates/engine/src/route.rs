@@ -15,6 +15,19 @@ pub(crate) struct Level {
     /// Sorted by text.
     prefixes: Vec<Prefix>,
     regexes: Vec<Nested<Pattern>>,
+    /// Paths that become a location's with a slash behind them.
+    slashless: Table<LocationId>,
+}
+
+/// What became of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// This location.
+    Location(LocationId),
+    /// This location, had the path a slash at its end.
+    WithSlash(LocationId),
+    /// None: the server block itself is the location.
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -62,6 +75,17 @@ impl Level {
         self.prefixes.push(Prefix { nested, final_, shorter: None });
     }
 
+    /// Has clients that leave the last slash of `path` away sent to `location`, as nginx does where
+    /// an origin answers.
+    pub(crate) fn add_slash(&mut self, path: &[u8], location: LocationId) {
+        if let Some(slashless) = path.strip_suffix(b"/")
+            && !slashless.is_empty()
+            && !self.slashless.contains_key(slashless)
+        {
+            self.slashless.insert(slashless.into(), location);
+        }
+    }
+
     /// Sorts what was added; to be called once, when the level is complete.
     pub(crate) fn seal(mut self) -> Self {
         self.prefixes.sort_by(|a, b| a.nested.key.cmp(&b.nested.key));
@@ -74,13 +98,12 @@ impl Level {
         self
     }
 
-    /// The location of `path`, or `None` where the server block itself is the location.
-    ///
-    /// Captures of the regexes that matched stay in `captures`.
-    pub(crate) fn find(&self, path: &[u8], captures: &mut Captures) -> Option<LocationId> {
+    /// The location of `path`. Captures of the regexes that matched stay in `captures`.
+    pub(crate) fn find(&self, path: &[u8], captures: &mut Captures) -> Found {
         match self.search(path, captures) {
-            Search::Final(location) => Some(location),
-            Search::Prefix(location) => location,
+            Search::Final(location) | Search::Prefix(Some(location)) => Found::Location(location),
+            Search::Slash(location) => Found::WithSlash(location),
+            Search::Prefix(None) => Found::Nothing,
         }
     }
 
@@ -92,19 +115,28 @@ impl Level {
         }
         let mut found = None;
         let mut regexes = true;
-        if let Some(prefix) = self.longest_prefix(path) {
+        let prefix = self.longest_prefix(path);
+        if !self.slashless.is_empty()
+            && let Some(&location) = self.slashless.get(path)
+            && prefix.is_none_or(|prefix| prefix.nested.key.len() < path.len())
+        {
+            return Search::Slash(location);
+        }
+        if let Some(prefix) = prefix {
             regexes = !prefix.final_;
             found = Some(prefix.nested.location);
             match prefix.nested.inner.search_nested(path, captures) {
                 Search::Prefix(inner) => found = inner.or(found),
-                done @ Search::Final(_) => return done,
+                done @ (Search::Final(_) | Search::Slash(_)) => return done,
             }
         }
         if regexes {
             for regex in &self.regexes {
                 if captures.capture(&regex.key, path) {
-                    let inner = regex.inner.search_nested(path, captures);
-                    return Search::Final(inner.location().unwrap_or(regex.location));
+                    return match regex.inner.search_nested(path, captures) {
+                        Search::Prefix(inner) => Search::Final(inner.unwrap_or(regex.location)),
+                        done @ (Search::Final(_) | Search::Slash(_)) => done,
+                    };
                 }
             }
         }
@@ -134,24 +166,17 @@ impl Level {
 enum Search {
     /// Exact or regex: outer regexes are not tried any more.
     Final(LocationId),
+    /// The path lacks the slash of this one, which ends the search, too.
+    Slash(LocationId),
     /// The longest prefix so far, if any.
     Prefix(Option<LocationId>),
-}
-
-impl Search {
-    const fn location(&self) -> Option<LocationId> {
-        match self {
-            Self::Final(location) => Some(*location),
-            Self::Prefix(location) => *location,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert_eq, proptest};
 
-    use super::{Claim, Level};
+    use super::{Claim, Found, Level};
     use crate::captures::Captures;
 
     fn level(paths: &[String]) -> Level {
@@ -176,7 +201,8 @@ mod tests {
             let paths: Vec<String> = paths.into_iter().collect();
             let scanned = (0..paths.len() as u32)
                 .filter(|index| asked.starts_with(&paths[*index as usize]))
-                .max_by_key(|index| paths[*index as usize].len());
+                .max_by_key(|index| paths[*index as usize].len())
+                .map_or(Found::Nothing, Found::Location);
             let found = level(&paths).find(asked.as_bytes(), &mut Captures::default());
             prop_assert_eq!(found, scanned);
         }

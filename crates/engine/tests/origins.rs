@@ -623,3 +623,81 @@ fn a_post_for_a_file_is_still_refused_and_its_body_thrown_away() {
     let got = world.ask_with_body(post("/x.html", RequestBody::Length(3)), &[b"abc"]);
     assert_eq!((got.status, got.discards), (405, true));
 }
+
+#[test]
+fn a_streamed_body_that_grows_too_large_behind_the_head_cuts_the_answer() {
+    let mut world = passing("client_max_body_size 10; fastcgi_request_buffering off;");
+    world.origin.answers = vec![vec![Say::head(0, &[]), Say::body("begun"), Say::AwaitBody]];
+    world.sends_late = true;
+    let pieces: Vec<&[u8]> = vec![b"0123"; 3];
+    let got = world.ask_with_body(post("/p", RequestBody::Length(10)), &pieces);
+    assert_eq!((got.status, got.is_broken), (200, true));
+    assert!(world.origin.got[0].dropped);
+}
+
+#[test]
+fn a_script_that_stands_in_for_a_413_is_asked_without_the_body() {
+    for body in [RequestBody::Unknown, RequestBody::Length(20)] {
+        for more in ["", "client_body_buffer_size 4;", "fastcgi_request_buffering off;"] {
+            let inside = format!(
+                "client_max_body_size 10; {more} error_page 413 /e; fastcgi_param U $uri;
+                 fastcgi_param L $content_length;"
+            );
+            let mut world = passing(&inside);
+            let says = [Say::AwaitBody, Say::head(0, &[]), Say::body("too much"), Say::End];
+            world.origin.answers = vec![says.to_vec()];
+            let pieces: Vec<&[u8]> = vec![b"01234567"; 3];
+            let got = world.ask_with_body(post("/p", body), &pieces);
+            assert_eq!((got.status, got.text().as_str()), (413, "too much"), "{body:?} {more}");
+            assert_eq!(world.origin.got[0].param("U"), Some("/e"), "{body:?} {more}");
+            assert_eq!(world.origin.got[0].text(), "", "{body:?} {more}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_lacks_the_slash_of_an_origins_location_is_redirected_as_nginx_does() {
+    let mut world = world(&format!(
+        "server {{ listen 80; server_name a.test; root /srv/www;
+         location /a/ {{ {PASS} }} location /a {{ return 200 a; }}
+         location = /e/ {{ {PASS} }}
+         location /b/ {{ {PASS} location /b/c/ {{ {PASS} }} }}
+         location ^~ /d/ {{ {PASS} }}
+         location '/sp ace/' {{ {PASS} }}
+         location /m/ {{ return 200 m; }}
+         location /q/ {{ if ($arg_x) {{ {PASS} }} }}
+         location ~ /(b|d)$ {{ return 200 regex; }}
+         location /n/ {{ error_page 301 =200 /m/; {PASS} }}
+         location /r/ {{ deny all; {PASS} }}
+         location /w/ {{ internal; {PASS} }}
+         location /x/ {{ location /x/y/ {{ {PASS} }} }}
+         location /z/ {{ client_max_body_size 2; {PASS} }} }}"
+    ));
+    for (path, status, location) in [
+        ("/a", 200, ""),
+        ("/e", 301, "/e/"),
+        ("/b", 301, "/b/"),
+        ("/b?x=y&z", 301, "/b/?x=y&z"),
+        ("/b/c", 301, "/b/c/"),
+        ("/d", 301, "/d/"),
+        ("/sp%20ace", 301, "/sp%20ace/"),
+        ("/sp%20ace?q", 301, "/sp%20ace/?q"),
+        ("/m", 404, ""),
+        ("/q?x=1", 404, ""),
+        ("/n", 200, "/n/"),
+        ("/r", 301, "/r/"),
+        ("/w", 404, ""),
+        ("/x", 404, ""),
+        ("/x/y", 301, "/x/y/"),
+    ] {
+        let got = world.get("a.test", path);
+        let wanted =
+            if location.is_empty() { String::new() } else { format!("http://a.test{location}") };
+        assert_eq!((got.status, got.field("Location")), (status, &*wanted), "{path}");
+    }
+    let got = world.ask_with_body(post("/z", RequestBody::Length(6)), &[b"aaaaaa"]);
+    assert_eq!((got.status, got.field("Location")), (413, ""));
+    let got = world.ask(request(Method::Post, "a.test", "/d", &[]));
+    assert_eq!((got.status, got.field("Location")), (301, "http://a.test/d/"));
+    assert!(world.origin.got.is_empty());
+}

@@ -329,7 +329,8 @@ impl Exchange {
         look
     }
 
-    fn directory_redirect(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    /// Sends the client to the same path with a slash behind it.
+    pub(crate) fn directory_redirect(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let mut target = std::mem::take(&mut self.scratch);
         target.clear();
         push_uri(&mut target, &self.request.uri, UriPart::Path);

@@ -104,7 +104,8 @@ impl Exchange {
         let streams = !location.settings.origin.request_buffering
             && location.settings.origin.pass_request_body
             && self.request.head().body != RequestBody::Unknown;
-        let has_body = self.request.head().body != RequestBody::None;
+        let has_body =
+            self.request.head().body != RequestBody::None && !self.request.upload.is_refused();
         if !has_body || streams || self.request.upload.spool().is_some() {
             return Next::Step(Step::Ask);
         }
@@ -151,7 +152,10 @@ impl Exchange {
                 Next::Collect(step)
             }
             Progress::Complete => Next::Step(step),
-            Progress::Failed => Next::Fail(500),
+            Progress::Failed => {
+                self.request.upload.refuse(ctx.effects);
+                Next::Fail(500)
+            }
         }
     }
 
@@ -171,6 +175,7 @@ impl Exchange {
                 let was_writing = self.request.upload.spool().is_some_and(Spool::wants_writing);
                 self.request.upload.push(bytes);
                 if self.is_body_too_large(len, site, ctx) {
+                    self.request.upload.refuse(ctx.effects);
                     return Next::Fail(413);
                 }
                 if was_writing {
@@ -236,7 +241,7 @@ impl Exchange {
 
     /// The body that goes to the origin, and its length as far as it is known.
     fn body_to_send(&mut self, location: &Location) -> (Spool, Option<u64>) {
-        if !location.settings.origin.pass_request_body {
+        if !location.settings.origin.pass_request_body || self.request.upload.is_refused() {
             return (Spool::empty(), Some(0));
         }
         if let Some(spool) = self.request.upload.spool() {
@@ -396,6 +401,15 @@ impl Exchange {
         if !interim.fields.is_empty() {
             ctx.effects.push(Effect::Interim(interim));
         }
+    }
+
+    /// The answer ends where it is, visibly.
+    pub(crate) fn cut_answer(&mut self, ctx: &mut Ctx<'_>) {
+        self.drop_fetch(ctx);
+        if let Body::Origin(inflow) = &mut self.answer.body {
+            inflow.fail();
+        }
+        self.tell_ready(ctx);
     }
 
     /// Lets go of the fetch that is under way, if there is one.

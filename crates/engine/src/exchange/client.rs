@@ -15,7 +15,7 @@ impl Exchange {
     /// What still comes of the request body is of no use, unless an origin reads it.
     #[inline]
     pub(super) fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
-        if self.request.head().body == RequestBody::None {
+        if self.request.head().body == RequestBody::None || self.request.upload.is_refused() {
             return;
         }
         self.request.upload.give_back(ctx.effects);
@@ -28,6 +28,9 @@ impl Exchange {
     /// Body bytes that nobody collects: they are kept until it is known who wants them, handed to
     /// the origin, or thrown away. They count until an answer is given.
     pub(super) fn take_body(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
+        if self.request.upload.is_refused() {
+            return state;
+        }
         self.request.body_received += bytes.len() as u64;
         if self.request.upload.is_streamed() && self.is_fetching() {
             return self.hand_on(state, bytes, ctx);
@@ -52,12 +55,18 @@ impl Exchange {
             ctx.effects.push(Effect::FetchBody(bytes));
             return state;
         }
-        self.drop_fetch(ctx);
+        self.request.upload.refuse(ctx.effects);
         if self.answer.is_responded {
-            ctx.effects.push(Effect::DiscardBody);
-            return state;
+            return self.cut_off(state, &site, ctx);
         }
+        self.drop_fetch(ctx);
         self.run(Next::Fail(413), ctx)
+    }
+
+    /// The origin cannot get the rest of the request, and has begun its answer.
+    fn cut_off(&mut self, state: State, site: &Site, ctx: &mut Ctx<'_>) -> State {
+        self.cut_answer(ctx);
+        if state == State::Settling { self.finish(site, ctx) } else { state }
     }
 
     pub(super) fn end_body(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {

@@ -282,6 +282,8 @@ pub struct World {
     /// What is left of the request body that the client sends, and whether it ends.
     client_body: Vec<Bytes>,
     body_ends: bool,
+    /// Whether clients send their bodies when the answer has begun, and not before.
+    pub sends_late: bool,
 }
 
 impl World {
@@ -318,6 +320,7 @@ impl World {
             origin: Origin::default(),
             client_body: Vec::new(),
             body_ends: false,
+            sends_late: false,
         }
     }
 
@@ -486,7 +489,8 @@ impl World {
                 }
             }
         }
-        if !turn.discards && turn.given <= turn.consumed + WINDOW {
+        let sends = !self.sends_late || turn.reply.is_some();
+        if sends && !turn.discards && turn.given <= turn.consumed + WINDOW {
             if !self.client_body.is_empty() {
                 let piece = self.client_body.remove(0);
                 turn.given += piece.len();

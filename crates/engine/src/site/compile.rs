@@ -138,6 +138,11 @@ fn level(http: &Http, ids: &[model::LocationId]) -> Level {
             Matcher::Prefix { path, no_regex: true } => Claim::FinalPrefix(path[..].into()),
             Matcher::Regex(regex) => Claim::Regex(Pattern::new(regex, &http.named)),
         };
+        if matches!(conf.handler, model::Handler::Pass(_))
+            && let Claim::Exact(path) | Claim::Prefix(path) | Claim::FinalPrefix(path) = &claim
+        {
+            built.add_slash(path, id.0);
+        }
         built.add(claim, id.0, level(http, &conf.nested));
     }
     built.seal()
