@@ -68,7 +68,7 @@ _PATTERNS = {
     LOGGED: ["php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
     MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: location: limit_except *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
                "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream a { zone a; *", "test: http: fastcgi_param *",
-               "test: server: proxy_pass*", "test: *fastcgi_cache*"],
+               "test: server: proxy_pass*", "test: *fastcgi_cache*", "test: *fastcgi_no_cache*"],
 }
 
 
