@@ -59,6 +59,8 @@ pub struct Reply {
     pub version: String,
     /// Fields of the last response, names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The heads before it (interim responses and redirects), as text.
+    pub before: Vec<String>,
     /// The body as received.
     pub body: Vec<u8>,
     /// What curl complained about.
@@ -136,11 +138,15 @@ impl Curl {
         let text = done.text();
         let (status, version) = text.split_once(' ').unwrap_or(("0", ""));
         let head = fs::read(&head).unwrap_or_default();
+        let head = String::from_utf8_lossy(&head);
+        let mut heads: Vec<&str> = head.trim_end().split("\r\n\r\n").collect();
+        let last = heads.pop().unwrap_or_default();
         let reply = Reply {
             exit: done.code,
             status: status.parse().unwrap_or(0),
             version: version.to_owned(),
-            headers: last_head(&String::from_utf8_lossy(&head)),
+            headers: fields(last),
+            before: heads.into_iter().map(str::to_owned).collect(),
             body: fs::read(&body).unwrap_or_default(),
             stderr: done.stderr,
         };
@@ -149,9 +155,8 @@ impl Curl {
     }
 }
 
-/// The fields of the last of several heads (interim responses and redirects come before it).
-fn last_head(text: &str) -> Vec<(String, String)> {
-    let head = text.trim_end().rsplit("\r\n\r\n").next().unwrap_or_default();
+/// The fields of a head.
+fn fields(head: &str) -> Vec<(String, String)> {
     head.lines()
         .skip(1)
         .filter_map(|line| line.split_once(':'))
