@@ -159,6 +159,8 @@ pub enum Wake {
     Spooled,
     /// Nothing can be sent any more.
     ClientGone,
+    /// The client took nothing for too long and is sent away; that is logged already.
+    SentAway,
     /// The last byte of the answer was handed over.
     Sent {
         /// Bytes of the body that left.

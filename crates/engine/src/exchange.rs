@@ -203,6 +203,7 @@ impl Exchange {
             (State::Idle, _) => State::Idle,
             (State::Done, _) => State::Done,
             (state, Wake::ClientGone) => self.abandon(state, ctx),
+            (state, Wake::SentAway) => self.send_away(state, ctx),
             (State::Collecting(step), wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled)) => {
                 self.go_on(|exchange, site, ctx| exchange.collect(step, wake, site, ctx), ctx)
             }

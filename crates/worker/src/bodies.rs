@@ -26,8 +26,9 @@ impl<I: Io> BodySource for Bodies<'_, I> {
     fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
         let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
         if live.paused {
+            let before = out.len();
             let pull = self.pull_paced(user, max, out);
-            self.note_room(user);
+            self.note_room(user, out.len() > before);
             return pull;
         }
         self.pull_paced(user, max, out)
@@ -36,9 +37,13 @@ impl<I: Io> BodySource for Bodies<'_, I> {
 
 impl<I: Io> Bodies<'_, I> {
     /// Lets the origin be read again if a pull made room for more of its answer.
-    fn note_room(&mut self, user: User) {
+    fn note_room(&mut self, user: User, has_moved: bool) {
         let key = Key::from_bits(user);
-        let live = self.exchanges.get(key);
+        let now = self.now;
+        let mut live = self.exchanges.get_mut(key);
+        if let Some(live) = live.as_deref_mut().filter(|_| has_moved) {
+            live.moved = now;
+        }
         if live.is_some_and(|live| live.paused && live.exchange.wants_origin()) {
             self.roomy.push(key);
         }

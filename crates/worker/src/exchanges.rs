@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::{Instant, Key};
+use conf::model::Level;
 use engine::{ConnInfo, Ctx, Exchange, SiteRef, TlsFacts, Wake};
 use http::{RequestBody, RequestHead};
 use io::Io;
@@ -42,6 +43,10 @@ pub(crate) struct Live {
     pub(crate) fetch: Option<Key<LiveFetch>>,
     /// The origin is not read because the answer has no room.
     pub(crate) paused: bool,
+    /// When bytes of the answer left last, while the origin is not read.
+    pub(crate) moved: Instant,
+    /// Whether a look is due at how long that was ago.
+    pub(crate) watched: bool,
     pub(crate) upload: Upload,
 }
 
@@ -217,8 +222,50 @@ impl<I: Io> Worker<I> {
         if due > now {
             return self.wheel.arm_once(due, Token::Body(key).pack());
         }
-        let (owner, stream) = (live.owner, live.stream);
         self.step(key, Wake::BodyRefused(LATE_BODY));
+        self.cut_stream(key);
+    }
+
+    /// Begins to watch whether the client takes what its origin waits for it to take. The
+    /// connection as a whole is no measure: its other streams may be alive.
+    pub(crate) fn watch_stall(&mut self, key: Key<Live>) {
+        let now = self.now.mono;
+        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        live.moved = now;
+        if !std::mem::replace(&mut live.watched, true) {
+            let due = now.after(send_timeout(live));
+            self.wheel.arm_once(due, Token::Stall(key).pack());
+        }
+    }
+
+    /// A client may have taken nothing for too long of what an origin waits for it to take.
+    pub(crate) fn expire_stall(&mut self, key: Key<Live>) {
+        let now = self.now.mono;
+        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        live.watched = live.paused;
+        if !live.paused {
+            return;
+        }
+        let timeout = send_timeout(live);
+        // One that we hold ourselves may be slow.
+        let due = if live.throttle.is_some() { now } else { live.moved }.after(timeout);
+        if due > now {
+            return self.wheel.arm_once(due, Token::Stall(key).pack());
+        }
+        let info = match live.owner {
+            Owner::Tcp(conn) => self.conns.get(conn).map(|conn| conn.info.clone()),
+            Owner::Quic(conn) => self.quics.get(conn).map(|conn| conn.info.clone()),
+        };
+        if let Some(info) = info {
+            self.log_conn(Level::Info, &info, "client timed out (110: Connection timed out)");
+        }
+        self.cut_stream(key);
+    }
+
+    /// Ends the stream of a client that is late, which was logged.
+    fn cut_stream(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        let (owner, stream) = (live.owner, live.stream);
         let cut = match owner {
             Owner::Tcp(conn) => {
                 let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
@@ -229,7 +276,8 @@ impl<I: Io> Worker<I> {
                 Cut::Stream
             }
         };
-        self.give_up(key);
+        self.step(key, Wake::SentAway);
+        self.retire(key);
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
             Owner::Tcp(conn) => self.mark_dirty(conn),
@@ -249,6 +297,8 @@ impl<I: Io> Worker<I> {
             throttle: None,
             fetch: None,
             paused: false,
+            moved: self.now.mono,
+            watched: false,
             upload: match has_body {
                 true => Upload::Coming { since: self.now.mono, owed: 0 },
                 false => Upload::Over,
@@ -414,6 +464,16 @@ impl<I: Io> Worker<I> {
         self.scratch.gone = users;
     }
 
+    /// Ends the exchanges of a connection that is closed because its client is late.
+    pub(crate) fn send_away(&mut self, owner: Owner) {
+        let mut users = std::mem::take(&mut self.scratch.gone);
+        self.users(owner, &mut users);
+        for user in users.drain(..) {
+            self.step(Key::from_bits(user), Wake::SentAway);
+        }
+        self.scratch.gone = users;
+    }
+
     /// Ends an exchange that has nobody to answer.
     pub(crate) fn give_up(&mut self, key: Key<Live>) {
         self.step(key, Wake::ClientGone);
@@ -471,6 +531,11 @@ impl<I: Io> Worker<I> {
         }
         self.close(key, io::Reset::No);
     }
+}
+
+fn send_timeout(live: &Live) -> Duration {
+    let timeout = live.exchange.settings().map(|settings| settings.send_timeout);
+    timeout.unwrap_or_default().max(Duration::from_millis(1))
 }
 
 fn body_timeout(live: &Live) -> Duration {

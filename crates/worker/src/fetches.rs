@@ -131,8 +131,6 @@ impl<I: Io> Worker<I> {
                 || !matches!(wake, Wake::Origin(news) if !matches!(news, OriginNews::Log { .. }))
         });
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
-        // What this origin said and nobody heard yet is not for the next one's listener.
-        self.origins.news.retain(|(listener, _)| *listener != key);
         let Some(fetch) = live.fetch.take() else { return };
         live.paused = false;
         self.abandon_fetch(fetch);

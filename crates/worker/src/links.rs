@@ -153,7 +153,11 @@ impl<I: Io> Worker<I> {
         (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
         let reusable = link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up;
         match fate {
-            Fate::Keep if reusable && !self.draining => self.arm_links(),
+            Fate::Keep if reusable && !self.draining => {
+                // What is there already would be taken for the answer to the next request.
+                self.drop_idle(key);
+                self.arm_links();
+            }
             Fate::Keep => {
                 self.origins.pools.forget(key.to_bits());
                 self.close_link(key);
@@ -315,6 +319,9 @@ impl<I: Io> Worker<I> {
         }
         if !waiting.paused {
             waiting.paused = true;
+            if let Some(key) = live.exchange {
+                self.watch_stall(key);
+            }
             self.step_fetch(fetch, FetchWake::Paused);
         }
         false

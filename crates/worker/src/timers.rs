@@ -45,6 +45,7 @@ impl<I: Io> Worker<I> {
                 Some(Token::Link(key)) => self.receive_link(key),
                 Some(Token::Ping(key)) => self.expire_ping(key),
                 Some(Token::Body(key)) => self.expire_body(key),
+                Some(Token::Stall(key)) => self.expire_stall(key),
                 Some(Token::Links) => {
                     self.origins.armed.fired(at);
                     self.expire_links();
@@ -110,6 +111,7 @@ impl<I: Io> Worker<I> {
         let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
         if waits_for_client && !is_ours {
             self.log_timeout(key);
+            self.send_away(Owner::Tcp(key));
             return self.close(key, Reset::No);
         }
         self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
@@ -119,6 +121,7 @@ impl<I: Io> Worker<I> {
     pub(crate) fn close_timed_out(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get(key) else { return };
         let reset = if conn.settings().reset_timedout { Reset::Yes } else { Reset::No };
+        self.send_away(Owner::Tcp(key));
         self.close(key, reset);
     }
 

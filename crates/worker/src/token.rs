@@ -32,6 +32,8 @@ pub(crate) enum Token {
     Links,
     /// An exchange whose client owes it more of a request body.
     Body(Key<Live>),
+    /// An exchange whose origin waits for the client to take some of the answer.
+    Stall(Key<Live>),
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -53,6 +55,7 @@ impl Token {
             Self::Body(key) => (8, key.to_bits()),
             Self::Links => (9, 0),
             Self::Ping(key) => (10, key.to_bits()),
+            Self::Stall(key) => (11, key.to_bits()),
         };
         kind << KIND_SHIFT | bits & BITS
     }
@@ -71,6 +74,7 @@ impl Token {
             8 => Self::Body(Key::from_bits(bits)),
             9 => Self::Links,
             10 => Self::Ping(Key::from_bits(bits)),
+            11 => Self::Stall(Key::from_bits(bits)),
             _ => return None,
         })
     }
@@ -95,6 +99,7 @@ mod tests {
             Token::Links,
             Token::Ping(Key::from_bits(10)),
             Token::Body(Key::from_bits(9)),
+            Token::Stall(Key::from_bits(11)),
         ] {
             assert_eq!(Token::unpack(token.pack()), Some(token));
         }

@@ -264,7 +264,7 @@ impl<I: Io> Worker<I> {
             Some(Token::Tcp(key)) => self.wake_conn(key, report),
             Some(Token::Link(key)) => self.wake_link(key, report),
             Some(Token::Quic(_) | Token::Exchange(_) | Token::Body(_) | Token::Fetch(_))
-            | Some(Token::Links | Token::Ping(_))
+            | Some(Token::Links | Token::Ping(_) | Token::Stall(_))
             | None => {
                 debug_assert!(false, "no such descriptor");
             }

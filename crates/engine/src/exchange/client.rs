@@ -157,11 +157,26 @@ impl Exchange {
             return self.finish(&site, ctx);
         }
         self.note_departure(state, &site, ctx);
+        self.leave(&site, ctx)
+    }
+
+    pub(super) fn send_away(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
+        if state == State::Settling {
+            return self.abandon(state, ctx);
+        }
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        if !self.answer.is_responded {
+            self.answer.bare_status = 408;
+        }
+        self.leave(&site, ctx)
+    }
+
+    fn leave(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
         // `fastcgi_ignore_client_abort`: the fetch ends by itself.
         if !site.location(self.request.location).settings.origin.ignore_client_abort {
             self.drop_fetch(ctx);
         }
-        self.finish(&site, ctx)
+        self.finish(site, ctx)
     }
 }
 
