@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -340,6 +342,61 @@ fn a_client_that_stops_reading_holds_php_back_and_is_sent_away() {
     assert_eq!(server.get("/hello.php").status, 200);
 }
 
+#[test]
+fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
+    let php = Php::start(2);
+    let server = serve(&php, "fastcgi_max_temp_file_size 0;", "send_timeout 1s;");
+    let told = || {
+        let log = server.error_log();
+        let about = |line: &&str| ["client prem", "client timed"].iter().any(|w| line.contains(w));
+        log.lines().filter(about).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut before = 0;
+    for proto in Proto::TLS {
+        let curl = server.curl(proto).args(["--max-time", "0.5"]);
+        assert_eq!(curl.attempt(&server.url(proto, "/slow.php?ms=1200")).exit, 28);
+        wait_until("the child to be free", || is_idle(&php));
+        wait_until("a line", || told().len() > before);
+        testkit::pause(200);
+        let lines = told();
+        assert_eq!(lines.len(), before + 1, "{proto:?}: {lines:#?}");
+        assert!(lines[before].contains("client prematurely closed connection"), "{lines:#?}");
+        before += 1;
+    }
+    let mut client = server.connect();
+    client.send("GET /large.php?mb=50 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    wait_until("a child at work", || php.status().active == 1);
+    wait_until("a line", || told().len() > before);
+    wait_until("the child to be free", || is_idle(&php));
+    testkit::pause(200);
+    let lines = told();
+    assert_eq!(lines.len(), before + 1, "{lines:#?}");
+    assert!(lines[before].contains("client timed out"), "{lines:#?}");
+}
+
+#[test]
+fn a_stream_that_takes_nothing_is_sent_away_though_its_neighbour_waits_for_php() {
+    let php = Php::start(2);
+    let server = serve(&php, "fastcgi_max_temp_file_size 0;", "send_timeout 1s;");
+    let text = "<?php while (!file_exists($_GET['to'])) { usleep(10000); clearstatcache(); }";
+    site::write(&server.www("until.php"), text.as_bytes());
+    for (number, proto) in [Proto::H2, Proto::H3].into_iter().enumerate() {
+        let mark = server.home().dir().join(format!("mark{number}"));
+        let waiting = server.url(proto, &format!("/until.php?to={}", mark.display()));
+        let stalled = server.url(proto, "/large.php?mb=200");
+        std::thread::scope(|scope| {
+            let curl =
+                server.curl(proto).args(["--max-time", "12", "-Z", "--limit-rate", "1", &waiting]);
+            let client = scope.spawn(|| curl.attempt(&stalled));
+            wait_until("two children at work", || php.status().active == 2);
+            wait_until("the stalled one to be free", || php.status().active == 1);
+            assert!(!client.is_finished(), "{proto:?}: the connection goes on");
+            fs::write(&mark, "").unwrap();
+            wait_until("both to be free", || is_idle(&php));
+        });
+    }
+}
+
 /// The most resident memory (KiB) that the server had while `work` went on.
 fn peak_while(server: &Server, work: impl FnOnce()) -> u64 {
     let (over, peak) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -536,6 +593,94 @@ fn an_early_hint_is_sent_before_the_answer() {
     let late = client.answer();
     assert_eq!((late.status, &*late.text()), (200, "the page"));
     assert_eq!(late.header("x-late"), Some("1"));
+    for (proto, reply) in by_each(&server, "/early.php") {
+        assert_eq!((reply.status, &*reply.text()), (200, "the page"), "{proto:?}");
+        let [early] = &reply.before[..] else { panic!("{proto:?}: {:?}", reply.before) };
+        assert!(early.contains(" 103"), "{proto:?}: {early}");
+        let link = "link: </style.css>; rel=preload; as=style";
+        assert_eq!(early.to_ascii_lowercase().matches(link).count(), 1, "{proto:?}: {early}");
+        assert_eq!((reply.header("link"), reply.header("x-late")), (None, Some("1")), "{proto:?}");
+    }
+}
+
+/// A real lsphp that listens on a socket of its own; ended with the test.
+struct Lsphp {
+    child: std::process::Child,
+    dir: PathBuf,
+}
+
+impl Lsphp {
+    fn start() -> Self {
+        let dir = site::temp_dir();
+        let child = Command::new(testkit::tool("lsphp"))
+            .arg("-b")
+            .arg(dir.join("ls.sock"))
+            .env("PHP_LSAPI_CHILDREN", "2")
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(dir.join("stderr")).unwrap())
+            .spawn()
+            .unwrap();
+        let lsphp = Self { child, dir };
+        wait_until("lsphp to listen", || lsphp.socket().exists());
+        lsphp
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.join("ls.sock")
+    }
+}
+
+impl Drop for Lsphp {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.child.id());
+        let _gone = Command::new("kill").args(["-s", "KILL", "--", &group]).status();
+        let _gone = self.child.wait();
+        let _gone = fs::remove_dir_all(&self.dir);
+    }
+}
+
+#[test]
+fn lsphp_answers_by_each_protocol_and_gets_bodies_and_variables() {
+    let lsphp = Lsphp::start();
+    let server = http(&format!(
+        "client_max_body_size 0;
+         server {{ {LISTEN} location ~ \\.php$ {{
+             {PARAMS} lsapi_pass unix:{}; fastcgi_read_timeout 2s; }} }}",
+        lsphp.socket().display()
+    ));
+    for (name, text) in SCRIPTS {
+        site::write(&server.www(name), text.as_bytes());
+    }
+    for (proto, reply) in by_each(&server, "/hello.php?a=b") {
+        assert_eq!((reply.status, &*reply.text()), (200, "hello from php"), "{proto:?}");
+    }
+    let env = server.curl(Proto::H2).field("X-Own: y").get(&server.url(Proto::H2, "/env.php?q=1"));
+    for wanted in ["\"QUERY_STRING\":\"q=1\"", "\"HTTP_X_OWN\":\"y\"", "\"HTTPS\":\"on\""] {
+        assert!(env.text().contains(wanted), "{wanted}: {}", env.text());
+    }
+    const TYPE: &str = "Content-Type: application/octet-stream";
+    let (file, sum) = upload(3_000_000);
+    for proto in Proto::TLS {
+        let data = format!("@{}", file.display());
+        let url = server.url(proto, "/sum.php");
+        let reply = server.curl(proto).args(["--data-binary", &data]).field(TYPE).get(&url);
+        assert_eq!(reply.text(), format!("3000000 {sum} 3000000 POST -"), "{proto:?}");
+        let reply = server.curl(proto).attempt(&server.url(proto, "/large.php?mb=3"));
+        assert_eq!((reply.exit, reply.status, reply.body.len()), (0, 200, 3 << 20), "{proto:?}");
+    }
+    assert_eq!(server.get("/slow.php?ms=5000").status, 504);
+    let echoed = server.get("/echo.php?x=a%0d%0aX-Evil:1");
+    assert!(echoed.header("x-evil").is_none(), "{echoed:?}");
+    fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    let text = "<?php echo str_repeat('begun', 20000); flush(); usleep(200000);
+        shell_exec('kill -9 ' . getmypid());";
+    site::write(&server.www("end.php"), text.as_bytes());
+    for (proto, reply) in by_each(&server, "/end.php") {
+        assert!(reply.exit != 0, "{proto:?}: a cut answer looks complete: {}", reply.status);
+    }
+    wait_until("another child", || server.get("/hello.php").text() == "hello from php");
 }
 
 #[test]
