@@ -380,7 +380,7 @@ impl Control<'_> {
 
     fn post_all(&self, mail: impl Fn() -> Mail) {
         for post in self.posts.iter() {
-            // A full box belongs to a worker that has stopped turning; there is nobody to tell.
+            // A box takes every order, however full it is.
             let _ = post.send(mail());
         }
     }
