@@ -40,7 +40,7 @@ impl Open {
     ) -> Result<Vec<Sockets>, String> {
         for listen in &http.listens {
             let bind = bind_of(listen);
-            if !self.shares_port(&bind) && !crate::upgrade::has_predecessor() {
+            if !self.shares_port(&bind) && !self.has_elder() {
                 refuse_foreign_group(&bind, listen).map_err(|error| failed(listen, &error))?;
             }
         }
