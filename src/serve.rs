@@ -97,10 +97,11 @@ fn state_directory() -> PathBuf {
     }
 }
 
-/// Makes a directory that only we write in; one that others may have made is refused.
+/// Makes a directory that only we write in; one that others may have made is refused. Workers of
+/// another account pass through it to the bodies that they keep below.
 fn private_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
     let found = std::fs::symlink_metadata(path)?;
     let is_ours = found.uid() == io::process::own_ids().0 && found.mode() & 0o022 == 0;
     // A link to a directory elsewhere is fine in a home, where nobody else makes one.
@@ -130,8 +131,10 @@ fn certificate(state: &Path) -> Result<(), Vec<String>> {
 fn configuration(root: &Path, http: u16, https: u16, listing: &str) -> String {
     let types = include_str!("../conf/mime.types");
     let root = root.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    // The demonstration lies where only its owner can read it.
+    let user = if io::process::is_root() { "user root;\n" } else { "" };
     format!(
-        "worker_processes auto;\n\
+        "{user}worker_processes auto;\n\
          error_log stderr warn;\n\
          events {{ worker_connections 16384; }}\n\
          http {{\n\
@@ -173,7 +176,7 @@ mod tests {
         let base = testkit::site::temp_dir();
         let (ours, open, foreign) = (base.join("a/b"), base.join("open"), base.join("foreign"));
         assert!(private_directory(&ours).is_ok() && private_directory(&ours).is_ok());
-        assert_eq!(fs::metadata(&ours).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(&ours).unwrap().permissions().mode() & 0o022, 0);
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(private_directory(&open).is_err());
