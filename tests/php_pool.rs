@@ -669,6 +669,12 @@ fn serve_php_needs_nothing_else() {
     let mut child = Guard(child);
     let url = format!("http://127.0.0.1:{http}/some/where");
     wait_until("the site", || run("curl", ["-s", &url]).text().starts_with("front /some/where"));
+    // More than stays in memory.
+    let upload = testkit::site::temp_dir().join("upload");
+    fs::write(&upload, vec![b'x'; 300_000]).unwrap();
+    let data = format!("@{}", upload.display());
+    let posted = run("curl", ["-s", "--data-binary", &data, &url]);
+    assert!(posted.text().starts_with("front /some/where"), "{posted}");
     let all = family(child.0.id());
     tell("INT", child.0.id());
     wait_until("the end", || child.0.try_wait().unwrap().is_some());
