@@ -58,6 +58,7 @@ fn parse_elder(told: &str) -> Option<(u32, quic::Numbers)> {
 /// Takes over the sockets that a predecessor names in the environment.
 pub(crate) fn adopt(open: &mut Open) {
     let Ok(list) = std::env::var(SOCKETS) else { return };
+    open.inherit();
     for entry in list.split(';') {
         let Some((fd, name)) = entry.split_once('=') else { continue };
         let address = match name.split_once(':') {

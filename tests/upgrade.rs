@@ -121,10 +121,9 @@ fn two_hand_overs_in_a_row_work_as_one() {
     let first = Successor::of(&server);
     server.signal("QUIT");
     assert_eq!(server.wait_exit().code, 0);
-    // The places in the ports' groups are taken over within a tick of the control thread.
-    testkit::pause(1200);
-    first.signal("USR2");
     wait_until("a second successor", || {
+        // Refused until the places in the ports' groups are taken over, and while one starts.
+        first.signal("USR2");
         written_pid(&server, "pid").is_some_and(|pid| pid != first.0)
     });
     let second = Successor(written_pid(&server, "pid").unwrap());
