@@ -240,8 +240,8 @@ fn launch(
     child::spawn(order).map_err(|error| format!("cannot run \"{}\": {error}", program.display()))
 }
 
-/// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: in one of
-/// its own, a script could put a link in the place of the file while that is given away.
+/// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: in one
+/// of its own, a script could put a link in the place of the file while that is given away.
 fn settings(dir: &Path, text: &str, reader: Option<&child::Account>) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(dir)?;
     private(&dir.join("pool.ini"), text, reader)?;
