@@ -28,6 +28,9 @@ const TICK: Duration = Duration::from_millis(500);
 /// How long connections that have asked nothing yet outlive the order to drain.
 const DRAIN_GRACE: Duration = Duration::from_millis(base::limits::DRAIN_GRACE_MS);
 
+/// Whom the workers of a server that root starts become where the configuration names nobody.
+pub(crate) const NOBODY: &str = "nobody";
+
 /// What is said of a file without `events`.
 const NO_EVENTS: &str = "no \"events\" section in configuration";
 
@@ -271,10 +274,14 @@ fn set_limits(config: &Config) -> Result<(), Vec<String>> {
 type Account = (String, u32, u32);
 
 fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
-    let Some(user) = &config.main.user else { return Ok(None) };
     if !io::process::is_root() {
         return Ok(None);
     }
+    let Some(user) = &config.main.user else {
+        let (uid, gid) = io::process::find_user(NOBODY, None)
+            .ok_or_else(|| vec![format!("getpwnam(\"{NOBODY}\") failed")])?;
+        return Ok(Some((NOBODY.to_owned(), uid, gid)));
+    };
     match io::process::find_user(user, config.main.group.as_deref()) {
         Some((uid, gid)) => Ok(Some((user.clone(), uid, gid))),
         None => {
@@ -380,7 +387,7 @@ impl Control<'_> {
 
     fn post_all(&self, mail: impl Fn() -> Mail) {
         for post in self.posts.iter() {
-            // A full box belongs to a worker that has stopped turning; there is nobody to tell.
+            // A box takes every order, however full it is.
             let _ = post.send(mail());
         }
     }

@@ -2,6 +2,7 @@
 
 mod php;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Scripts, Serve};
@@ -30,7 +31,7 @@ pub(crate) struct Ready {
 pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
     let state = state_directory();
     let failed = |error: std::io::Error| vec![format!("{}: {error}", state.display())];
-    std::fs::create_dir_all(&state).map_err(failed)?;
+    private_directory(&state).map_err(failed)?;
     let root = match &options.root {
         Some(root) => std::fs::canonicalize(root)
             .map_err(|error| vec![format!("{}: {error}", root.display())])?,
@@ -89,10 +90,25 @@ fn prepare_php(given: &Path, ports: Ports, state: &Path) -> Ready {
 /// Where the certificate and the generated configuration live.
 fn state_directory() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    from("XDG_STATE_HOME")
-        .or_else(|| from("HOME").map(|home| home.join(".local/state")))
-        .unwrap_or_else(std::env::temp_dir)
-        .join("bolide")
+    let home = || from("HOME").map(|home| home.join(".local/state"));
+    match from("XDG_STATE_HOME").or_else(home) {
+        Some(below) => below.join("bolide"),
+        None => std::env::temp_dir().join(format!("bolide-state-{}", io::process::own_ids().0)),
+    }
+}
+
+/// Makes a directory that only we write in; one that others may have made is refused. Workers of
+/// another account pass through it to the bodies that they keep below.
+fn private_directory(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    let found = std::fs::symlink_metadata(path)?;
+    let is_ours = found.uid() == io::process::own_ids().0 && found.mode() & 0o022 == 0;
+    // A link to a directory elsewhere is fine in a home, where nobody else makes one.
+    if is_ours || found.is_symlink() && found.uid() == io::process::own_ids().0 {
+        return Ok(());
+    }
+    Err(std::io::Error::other("the directory belongs to others, or they may write in it"))
 }
 
 /// Makes a certificate once; browsers that were told to trust it keep doing so.
@@ -105,16 +121,20 @@ fn certificate(state: &Path) -> Result<(), Vec<String>> {
     let (chain_pem, key_pem) = tls::self_signed(&names).map_err(|text| vec![text])?;
     let failed = |error: std::io::Error| vec![format!("{}: {error}", state.display())];
     std::fs::write(&chain, chain_pem).map_err(failed)?;
-    std::fs::write(&key, key_pem).map_err(failed)?;
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(&key, private).map_err(failed)
+    let mut options = std::fs::File::options();
+    // Never readable to others, not even at first.
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.write(true).create(true).truncate(true).open(&key).map_err(failed)?;
+    file.write_all(key_pem.as_bytes()).map_err(failed)
 }
 
 fn configuration(root: &Path, http: u16, https: u16, listing: &str) -> String {
     let types = include_str!("../conf/mime.types");
     let root = root.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    // The demonstration lies where only its owner can read it.
+    let user = if io::process::is_root() { "user root;\n" } else { "" };
     format!(
-        "worker_processes auto;\n\
+        "{user}worker_processes auto;\n\
          error_log stderr warn;\n\
          events {{ worker_connections 16384; }}\n\
          http {{\n\
@@ -143,4 +163,27 @@ fn configuration(root: &Path, http: u16, https: u16, listing: &str) -> String {
          }}\n\
          }}\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::private_directory;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    #[test]
+    fn a_directory_in_which_others_may_write_is_refused() {
+        let base = testkit::site::temp_dir();
+        let (ours, open, foreign) = (base.join("a/b"), base.join("open"), base.join("foreign"));
+        assert!(private_directory(&ours).is_ok() && private_directory(&ours).is_ok());
+        assert_eq!(fs::metadata(&ours).unwrap().permissions().mode() & 0o022, 0);
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(private_directory(&open).is_err());
+        fs::create_dir(&foreign).unwrap();
+        if io::process::is_root() {
+            chown(&foreign, Some(65_534), None).unwrap();
+            assert!(private_directory(&foreign).is_err());
+        }
+    }
 }

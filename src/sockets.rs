@@ -13,6 +13,8 @@ use worker::Sockets;
 pub(crate) struct Open {
     by_address: HashMap<Bind, Vec<Arc<Listener>>>,
     elder: Option<Elder>,
+    /// Whether a predecessor's sockets are on the ports that are opened first.
+    is_heir: bool,
 }
 
 /// A predecessor that finishes what it has. Its datagram sockets are held open, so that ours keep
@@ -40,7 +42,7 @@ impl Open {
     ) -> Result<Vec<Sockets>, String> {
         for listen in &http.listens {
             let bind = bind_of(listen);
-            if !self.shares_port(&bind) && !crate::upgrade::has_predecessor() {
+            if !self.shares_port(&bind) && !self.is_heir && !self.has_elder() {
                 refuse_foreign_group(&bind, listen).map_err(|error| failed(listen, &error))?;
             }
         }
@@ -55,6 +57,7 @@ impl Open {
             }
         }
         self.by_address.extend(fresh);
+        self.is_heir = false;
         let wanted: Vec<Bind> = http.listens.iter().map(bind_of).collect();
         self.by_address.retain(|bind, _| wanted.contains(bind));
         let of_worker = |number: usize| -> Sockets {
@@ -75,6 +78,11 @@ impl Open {
             }
             _ => false,
         })
+    }
+
+    /// Notes that a predecessor gave us sockets.
+    pub(crate) const fn inherit(&mut self) {
+        self.is_heir = true;
     }
 
     /// Takes over sockets that a predecessor opened.

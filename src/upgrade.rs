@@ -4,6 +4,7 @@
 //! to the process that knows it, so the successor opens its own and holds the others' places. It
 //! inherits the keys of connection ids, and gives its workers other numbers.
 
+use std::io::{Read as _, Write as _};
 use std::process::{Child, Command};
 
 use conf::model::Level;
@@ -16,8 +17,9 @@ use crate::sockets::Open;
 /// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS` or `FD=unix:PATH`, joined
 /// by `;`.
 const SOCKETS: &str = "BOLIDE_SOCKETS";
-/// What is told of the predecessor: `PID:FIRST:COUNT:SECRET`, the numbers that its workers bear in
-/// connection ids, and the secret of its keys in hexadecimal.
+/// What is told of the predecessor: `PID:FIRST:COUNT`, and the numbers that its workers bear in
+/// connection ids. The secret of its keys is on standard input, as an environment can be read as
+/// long as the process lives.
 const ELDER: &str = "BOLIDE_ELDER";
 
 /// Whether a predecessor runs, whose sockets we share.
@@ -33,30 +35,30 @@ pub(crate) fn has_predecessor() -> bool {
 pub(crate) fn quic_keys(open: &mut Open, workers: u16) -> Result<quic::SharedKeys, String> {
     let told = std::env::var(ELDER).ok();
     let workers = u8::try_from(workers).unwrap_or(u8::MAX);
-    let Some((pid, numbers, secret)) = told.as_deref().and_then(parse_elder) else {
+    let Some((pid, numbers)) = told.as_deref().and_then(parse_elder) else {
         return quic::SharedKeys::generate();
     };
+    let mut secret = [0; 32];
+    if std::io::stdin().lock().read_exact(&mut secret).is_err() {
+        return quic::SharedKeys::generate();
+    }
     let Some(own) = numbers.beside(workers) else { return quic::SharedKeys::generate() };
     open.follow(pid, numbers);
     Ok(quic::SharedKeys::from_secret(secret).numbered_from(own.first))
 }
 
-fn parse_elder(told: &str) -> Option<(u32, quic::Numbers, [u8; 32])> {
+fn parse_elder(told: &str) -> Option<(u32, quic::Numbers)> {
     let mut parts = told.split(':');
     let pid = parts.next()?.parse().ok()?;
     let first = parts.next()?.parse().ok()?;
     let count = parts.next()?.parse().ok()?;
-    let digits = parts.next()?;
-    let mut secret = [0; 32];
-    for (index, byte) in secret.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(digits.get(2 * index..2 * index + 2)?, 16).ok()?;
-    }
-    Some((pid, quic::Numbers { first, count }, secret))
+    Some((pid, quic::Numbers { first, count }))
 }
 
 /// Takes over the sockets that a predecessor names in the environment.
 pub(crate) fn adopt(open: &mut Open) {
     let Ok(list) = std::env::var(SOCKETS) else { return };
+    open.inherit();
     for entry in list.split(';') {
         let Some((fd, name)) = entry.split_once('=') else { continue };
         let address = match name.split_once(':') {
@@ -89,6 +91,10 @@ pub(crate) fn start_successor(
         return None;
     }
     let started = try_start(open, keys, workers, pid);
+    for (_, listener) in open.all() {
+        // Nobody else that is started here is to have them.
+        let _ = listener.inherit(Inherit::No);
+    }
     started
         .inspect_err(|error| {
             log.write(Level::Alert, &format!("cannot start a new binary: {error}"));
@@ -122,21 +128,16 @@ fn try_start(
         listener.inherit(Inherit::Yes)?;
         entries.push(format!("{}={name}", listener.fd().0));
     }
+    let (secret, mut writer) = std::io::pipe()?;
+    writer.write_all(keys.secret())?;
+    drop(writer);
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_else(|| "bolide".into());
     pid.step_aside()?;
-    let mut elder = format!("{}:{}:{workers}:", std::process::id(), keys.first());
-    for byte in keys.secret() {
-        elder.push_str(&format!("{byte:02x}"));
-    }
+    let elder = format!("{}:{}:{workers}", std::process::id(), keys.first());
     let mut command = Command::new(program);
-    command.args(args).env(SOCKETS, entries.join(";")).env(ELDER, elder);
-    let spawned = command.spawn();
-    for (_, listener) in open.all() {
-        // Nobody else that is started here is to have them.
-        let _ = listener.inherit(Inherit::No);
-    }
-    spawned.inspect_err(|_| {
+    command.args(args).env(SOCKETS, entries.join(";")).env(ELDER, elder).stdin(secret);
+    command.spawn().inspect_err(|_| {
         let _ = pid.step_back();
     })
 }

@@ -105,3 +105,58 @@ fn a_new_password_file_counts_within_seconds() {
     testkit::wait_until("the file is seen", || server.get("/hello.txt").status == 401);
     check(&server, &[(user[0].0, user[0].1, 200)]);
 }
+
+#[test]
+fn a_refusal_is_held_back_for_the_time_that_is_set() {
+    let server = site(
+        "location / { auth_basic x; auth_basic_user_file @DIR@/users; auth_delay 1500ms; } \
+         location /addresses { deny all; auth_delay 1h; }",
+    );
+    server.home().write("users", "a:{PLAIN}pw\n");
+    let begun = std::time::Instant::now();
+    check(&server, &[("/hello.txt", "a:no", 401)]);
+    let held = begun.elapsed();
+    assert!(held >= std::time::Duration::from_millis(1500), "{held:?}");
+    assert!(server.error_log().contains("[info]"), "{}", server.error_log());
+    assert!(server.error_log().contains("delaying unauthorized request, client: 127.0.0.1"));
+    // Neither who is let in nor who is kept out by address waits an hour.
+    check(&server, &[("/hello.txt", "a:pw", 200), ("/addresses", "", 403)]);
+}
+
+/// Clock ticks that the thread has computed which checks slow hashes.
+fn computed(server: &Server) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let stats =
+        tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap());
+    let of_jobs =
+        stats.filter_map(|stat| stat.split_once("(jobs) ").map(|(_, rest)| rest.to_owned()));
+    let ticks = |rest: String| rest.split(' ').nth(11).unwrap().parse::<u64>().unwrap();
+    of_jobs.map(ticks).sum()
+}
+
+#[test]
+fn a_slow_hash_is_computed_once_until_the_file_changes() {
+    let server = site("location / { auth_basic x; auth_basic_user_file @DIR@/users; }");
+    let hashed = |password: &str| {
+        let args = ["passwd", "-6", "-salt", "rounds=100000$abc", password];
+        format!("a:{}\n", testkit::run("openssl", args).succeeded().text().trim())
+    };
+    server.home().write("users", &hashed("pw"));
+    check(&server, &[("/hello.txt", "a:pw", 200)]);
+    let once = computed(&server);
+    assert!(once > 0, "it takes long enough to be measured");
+    check(&server, &[("/hello.txt", "a:pw", 200); 40]);
+    let again = computed(&server) - once;
+    assert!(again < once * 10 + 10, "one took {once}, forty {again}");
+    check(&server, &[("/hello.txt", "a:pW", 401), ("/hello.txt", "b:pw", 401)]);
+    server.home().write("users", &hashed("other"));
+    testkit::wait_until("the new file is seen", || {
+        let of = |password: &str| {
+            let url = format!("http://{}/hello.txt", server.http());
+            let user = format!("a:{password}");
+            let args = ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", &user, &url];
+            testkit::run("curl", args).text()
+        };
+        of("other") == "200" && of("pw") == "401"
+    });
+}

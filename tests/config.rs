@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::Server;
-use testkit::server::Home;
+use testkit::server::{Home, LISTEN, is_root, prelude};
+use testkit::{Server, run};
 
 use crate::{BOLIDE, report};
 
@@ -337,4 +337,31 @@ fn what_bolide_knows_but_cannot_do_yet_is_said() {
     let done = home.run(&["-t", "-c", file.to_str().unwrap()]);
     assert_eq!(done.code, 1, "{done}");
     assert!(done.stderr.contains("\"proxy_pass\"") && !done.stderr.contains("unknown directive"));
+}
+
+/// The number of the user that a server's worker is.
+fn worker_uid(server: &Server) -> String {
+    let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let of_worker = |task: fs::DirEntry| {
+        let name = fs::read_to_string(task.path().join("comm")).unwrap();
+        name.starts_with("worker-").then(|| fs::read_to_string(task.path().join("status")).unwrap())
+    };
+    let status = tasks.flatten().find_map(of_worker).expect("a server has a worker");
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    uids.split_whitespace().next().unwrap().to_owned()
+}
+
+#[test]
+fn workers_that_root_starts_are_nobody_unless_told_otherwise() {
+    if !is_root() {
+        return;
+    }
+    let block = format!("http {{ server {{ {LISTEN} return 200 ok; }} }}");
+    let untold = prelude(1).replace("user root;\n", "");
+    for (prelude, user) in [(untold, "nobody"), (prelude(1), "root")] {
+        let server = Server::start(Home::new(BOLIDE), &format!("{prelude}{block}"));
+        assert_eq!(server.get("/").text(), "ok");
+        let uid = run("id", ["-u", user]).succeeded().text();
+        assert_eq!(worker_uid(&server), uid.trim());
+    }
 }

@@ -226,9 +226,13 @@ impl Pool {
 
     /// Takes other settings for the processes to come.
     pub(super) fn configure(&mut self, settled: Settled, ctx: &mut Ctx<'_>) {
-        self.retire = None;
-        let same = self.settled.is_same(&settled);
-        if same {
+        let was_retired = self.retire.take().is_some();
+        if self.settled.is_same(&settled) {
+            // Its processes may have been told to finish already.
+            let is_ending = self.current.is_none() && self.next.is_none();
+            if was_retired && is_ending && self.retry_at.is_none() {
+                self.start(ctx);
+            }
             return;
         }
         self.settled = settled;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{PipeReader, Read};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -209,9 +210,7 @@ fn launch(
     let mut env = vec![("PHP_INI_SCAN_DIR", scan)];
     let account = settled.account.as_ref().filter(|_| io::process::is_root());
     let reader = account.filter(|_| settled.pool.protocol == Protocol::Lsapi);
-    let written = fs::create_dir(&further)
-        .and_then(|()| own(&further, 0o700, reader))
-        .and_then(|()| private(&further.join("pool.ini"), &fpm::ini(settled), reader));
+    let written = settings(&further, &fpm::ini(settled), reader);
     written.map_err(|error| format!("{}: {error}", further.display()))?;
     let (args, inherit, become_account);
     match settled.pool.protocol {
@@ -241,19 +240,22 @@ fn launch(
     child::spawn(order).map_err(|error| format!("cannot run \"{}\": {error}", program.display()))
 }
 
+/// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: in one
+/// of its own, a script could put a link in the place of the file while that is given away.
+fn settings(dir: &Path, text: &str, reader: Option<&child::Account>) -> std::io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(dir)?;
+    private(&dir.join("pool.ini"), text, reader)?;
+    let mode = if reader.is_some() { 0o755 } else { 0o700 };
+    fs::set_permissions(dir, fs::Permissions::from_mode(mode))
+}
+
 /// Writes a file that only its owner can read.
 fn private(path: &Path, text: &str, owner: Option<&child::Account>) -> std::io::Result<()> {
     use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt;
     let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
-    own(path, 0o600, owner)
-}
-
-fn own(path: &Path, mode: u32, owner: Option<&child::Account>) -> std::io::Result<()> {
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
     match owner {
-        Some(owner) => std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)),
+        Some(owner) => std::os::unix::fs::fchown(&file, Some(owner.uid), Some(owner.gid)),
         None => Ok(()),
     }
 }
@@ -293,7 +295,23 @@ pub(super) fn say(log: &ControlLog, level: Level, pool: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LINE_MAX, line_end, printable};
+    use std::fs;
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::{LINE_MAX, child, line_end, printable, settings};
+
+    #[test]
+    fn settings_belong_to_who_reads_them_and_their_directory_to_us() {
+        let (own, _) = io::process::own_ids();
+        let uid = if io::process::is_root() { 65_534 } else { own };
+        let reader = child::Account { name: "nobody".to_owned(), uid, gid: uid };
+        let dir = testkit::site::temp_dir().join("main-1.d");
+        settings(&dir, "a = b\n", Some(&reader)).unwrap();
+        let (above, file) = (fs::metadata(&dir), fs::metadata(dir.join("pool.ini")).unwrap());
+        assert_eq!(above.unwrap().uid(), own);
+        assert_eq!((file.uid(), file.mode() & 0o777), (uid, 0o600));
+        assert!(settings(&dir, "", None).is_err(), "nothing that is there is written to");
+    }
 
     #[test]
     fn lines_end_at_their_end_or_when_they_are_too_long() {

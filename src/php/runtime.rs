@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// How its name begins.
@@ -44,7 +44,7 @@ impl Runtime {
         let pid = std::process::id();
         for n in 0..1000 {
             let path = base.join(format!("{PREFIX}{pid}-{n}"));
-            match fs::DirBuilder::new().create(&path) {
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
@@ -53,7 +53,9 @@ impl Runtime {
             // in it is its owner's alone.
             let mode = if io::process::is_root() { 0o711 } else { 0o700 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
-            let lock = open(&path.join(LOCK))?;
+            let mut lock = File::options();
+            // Whoever can open it can lock it.
+            let lock = lock.create_new(true).append(true).mode(0o600).open(path.join(LOCK))?;
             // Another server that starts now may have taken it for one that was left behind.
             if lock.try_lock().is_ok() && path.join(LOCK).exists() {
                 return Ok(Self { path, _lock: lock });
@@ -90,10 +92,6 @@ pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
     Some(lock.with_file_name(CONTROL))
 }
 
-fn open(lock: &Path) -> Result<File> {
-    File::options().create(true).append(true).open(lock)
-}
-
 /// Where the directory may be, best first.
 fn places() -> Vec<PathBuf> {
     let mut all = Vec::new();
@@ -112,11 +110,45 @@ fn sweep(base: &Path) {
     let Ok(own) = fs::metadata("/proc/self").map(|me| me.uid()) else { return };
     for entry in entries.flatten() {
         let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let lock = entry.path().join(LOCK);
-        let is_own = || fs::symlink_metadata(&lock).is_ok_and(|at| at.is_file() && at.uid() == own);
-        if is_named && is_own() && open(&lock).is_ok_and(|file| file.try_lock().is_ok()) {
+        // In a directory of ours nobody else puts anything, but in `base` everybody may.
+        let is_own = || entry.metadata().is_ok_and(|at| at.is_dir() && at.uid() == own);
+        let lock = || File::options().append(true).open(entry.path().join(LOCK));
+        if is_named && is_own() && lock().is_ok_and(|file| file.try_lock().is_ok()) {
             // Somebody who sweeps at the same time has removed it then.
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{File, LOCK, sweep};
+    use std::fs;
+    use std::os::unix::fs::{chown, symlink};
+
+    #[test]
+    fn only_directories_of_ours_that_nobody_holds_are_swept() {
+        let base = testkit::site::temp_dir();
+        let make = |name: &str| {
+            fs::create_dir(base.join(name)).unwrap();
+            fs::write(base.join(name).join(LOCK), "").unwrap();
+        };
+        ["bolide-1-0", "bolide-2-0", "bolide-3-0", "other"].iter().for_each(|name| make(name));
+        let held = File::options().read(true).open(base.join("bolide-2-0").join(LOCK)).unwrap();
+        held.lock().unwrap();
+        symlink(base.join("other"), base.join("bolide-4-0")).unwrap();
+        let is_root = io::process::is_root();
+        if is_root {
+            chown(base.join("bolide-3-0"), Some(65_534), None).unwrap();
+        }
+        sweep(&base);
+        let mut left: Vec<_> = fs::read_dir(&base)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "bolide-3-0" || !is_root)
+            .collect();
+        left.sort();
+        assert_eq!(left, ["bolide-2-0", "bolide-4-0", "other"]);
+        assert_eq!(base.join("bolide-3-0").exists(), is_root, "what is somebody else's stays");
     }
 }

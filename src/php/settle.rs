@@ -77,7 +77,7 @@ fn one(
     let workers = workers_account(config);
     let account = match &pool.user {
         Some(user) => Some(account(user, pool.group.as_deref())?),
-        None => workers.clone().or_else(root),
+        None => workers.clone(),
     };
     let binary = binary(pool)?;
     let children = pool.children.unwrap_or_else(|| machine.children(pool.memory, sharing));
@@ -97,14 +97,9 @@ fn workers_account(config: &Config) -> Option<Account> {
     if !io::process::is_root() {
         return None;
     }
-    let name = config.main.user.clone()?;
+    let name = config.main.user.clone().unwrap_or_else(|| crate::control::NOBODY.to_owned());
     let (uid, gid) = io::process::find_user(&name, config.main.group.as_deref())?;
     Some(Account { name, uid, gid })
-}
-
-/// Where no account is named, a server that root starts stays root, and so do its scripts.
-fn root() -> Option<Account> {
-    io::process::is_root().then(|| Account { name: "root".to_owned(), uid: 0, gid: 0 })
 }
 
 /// The account that a pool names; only root may run scripts as somebody else.

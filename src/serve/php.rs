@@ -12,7 +12,7 @@ const PUBLIC: [&str; 3] = ["public", "web", "pub"];
 
 /// What is left lying about and is nobody's business: why, and an expression on the path. The list
 /// stands in docs/php.md as well.
-const PRIVATE: [(&str, &str); 5] = [
+const PRIVATE: [(&str, &str); 6] = [
     (
         "Hidden files: .git, .env, .user.ini, .htaccess. /.well-known/ is meant to be seen.",
         r"/\.(?!well-known(?:/|$))",
@@ -21,6 +21,7 @@ const PRIVATE: [(&str, &str); 5] = [
         "Copies that editors and people leave, of wp-config.php above all.",
         r"~$|\.php[^/]+$|\.(?:bak|old|orig|save|sw[op]|dist)$",
     ),
+    ("Scripts whose name is not spelled so that they are run.", r"\.(?!(?-i:php))php(?:/|$)"),
     (
         "Dumps, keys, logs, settings, and sources that are not run.",
         r"\.(?:sql(?:\.\w+)?|sqlite3?|db|pem|key|log|ini|conf|ya?ml|inc|phtml|phar|twig|sh)$",

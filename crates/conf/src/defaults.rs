@@ -81,6 +81,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         auth_basic: None,
         auth_basic_user_file: None,
         satisfy: Satisfy::All,
+        auth_delay: Duration::ZERO,
         keepalive_timeout: Duration::from_secs(75),
         keepalive_header: None,
         keepalive_min_timeout: Duration::ZERO,

@@ -53,6 +53,8 @@ enum State {
     Compressing(Step),
     /// A password is being checked; then this step is made again.
     Checking(Step),
+    /// A refusal is held back, to slow down who guesses passwords.
+    Delaying,
     /// The request body is on its way; then this step is made.
     Collecting(Step),
     /// An origin was asked; its head is on its way.
@@ -107,6 +109,8 @@ pub(crate) enum Next {
     Compress(Step),
     /// Nowhere until a password is checked; then this step again.
     CheckPassword(Step),
+    /// Nowhere until the deadline; then to a refusal.
+    Delay,
     /// Nowhere until the request body is here; then to this step.
     Collect(Step),
     /// Nowhere until the origin says more.
@@ -197,6 +201,7 @@ impl Exchange {
                 self.password = Some(is_right);
                 self.run(Next::Step(step), ctx)
             }
+            (State::Delaying, Wake::Deadline) => self.run(Next::Fail(401), ctx),
             (State::Delivering, Wake::Sent { body_bytes, head_bytes }) => {
                 self.sent(body_bytes, head_bytes, ctx)
             }
@@ -223,6 +228,7 @@ impl Exchange {
                 state @ (State::Probing(_)
                 | State::Compressing(_)
                 | State::Checking(_)
+                | State::Delaying
                 | State::Collecting(_)
                 | State::Fetching),
                 Wake::BodyRefused(refusal),
@@ -447,6 +453,7 @@ impl Exchange {
                 },
                 Next::Compress(step) => return State::Compressing(step),
                 Next::CheckPassword(step) => return State::Checking(step),
+                Next::Delay => return State::Delaying,
                 Next::Collect(step) => return State::Collecting(step),
                 Next::Fetch => return State::Fetching,
                 Next::Respond => return self.respond(&site, ctx),

@@ -4,6 +4,7 @@
 
 use sha_crypt::PasswordVerifier as _;
 use sha1::{Digest as _, Sha1};
+use sha2::Sha256;
 
 mod des;
 mod md5;
@@ -38,6 +39,20 @@ impl Check {
             [b'$', ..] => true,
             _ => false,
         }
+    }
+
+    /// Names password and hash together without telling either; it depends on `secret`, so that
+    /// nobody can compute it beforehand.
+    #[must_use]
+    pub fn fingerprint(&self, secret: &[u8; 32]) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(b"password")
+            .chain_update(secret)
+            .chain_update((self.hash.len() as u64).to_be_bytes())
+            .chain_update(&self.hash)
+            .chain_update(&self.password)
+            .finalize()
+            .into()
     }
 
     /// Computes the answer.
@@ -123,6 +138,18 @@ const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkl
 #[cfg(test)]
 mod tests {
     use super::Check;
+
+    #[test]
+    fn a_fingerprint_depends_on_hash_password_and_secret() {
+        let of = |password: &[u8], hash: &[u8], secret| {
+            Check::new(password, hash).fingerprint(&[secret; 32])
+        };
+        let one = of(b"pw", b"$6$x", 1);
+        assert_eq!(one, of(b"pw", b"$6$x", 1));
+        let others = [of(b"pW", b"$6$x", 1), of(b"pw", b"$6$y", 1), of(b"pw", b"$6$x", 2)];
+        assert!(!others.contains(&one));
+        assert_ne!(of(b"xpw", b"$6$", 1), one, "what belongs to which is told apart");
+    }
 
     #[test]
     fn every_form_of_hash_knows_its_password_and_no_other() {

@@ -161,3 +161,41 @@ pub fn set_backlog(socket: &UnixListener, clients: u32) -> std::io::Result<()> {
 pub fn is_readable(fd: Fd) -> bool {
     sys::is_readable(fd.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::net::UnixListener;
+    use std::path::Path;
+
+    use super::{Inherit, Order, spawn};
+    use crate::sys;
+
+    #[test]
+    fn a_program_gets_no_descriptor_that_is_not_meant_for_it() {
+        const STRAY: i32 = 237;
+        let path = std::env::temp_dir().join(format!("bolide-child-{}", std::process::id()));
+        let socket = UnixListener::bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        // As a shell or a supervisor may have left one open.
+        sys::dup_to(socket.as_raw_fd(), STRAY).unwrap();
+        sys::set_inheritable(STRAY, true).unwrap();
+        let (mut told, output) = std::io::pipe().unwrap();
+        let order = Order {
+            program: Path::new("/bin/ls"),
+            args: &["/proc/self/fd".into()],
+            env: &[],
+            account: None,
+            socket: Inherit::SameNumber(&socket),
+            output: output.into(),
+        };
+        let _pid = spawn(order).unwrap();
+        let mut text = String::new();
+        told.read_to_string(&mut text).unwrap();
+        let numbers: Vec<i32> = text.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(numbers.contains(&socket.as_raw_fd()), "{text}");
+        assert!(!numbers.contains(&STRAY), "{text}");
+        sys::close(STRAY);
+    }
+}

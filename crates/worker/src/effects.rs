@@ -193,11 +193,15 @@ impl<I: Io> Worker<I> {
 
     fn check_password(&mut self, key: Key<Live>, check: &PasswordCheck) -> Option<Wake> {
         if check.is_slow() {
+            let fingerprint = self.verified.fingerprint(check);
+            if self.verified.knows(&fingerprint) {
+                return Some(Wake::PasswordChecked(true));
+            }
             let ticket = self.tickets;
             let task = Task::Check(check.clone());
             if self.jobs.submit(Job { worker: self.number, ticket, task }) {
                 self.tickets += 1;
-                self.checking.insert(ticket, key);
+                self.checking.insert(ticket, (key, fingerprint));
                 return None;
             }
         }
@@ -214,7 +218,12 @@ impl<I: Io> Worker<I> {
                 self.step(key, Wake::Compressed);
             }
             Output::Checked(is_right) => {
-                let Some(key) = self.checking.remove(&finished.ticket) else { return };
+                let Some((key, fingerprint)) = self.checking.remove(&finished.ticket) else {
+                    return;
+                };
+                if is_right {
+                    self.verified.note(fingerprint);
+                }
                 self.step(key, Wake::PasswordChecked(is_right));
             }
         }

@@ -106,7 +106,7 @@ fn compute(job: &Job, posts: &[Post]) {
         Task::Check(check) => Output::Checked(check.run()),
     };
     if let Some(post) = posts.get(usize::from(job.worker)) {
-        // A worker whose box is full drops the form; the next request asks again.
+        // A box takes every result, however full it is.
         let _ = post.send(Mail::Finished(Finished { ticket: job.ticket, output }));
     }
 }

@@ -23,6 +23,7 @@ mod throttle;
 mod timers;
 mod token;
 mod udp;
+mod verified;
 mod worker;
 
 pub use generation::{Generation, Handout, Sockets};

@@ -9,8 +9,10 @@ use crate::Generation;
 use crate::jobs::Finished;
 use crate::log::OpenLogs;
 
-/// Notes a mailbox holds; a sender that finds it full is told so.
-const MAIL_MAX: usize = 4096;
+/// LIMIT: notes in a mailbox that takes another datagram.
+const DATAGRAMS_BELOW: usize = 4096;
+/// LIMIT: notes in a mailbox that takes word of another free place.
+const TURNS_BELOW: usize = 2 * DATAGRAMS_BELOW;
 
 /// One note.
 #[derive(Debug)]
@@ -53,6 +55,20 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub struct Post(Arc<Slot>);
 
+impl Mail {
+    /// How many notes may lie in a box that still takes this one. Orders, and what somebody waits
+    /// for, are always taken: their number is bounded by who sends them.
+    const fn room(&self) -> usize {
+        match self {
+            Self::Datagram(_) => DATAGRAMS_BELOW,
+            Self::Turn { .. } => TURNS_BELOW,
+            Self::Configure(_) | Self::Reopen(_) | Self::Quit | Self::Stop | Self::Finished(_) => {
+                usize::MAX
+            }
+        }
+    }
+}
+
 /// The worker's end.
 #[derive(Debug)]
 pub struct Inbox(Arc<Slot>);
@@ -83,10 +99,10 @@ impl Post {
     ///
     /// # Errors
     ///
-    /// Gives the note back when the box is full.
+    /// Gives back a datagram, or word of a free place, when the box is full.
     pub fn send(&self, mail: Mail) -> Result<(), Mail> {
         let mut notes = self.0.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if notes.len() >= MAIL_MAX {
+        if notes.len() >= mail.room() {
             return Err(mail);
         }
         let first = notes.is_empty();
@@ -96,5 +112,26 @@ impl Post {
             self.0.bell.ring();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DATAGRAMS_BELOW, Inbox, Mail, TURNS_BELOW};
+    use crate::jobs::{Finished, Output};
+
+    #[test]
+    fn a_full_box_takes_orders_and_results_and_nothing_else() {
+        let (post, inbox) = Inbox::new().unwrap();
+        let turn = || Mail::Turn { group: 1 };
+        (0..TURNS_BELOW).for_each(|_| assert!(post.send(turn()).is_ok()));
+        assert!(post.send(turn()).is_err());
+        let result = Finished { ticket: 7, output: Output::Checked(true) };
+        assert!(post.send(Mail::Finished(result)).is_ok());
+        assert!(post.send(Mail::Stop).is_ok());
+        (0..TURNS_BELOW).for_each(|_| assert!(matches!(inbox.take(), Some(Mail::Turn { .. }))));
+        assert!(matches!(inbox.take(), Some(Mail::Finished(Finished { ticket: 7, .. }))));
+        assert!(matches!(inbox.take(), Some(Mail::Stop)));
+        assert!(inbox.take().is_none() && DATAGRAMS_BELOW < TURNS_BELOW);
     }
 }

@@ -23,6 +23,7 @@ use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::token::Token;
 use crate::udp::{UdpScratch, UdpSocket};
+use crate::verified::{Fingerprint, Verified};
 
 /// Notes read in one turn.
 const MAIL_PER_TURN: usize = 256;
@@ -114,9 +115,10 @@ pub struct Worker<I> {
     pub(crate) serial: u64,
     pub(crate) counters: Counters,
     pub(crate) log_files: LogFiles,
+    /// Who waits for which password to be checked by a background thread, by ticket.
+    pub(crate) checking: HashMap<u64, (Key<Live>, Fingerprint)>,
+    pub(crate) verified: Verified,
     /// Orders to compress that a background thread works on, by ticket.
-    /// Who waits for a password to be checked, by ticket.
-    pub(crate) checking: HashMap<u64, Key<Live>>,
     pub(crate) compressing: HashMap<u64, (Key<Live>, files::CompressJob)>,
     pub(crate) tickets: u64,
     pub(crate) dirty: Vec<Key<TcpConn>>,
@@ -178,6 +180,7 @@ impl<I: Io> Worker<I> {
             serial: u64::from(number) << 48,
             counters: Counters::default(),
             checking: HashMap::new(),
+            verified: Verified::new(*generation.quic_keys.secret()),
             compressing: HashMap::new(),
             tickets: 0,
             dirty: Vec::new(),

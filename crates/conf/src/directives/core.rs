@@ -114,7 +114,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Chose how much is gathered before sending.", "postpone_output 1460;"),
     accepted("msie_refresh", HSL, Args::ONE, Form::Flag)
         .doc("Chose refreshes instead of redirects for an old browser.", "msie_refresh off;"),
-    accepted("auth_delay", HSL, Args::ONE, Form::Millis)
+    millis("auth_delay", HSL, |r| &mut r.settings().auth_delay)
         .doc("How long a 401 answer is held back.", "auth_delay 1s;"),
     accepted("subrequest_output_buffer_size", HSL, Args::ONE, Form::Size).doc(
         "Bounded answers that are kept for other requests.",

@@ -85,6 +85,8 @@ pub struct Settings {
     pub auth_basic_user_file: Option<Template>,
     /// `satisfy`
     pub satisfy: Satisfy,
+    /// `auth_delay`: how long a 401 is held back; zero is not at all.
+    pub auth_delay: Duration,
     /// `keepalive_timeout`: zero closes after each answer.
     pub keepalive_timeout: Duration,
     /// `keepalive_timeout`'s second value: what `Keep-Alive: timeout=` says.

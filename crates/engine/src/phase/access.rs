@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-use conf::model::{AccessRule, Satisfy, Verdict, Who};
+use conf::model::{AccessRule, Level, Satisfy, Verdict, Who};
 
 use super::auth::Answer;
-use crate::ctx::{Ctx, Peer};
+use crate::ctx::{Ctx, Effect, Peer};
 use crate::exchange::{Exchange, Next};
+use crate::record;
 use crate::site::{Location, Site};
 
 impl Exchange {
@@ -35,8 +36,22 @@ impl Exchange {
             Answer::NotAsked if denied => self.forbid(site, ctx),
             Answer::Passed | Answer::NotAsked => Self::admitted(location),
             Answer::Refused(403) if any => self.forbid(site, ctx),
+            Answer::Refused(401) => self.refuse_stranger(location, site, ctx),
             Answer::Refused(status) => Next::Fail(status),
         }
+    }
+
+    /// Refuses who gave no right password; by `auth_delay` not at once.
+    fn refuse_stranger(&self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let delay = location.settings.auth_delay;
+        if delay.is_zero() {
+            return Next::Fail(401);
+        }
+        record::error(&self.request, site, ctx, Level::Info, |out| {
+            out.extend_from_slice(b"delaying unauthorized request");
+        });
+        ctx.effects.push(Effect::Deadline(ctx.now.mono.after(delay)));
+        Next::Delay
     }
 
     /// One check is enough and was passed: no password is asked for.

@@ -59,6 +59,12 @@ impl CleanSlate {
             // SAFETY: no pointers are involved.
             check_call(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
         }
+        // What we inherited ourselves, from a shell or a supervisor, is not meant for others. A
+        // kernel that does not know the call leaves it as it is.
+        // SAFETY: no pointers are involved; the flags are of this process's descriptors only.
+        let _ = unsafe {
+            libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+        };
         if let Some(fd) = self.keep {
             // SAFETY: no pointers are involved; the flag is of this process's descriptor only.
             check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;
