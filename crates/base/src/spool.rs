@@ -60,6 +60,11 @@ pub struct SpoolWrite {
     pub bytes: Bytes,
 }
 
+/// Pieces below this many bytes are joined with those behind them, up to so many, when they are
+/// written.
+const JOIN_MIN: usize = 4096;
+const JOIN_MAX: usize = 64 * 1024;
+
 /// How a body stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
@@ -225,21 +230,37 @@ impl Spool {
     /// What is to be written to the file now; then call [`Self::written`] or [`Self::fail`].
     #[must_use]
     pub fn next_write(&self) -> Option<SpoolWrite> {
-        let bytes = self.excess.front()?.clone();
+        let front = self.excess.front()?;
+        let bytes = if front.len() < JOIN_MIN && self.excess.len() > 1 {
+            // Else a client that sends single bytes would cost a system call for each.
+            let mut joined = Vec::with_capacity(self.excess_len.min(JOIN_MAX));
+            for piece in &self.excess {
+                if !joined.is_empty() && joined.len() + piece.len() > JOIN_MAX {
+                    break;
+                }
+                joined.extend_from_slice(piece);
+            }
+            Bytes::from(joined)
+        } else {
+            front.clone()
+        };
         Some(SpoolWrite { file: self.file.clone(), offset: self.file_len, bytes })
     }
 
     /// Notes that the first `len` bytes of what [`Self::next_write`] gave stand in `file`.
     pub fn written(&mut self, file: FileRef, len: usize) {
         self.file = Some(file);
-        let Some(front) = self.excess.front_mut() else { return };
-        let len = len.min(front.len());
-        let _written = front.split_to(len);
-        if front.is_empty() {
+        let mut left = len.min(self.excess_len);
+        self.excess_len -= left;
+        self.file_len += left as u64;
+        while let Some(front) = self.excess.front_mut() {
+            if left < front.len() {
+                let _written = front.split_to(left);
+                return;
+            }
+            left -= front.len();
             self.excess.pop_front();
         }
-        self.excess_len -= len;
-        self.file_len += len as u64;
     }
 
     /// Appends at most `max` bytes to `out`, or describes a part of the file.
@@ -382,6 +403,27 @@ mod tests {
         assert_eq!(drain(&mut spool, &disk).0, b"abc");
         spool.fail();
         assert!(matches!(drain(&mut spool, &disk).1, SpoolPiece::Broken));
+    }
+
+    #[test]
+    fn small_pieces_are_written_together() {
+        let mut spool = Spool::new(SpoolLimits { memory: 0, file: 1 << 20 }, Retain::No);
+        let mut sent = Vec::new();
+        for n in 0..3000_u32 {
+            let piece = vec![n as u8; if n == 1000 { 9000 } else { 1 + n as usize % 60 }];
+            sent.extend_from_slice(&piece);
+            spool.push(Bytes::from(piece));
+        }
+        spool.finish();
+        let (mut disk, mut writes) = (Vec::new(), 0);
+        while let Some(write) = spool.next_write() {
+            let stdin = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+            disk.extend_from_slice(&write.bytes);
+            spool.written(write.file.unwrap_or_else(|| FileRef::new(stdin)), write.bytes.len());
+            writes += 1;
+        }
+        assert!(writes <= 4 && disk == sent, "{writes} writes");
+        assert_eq!(drain(&mut spool, &disk).0, sent);
     }
 
     #[test]
