@@ -122,7 +122,16 @@ class Person:
         p.shot("04-editor")
         p.click(".editor-post-publish-panel__toggle, .editor-post-publish-button__button")
         p.click(".editor-post-publish-panel .editor-post-publish-button")
-        p.sees("is now live.")
+        # The panel may still have been on its way when it was clicked, or the editor saving: as
+        # long as it asks whether one is ready, the answer is given again.
+        p.wait("the published post",
+               "(() => { if (document.body.innerText.includes('is now live.')) return true;"
+               "  const b = document.querySelector('.editor-post-publish-panel "
+               ".editor-post-publish-button');"
+               "  const free = b && !b.disabled && b.getAttribute('aria-disabled') !== 'true'"
+               "    && !b.classList.contains('is-busy');"
+               "  if (free && document.body.innerText.includes('Are you ready to publish')) b.click();"
+               "  return false; })()")
         p.shot("05-published")
 
     def read_the_post_as_a_guest(self):

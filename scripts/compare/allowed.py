@@ -64,7 +64,7 @@ _PATTERNS = {
     DIED: ["php slow: GET /slow.php?ms=1500&first=1", "php children that die: GET /die.php?first=1"],
     REDIRECTED: ["php X-Accel: *none.txt", "php X-Accel: */a%2520b", "php X-Accel: *relative", "php X-Accel: */../x", "php X-Accel: GET /say.php?h[]=X-Accel-Redirect%3A", "php X-Accel: *//other/x", "php X-Accel: *file.txt | If-Modified-Since: *", "php X-Accel: */loop",
                  "php X-Accel: *%252520/style.css", "php *: *=X-Accel-Charset%3A*"],
-    PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-", "php fastcgi_index: GET /dir"],
+    PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-"],
     LOGGED: ["php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
     MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: location: limit_except *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
                "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream a { zone a; *", "test: http: fastcgi_param *",
