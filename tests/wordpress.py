@@ -292,7 +292,10 @@ class Person:
             others = {name: urls[:3] for name, urls in own.items() if urls}
             if others or count < 20:
                 raise Failure(f"{count} answers by {self.protocol}, others: {others}")
-            broken = [f"{status} {url}" for url, status in page.statuses.items() if status >= 500]
+            # The wizard's page, whose status was looked at when it was seen, answers 500 by itself to
+            # whoever comes while WordPress makes its tables.
+            broken = [f"{status} {url}" for url, status in page.statuses.items()
+                      if status >= 500 and not url.endswith("/wp-admin/install.php")]
             broken += [failed for failed in page.failed if self.base in failed]
             if broken:
                 raise Failure(f"broken requests: {broken}")
