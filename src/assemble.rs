@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use conf::model::{AccessTarget, Config, LogTarget, Workers};
 use engine::Site;
@@ -17,6 +17,8 @@ use crate::tls_setup::{self, TlsState};
 pub(crate) struct Shared {
     pub(crate) tls: TlsState,
     pub(crate) quic_keys: Arc<quic::SharedKeys>,
+    /// Kept answers, from the first configuration on that keeps any; its limits hold.
+    pub(crate) store: OnceLock<Arc<cache::Store>>,
 }
 
 /// How many workers a configuration asks for.
@@ -45,6 +47,7 @@ pub(crate) struct Draft {
 pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<String>> {
     let site = Site::compile(config.clone())
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    let site = with_store(site, shared);
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
     if let Some(http) = &config.http {
@@ -56,6 +59,35 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
     }
     warnings.dedup();
     Ok(Draft { site: Arc::new(site), listens, warnings })
+}
+
+/// The site with the store of the process, if it keeps answers.
+fn with_store(site: Site, shared: &Shared) -> Site {
+    if !site.keeps_answers() {
+        return site;
+    }
+    let http = site.config().http.as_ref();
+    let page_store = http.map(|http| http.page_store.clone()).unwrap_or_default();
+    let object_bytes = http
+        .into_iter()
+        .flat_map(|http| &http.locations)
+        .map(|location| location.settings.cache.page.max_object)
+        .max();
+    let store = shared.store.get_or_init(|| {
+        let bytes = page_store.memory_limit(machine_memory());
+        let object_bytes = object_bytes.unwrap_or(10 << 20).min(bytes / 4);
+        let limits = cache::StoreLimits { bytes, object_bytes, ..cache::StoreLimits::default() };
+        cache::Store::new(limits, tls::random_seed())
+    });
+    site.with_store(store.clone())
+}
+
+/// Bytes of memory that the machine has; a gigabyte if it does not say.
+fn machine_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.map_or(1 << 30, |kilobytes| kilobytes << 10)
 }
 
 /// Completes a draft.

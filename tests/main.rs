@@ -12,6 +12,7 @@
 mod abuse;
 mod access;
 mod browser;
+mod cache;
 mod compare;
 mod compression;
 mod config;

@@ -3,6 +3,7 @@
 //! Owns how much of a body has left; the invariant that is easiest to break is that a body of a
 //! stated length yields exactly that many bytes.
 
+mod growth;
 mod inflow;
 
 use base::{FileRef, SendChain};
@@ -12,7 +13,9 @@ use http::range::ByteRange;
 use http::{Fields, Name, ResponseHead};
 
 use crate::content::origin::Asked;
+use crate::content::page::Cached;
 
+pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 
 /// What one pull gave.
@@ -59,6 +62,8 @@ pub(crate) enum Source {
     Memory(Bytes),
     /// A file that is too large to keep.
     File(FileRef, Meta),
+    /// A kept answer in several pieces.
+    Object(std::sync::Arc<cache::Object>),
 }
 
 /// A body that is being sent.
@@ -75,6 +80,8 @@ pub(crate) enum Body {
     Stream(Box<Stream>),
     /// What an origin sends.
     Origin(Box<Inflow>),
+    /// What somebody else's fetch brings.
+    Growing(Box<Growth>),
 }
 
 /// What is left of a span.
@@ -127,6 +134,7 @@ impl Body {
             Self::Parts(parts) => parts.pull(max, out),
             Self::Stream(stream) => stream.pull(max, out),
             Self::Origin(inflow) => inflow.pull(max, out),
+            Self::Growing(growth) => growth.pull(max, out),
         }
     }
 
@@ -143,7 +151,7 @@ impl Body {
             Self::Span(_, span) => Some(span),
             Self::Parts(parts) => parts.span.as_mut(),
             Self::Origin(inflow) => return inflow.advance(len),
-            Self::Empty | Self::Stream(_) => None,
+            Self::Empty | Self::Stream(_) | Self::Growing(_) => None,
         };
         if let Some(span) = span {
             debug_assert!(len <= span.end - span.at, "no more is sent than was described");
@@ -162,6 +170,13 @@ fn pull_span(source: &Source, span: &mut ByteSpan, max: usize, out: &mut SendCha
     match source {
         Source::File(file, expect) => {
             Piece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
+        }
+        Source::Object(object) => {
+            let Some(mut bytes) = object.piece_at(span.at) else { return Piece::Broken };
+            bytes.truncate(len as usize);
+            span.at += bytes.len() as u64;
+            out.push_owned(bytes);
+            if span.at == span.end { Piece::End } else { Piece::More }
         }
         Source::Memory(bytes) => {
             let (start, stop) = (span.at as usize, (span.at + len) as usize);
@@ -293,6 +308,10 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<u32>,
     /// Fields of an origin's answer that another answer of ours has to carry.
     pub(crate) carried: Fields,
+    /// What the store had to do with it.
+    pub(crate) cached: Cached,
+    /// The kept answer that it is.
+    pub(crate) object: Option<std::sync::Arc<cache::Object>>,
 }
 
 impl Answer {
@@ -310,6 +329,8 @@ impl Answer {
         self.origin = None;
         self.retry_after = None;
         self.carried.clear();
+        self.cached = Cached::No;
+        self.object = None;
     }
 
     /// Keeps fields of an origin's answer for the one that takes its place.

@@ -4,6 +4,8 @@ pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod listing;
 pub(crate) mod origin;
+pub(crate) mod page;
 pub(crate) mod params;
+pub(crate) mod purge;
 pub(crate) mod returned;
 pub(crate) mod sent;

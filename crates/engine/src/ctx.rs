@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::Scheme;
 use upstream::Groups;
 
+use crate::fill::Fill;
 use crate::log::Logs;
 use crate::password::Check as PasswordCheck;
 use crate::site::Site;
@@ -157,6 +158,8 @@ pub enum Wake {
     Origin(upstream::OriginNews),
     /// Bytes that a spool gave away were written to its file, or could not be.
     Spooled,
+    /// A fill that it waits for has moved.
+    Filled,
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.
@@ -191,6 +194,10 @@ pub struct Ctx<'a> {
     pub requests_on_conn: u64,
     /// Connections of the process.
     pub counters: Counters,
+    /// This worker's table of kept answers, if any are kept.
+    pub cache: Option<&'a mut cache::Front>,
+    /// Names this exchange to those who wake it with `Filled`.
+    pub me: u64,
 }
 
 /// What an exchange wants done. The worker does it; the exchange never does.
@@ -213,6 +220,14 @@ pub enum Effect {
     /// Write what `Exchange::spool` holds too much of to a file below this directory; wake with
     /// `Spooled` when nothing is left to write.
     Spool(Arc<std::path::PathBuf>),
+    /// What listens for the store to the fetch that follows.
+    Fill(Box<Fill>),
+    /// Ask an origin for the store alone.
+    Refresh(Box<upstream::OriginRequest>, Box<Fill>),
+    /// Wake these with `Filled`, on whichever worker they are.
+    News(cache::Wakes),
+    /// Compress a kept answer for later: coding and level.
+    CompressObject(Arc<cache::Object>, http::negotiate::Coding, i8),
     /// Ask an origin; what it does comes as `Wake::Origin`.
     Fetch(Box<upstream::OriginRequest>),
     /// More of the request body that goes to the origin. Its room is given back when it left.

@@ -25,6 +25,7 @@ use http::{Method, Name, RequestBody, RequestHead, ResponseHead, Scheme, Version
 use upstream::OriginNews;
 
 use crate::answer::{Answer, Body, Piece};
+use crate::content::page::Page;
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
@@ -59,6 +60,8 @@ enum State {
     Collecting(Step),
     /// An origin was asked; its head is on its way.
     Fetching,
+    /// Somebody else asked for the same; the head is on its way.
+    Joining,
     /// The head was handed over; the body is pulled.
     Delivering,
     /// The answer was handed over; the origin has not said that it is done.
@@ -115,6 +118,8 @@ pub(crate) enum Next {
     Collect(Step),
     /// Nowhere until the origin says more.
     Fetch,
+    /// Nowhere until the fill that is waited for moves.
+    Join,
     /// To an error answer.
     Fail(u16),
     /// To a redirect to the address in `Exchange::location`; error pages may apply.
@@ -162,6 +167,8 @@ pub struct Exchange {
     pub(crate) waited_for_listing: bool,
     /// Bytes of the file of which impossible ranges were asked.
     pub(crate) unsatisfied: Option<u64>,
+    /// What it knows of the store.
+    pub(crate) page: Page,
 }
 
 impl Exchange {
@@ -186,6 +193,7 @@ impl Exchange {
         self.waited_for_form = false;
         self.waited_for_listing = false;
         self.unsatisfied = None;
+        self.page.clear();
         self.state = State::Received;
     }
 
@@ -218,6 +226,16 @@ impl Exchange {
             (state @ (State::Delivering | State::Settling), Wake::Origin(news)) => {
                 self.hear(state, news, ctx)
             }
+            (State::Joining, Wake::Filled) => {
+                self.go_on(|exchange, site, ctx| exchange.follow(site, ctx), ctx)
+            }
+            (State::Joining, Wake::Deadline) => {
+                self.go_on(|exchange, _, ctx| exchange.stop_waiting(ctx), ctx)
+            }
+            (State::Delivering, Wake::Filled) => {
+                ctx.effects.push(Effect::Ready);
+                State::Delivering
+            }
             (State::Delivering, Wake::Spooled) => {
                 self.answer_spooled(ctx);
                 State::Delivering
@@ -230,7 +248,8 @@ impl Exchange {
                 | State::Checking(_)
                 | State::Delaying
                 | State::Collecting(_)
-                | State::Fetching),
+                | State::Fetching
+                | State::Joining),
                 Wake::BodyRefused(refusal),
             ) => self.refuse_body(state, refusal, ctx),
             (state, _) => state,
@@ -348,6 +367,8 @@ impl Exchange {
     pub fn take_request(&mut self) -> Box<RequestHead> {
         self.answer.body = Body::Empty;
         self.answer.origin = None;
+        self.answer.object = None;
+        self.page.clear();
         self.request.upload.clear();
         self.request.site = None;
         self.state = State::Idle;
@@ -456,6 +477,7 @@ impl Exchange {
                 Next::Delay => return State::Delaying,
                 Next::Collect(step) => return State::Collecting(step),
                 Next::Fetch => return State::Fetching,
+                Next::Join => return State::Joining,
                 Next::Respond => return self.respond(&site, ctx),
                 Next::Silence(status) => {
                     self.answer.bare_status = status;
@@ -598,6 +620,7 @@ impl Exchange {
             self.drop_fetch(ctx);
         }
         self.discard_rest(ctx);
+        self.page.let_go();
         self.answer.is_responded = true;
         ctx.effects.push(Effect::Respond);
         State::Delivering

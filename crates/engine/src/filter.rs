@@ -5,4 +5,5 @@
 pub(crate) mod accel;
 pub(crate) mod compress;
 pub(crate) mod headers;
+pub(crate) mod kept;
 pub(crate) mod range;

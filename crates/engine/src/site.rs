@@ -16,6 +16,9 @@ use crate::pages::{Pages, Signature};
 use crate::phase::rewrite::Op;
 use crate::route::{Level, LocationId};
 
+pub(crate) use caching::{Caching, Kept, STALE_FOR_EVER, Space};
+
+mod caching;
 mod compile;
 
 /// A compiled configuration: immutable, one per generation, shared by all workers.
@@ -33,6 +36,8 @@ pub struct Site {
     hostname: Box<str>,
     /// Whether `$request_body_file` is used anywhere.
     pub(crate) names_body_file: bool,
+    /// Where answers are kept.
+    kept: Option<Kept>,
 }
 
 /// One listening address.
@@ -71,6 +76,10 @@ pub(crate) struct Location {
     pub(crate) guarded: bool,
     /// The origin that answers, if one does.
     pub(crate) pass: Option<Arc<Origin>>,
+    /// Whether each request purges a key.
+    pub(crate) purges_key: bool,
+    /// What is kept of its answers.
+    pub(crate) caching: Option<Caching>,
     /// `try_files`
     pub(crate) try_files: Option<model::TryFiles>,
     /// What `Server` says.
@@ -153,6 +162,32 @@ impl Site {
     pub fn on_host(mut self, name: &str) -> Self {
         self.hostname = name.into();
         self
+    }
+
+    /// The same site with a store, if it keeps answers at all.
+    #[must_use]
+    pub fn with_store(mut self, store: Arc<cache::Store>) -> Self {
+        if let Some(http) = self.config.http.as_ref().filter(|_| self.keeps_answers()) {
+            self.kept = Some(Kept::new(http, store));
+        }
+        self
+    }
+
+    /// Whether a location keeps answers, so that [`Self::with_store`] has a use.
+    #[must_use]
+    pub fn keeps_answers(&self) -> bool {
+        self.locations.iter().any(|location| location.caching.is_some())
+    }
+
+    /// The store of kept answers.
+    #[must_use]
+    pub fn store(&self) -> Option<&Arc<cache::Store>> {
+        self.kept.as_ref().map(|kept| &kept.store)
+    }
+
+    /// The store and its parts.
+    pub(crate) const fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
     }
 
     /// `$hostname`; empty if nobody said.

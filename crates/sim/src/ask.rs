@@ -33,7 +33,14 @@ pub enum What {
     Refused,
     /// An application, under one of its locations, for so many bytes of answer.
     App(&'static str, usize),
+    /// One of few answers of an application, which is kept for everybody.
+    Kept(usize),
+    /// An answer that is kept for one of few sessions.
+    Own(usize),
 }
+
+/// Bytes of kept answers.
+const KEPT_SIZE: usize = 30_000;
 
 /// Where applications are, each with settings of its own.
 pub const APPS: &[&str] = &["/app", "/stream", "/kept", "/tight", "/heedless"];
@@ -98,12 +105,15 @@ impl Ask {
     /// Any request.
     pub fn any(client: usize, number: u32, chance: &mut Chance, weights: Weights) -> Self {
         let files: &[&'static str] = match weights {
-            Weights::Mixed | Weights::Apps => &crate::site::FILES[1..6],
+            Weights::Mixed | Weights::Apps | Weights::Kept => &crate::site::FILES[1..6],
             Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
         };
         let file = What::File(files[chance.index(files.len())]);
         let is_app = weights == Weights::Apps && !chance.one_in(8);
+        let is_kept = weights == Weights::Kept && !chance.one_in(8);
         let what = match chance.below(17) {
+            _ if is_kept && chance.one_in(4) => What::Own(client % 3),
+            _ if is_kept => What::Kept(chance.index(3)),
             _ if is_app => What::App(APPS[chance.index(APPS.len())], chance.size(200_000)),
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
             1 => What::Directory,
@@ -174,19 +184,28 @@ impl Ask {
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
+            What::Kept(index) => format!("/keep?{}&{}", self.token(), index * KEPT_SIZE),
+            What::Own(_) => format!("/own?own&{KEPT_SIZE}"),
         }
     }
 
     /// Names it among all requests.
     #[must_use]
     pub fn token(&self) -> String {
-        format!("c{}n{}", self.client, self.number)
+        match self.what {
+            What::Kept(index) => format!("k{index}"),
+            What::Own(session) => format!("own{}", session_of(session)),
+            _ => format!("c{}n{}", self.client, self.number),
+        }
     }
 
     /// Fields but for the host and what frames the body.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let mut fields = Vec::new();
+        if let What::Own(session) = self.what {
+            fields.push(("cookie", session_of(session)));
+        }
         if let Some((first, last)) = self.range {
             fields.push(("range", format!("bytes={first}-{last}")));
         }
@@ -207,9 +226,14 @@ impl Ask {
             What::Fallback | What::Refused => Some("/www/small.txt"),
             What::Directory => Some("/www/docs"),
             What::Missing => Some("/www/missing"),
-            What::Version | What::Upload | What::App(..) => None,
+            What::Version | What::Upload | What::App(..) | What::Kept(_) | What::Own(_) => None,
         }
     }
+}
+
+/// The cookie of a session.
+fn session_of(session: usize) -> String {
+    format!("lsc_private={session:020}")
 }
 
 /// What kind of requests a client makes.
@@ -221,6 +245,8 @@ pub enum Weights {
     Large,
     /// Above all applications.
     Apps,
+    /// Above all a few answers of applications, which are kept.
+    Kept,
 }
 
 /// An answer as it arrived, complete.
@@ -311,7 +337,7 @@ impl Truth<'_> {
     /// Whether an answer may have been cut: its file changed while it was sent.
     #[must_use]
     pub fn may_be_cut(&self, ask: &Ask, until: u64) -> bool {
-        if matches!(ask.what, What::App(..)) {
+        if matches!(ask.what, What::App(..) | What::Kept(_) | What::Own(_)) {
             return self.deeds.cut(&ask.token());
         }
         let from = ask.since.saturating_sub(self.valid);
@@ -332,7 +358,17 @@ impl Truth<'_> {
                 let wanted = application_answer(&ask.token(), size, ask.upload.size());
                 ask.head_only || answer.body == wanted
             }
-            What::App(..) => self.deeds.allows(&ask.token(), answer.status),
+            What::Kept(index) if answer.status == 200 => {
+                let wanted = application_answer(&ask.token(), index * KEPT_SIZE, 0);
+                ask.head_only || answer.body == wanted
+            }
+            What::Own(_) if answer.status == 200 => {
+                let wanted = application_answer(&ask.token(), KEPT_SIZE, 0);
+                ask.head_only || answer.body == wanted
+            }
+            What::App(..) | What::Kept(_) | What::Own(_) => {
+                self.deeds.allows(&ask.token(), answer.status)
+            }
             What::Upload => answer.status == 200 && answer.body == b"thanks",
             What::Version => {
                 let eras = self.eras.iter().filter(|era| {

@@ -209,6 +209,12 @@ impl Origin {
         let query = param(&conn.params, b"QUERY_STRING");
         let (token, size) = query.split_once('&').unwrap_or((&query, "0"));
         let size = size.parse().unwrap_or(0);
+        let is_own = token == "own";
+        // What is for one session tells whose it is.
+        let token = match is_own {
+            true => &*format!("own{}", param(&conn.params, b"HTTP_COOKIE")),
+            false => token,
+        };
         if !conn.has_body && !self.chance.one_in(50 * kernel.faults.deed_in) {
             return;
         }
@@ -219,7 +225,7 @@ impl Origin {
         }
         let body = answer_to(token, size, &conn.body);
         let is_head = param(&conn.params, b"REQUEST_METHOD") == "HEAD";
-        let answer = self.head_and_body(&body, deed, is_head);
+        let answer = self.head_and_body(&body, deed, is_head, is_own);
         let mut records = self.records(&answer, deed);
         let rude = self.chance.one_in(2);
         conn.after = match deed {
@@ -251,12 +257,15 @@ impl Origin {
         all[self.chance.index(known)]
     }
 
-    fn head_and_body(&mut self, body: &[u8], deed: Deed, is_head: bool) -> Vec<u8> {
+    fn head_and_body(&mut self, body: &[u8], deed: Deed, is_head: bool, is_own: bool) -> Vec<u8> {
         let mut answer = Vec::new();
         if deed == Deed::Nonsense && self.chance.one_in(2) {
             answer.extend_from_slice(b"this is no head\r\n\r\n");
         }
         answer.extend_from_slice(b"Content-Type: text/plain\r\n");
+        if is_own {
+            answer.extend_from_slice(b"X-LiteSpeed-Cache-Control: private,max-age=1\r\n");
+        }
         if self.chance.one_in(2) {
             answer.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }

@@ -192,6 +192,7 @@ impl World {
                 any = true;
                 if !passes {
                     self.workers[number].turn();
+                    self.ring_bells();
                 }
             } else {
                 self.kernel.borrow().deadline(number).into_iter().for_each(&mut sooner);
@@ -319,6 +320,15 @@ impl World {
                 }
             }
             Err(problem) => self.complaints.push(problem),
+        }
+    }
+
+    /// Tells the kernel of mail that a worker sent to others.
+    fn ring_bells(&self) {
+        for (worker, post) in self.posts.iter().enumerate() {
+            if post.has_mail() {
+                self.kernel.borrow_mut().ring(worker);
+            }
         }
     }
 

@@ -25,6 +25,8 @@ pub enum Scenario {
     Origin,
     /// The same with clients that leave, a network that breaks and a disk that is full.
     Tangle,
+    /// Kept answers, asked for by many at once, with applications that misbehave.
+    Cache,
 }
 
 /// How often things go wrong: once in so many times, 0 for never.
@@ -86,7 +88,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -97,6 +99,7 @@ impl Scenario {
         Self::Apps,
         Self::Origin,
         Self::Tangle,
+        Self::Cache,
     ];
 
     /// Its name on the command line.
@@ -113,6 +116,7 @@ impl Scenario {
             Self::Apps => "apps",
             Self::Origin => "origin",
             Self::Tangle => "tangle",
+            Self::Cache => "cache",
         }
     }
 
@@ -130,6 +134,7 @@ impl Scenario {
         match self {
             Self::Calm | Self::Reload | Self::Drain => calm,
             Self::Apps => Faults { short_read_in: 3, ..calm },
+            Self::Cache => Faults { deed_in: 5, refuse_in: 20, short_read_in: 4, ..calm },
             Self::Origin => Faults { deed_in: 3, refuse_in: 6, ..calm },
             Self::Tangle => Faults {
                 deed_in: 4,
@@ -166,6 +171,16 @@ impl Scenario {
         match self {
             Self::Calm => calm,
             Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
+            Self::Cache => {
+                Habits {
+                    weights: Weights::Kept,
+                    clients: 8,
+                    asks_max: 5,
+                    sabotage_in: 6, // Its clients chatter more than such slow answers pay for.
+                    http2_in: 0,
+                    ..calm
+                }
+            }
             Self::Tangle => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
             }

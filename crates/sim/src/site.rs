@@ -89,6 +89,7 @@ http {{
     upstream app {{ server unix:/run/app.sock max_fails=0; server 192.0.2.7:9000 max_fails=0; }}
     upstream kept {{ server 192.0.2.8:9000 max_fails=0; keepalive 2; keepalive_timeout 10s; }}
     upstream crowded {{ server unix:/run/small.sock max_conns=2; queue 100 timeout=60s; }}
+    fastcgi_cache_path /cache keys_zone=zone:1m;
     {extra}
     server {{
 {listens}        http2 on;
@@ -104,6 +105,11 @@ http {{
         location /kept {{ fastcgi_pass kept; fastcgi_keep_conn on; fastcgi_next_upstream off; }}
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
         location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
+        location /keep {{ fastcgi_pass app; fastcgi_cache zone; fastcgi_cache_key $request_uri;
+            fastcgi_cache_valid 200 1s; fastcgi_cache_lock on; fastcgi_cache_lock_timeout 20s;
+            fastcgi_cache_lock_age 20s; fastcgi_cache_background_update on;
+            fastcgi_cache_use_stale error timeout invalid_header updating; }}
+        location /own {{ fastcgi_pass app; page_cache auto; }}
         location /try/ {{ try_files $uri /small.txt; }}
     }}
 }}
@@ -145,6 +151,8 @@ pub struct Sockets {
     keys: Arc<quic::SharedKeys>,
     /// The groups of the configuration in force.
     groups: Option<Arc<upstream::Groups>>,
+    /// Kept answers, whatever the configuration.
+    store: Arc<cache::Store>,
 }
 
 impl Sockets {
@@ -156,7 +164,8 @@ impl Sockets {
     pub fn new(anchor: Anchor) -> std::io::Result<Self> {
         let log = FileRef::new(anchor.copy()?);
         let keys = Arc::new(quic::SharedKeys::from_secret([7; 32]));
-        Ok(Self { anchor, open: BTreeMap::new(), log, keys, groups: None })
+        let store = cache::Store::new(cache::StoreLimits::default(), 7);
+        Ok(Self { anchor, open: BTreeMap::new(), log, keys, groups: None, store })
     }
 
     fn socket(
@@ -190,6 +199,7 @@ impl Sockets {
         let outcome = conf::parse(&Text(&text), Path::new(CONF), &options);
         let config = outcome.config.ok_or_else(|| format!("{:?}", outcome.diagnostics))?;
         let site = Site::compile(Arc::new(config)).map_err(|all| format!("{all:?}"))?;
+        let site = site.with_store(Arc::clone(&self.store));
         let http = site.config().http.as_ref().ok_or("no http block")?;
         let groups = Arc::new(upstream::Groups::new(&http.upstreams, self.groups.as_deref()));
         self.groups = Some(Arc::clone(&groups));

@@ -88,3 +88,8 @@ fn applications_that_die_or_hang_cost_their_own_request_and_nothing_else() {
 fn clients_that_leave_applications_leave_nothing_behind() {
     try_all(Scenario::Tangle);
 }
+
+#[test]
+fn kept_answers_are_right_whoever_asked_and_whoever_left() {
+    try_all(Scenario::Cache);
+}

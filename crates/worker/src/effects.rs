@@ -1,9 +1,14 @@
 //! What exchanges want done, done through the door.
 
+use std::sync::Arc;
+
 use base::Key;
 use bytes::Bytes;
 use engine::{Effect, PasswordCheck, Wake};
-use files::{CompressJob, DirEntry, Failure, Kind, Meta, Probe, Probed, Symlinks, Want};
+use files::{
+    CompressJob, DirEntry, Failure, Kind, Meta, Probe, Probed, Symlinks, VariantKey, Want,
+};
+use http::negotiate::Coding;
 use io::{Io, OpenRequest, Reset, Stat, SymlinkRule};
 
 use crate::exchanges::{Live, Owner};
@@ -40,6 +45,24 @@ impl<I: Io> Worker<I> {
             }
             Effect::Spool(directory) => {
                 self.spool(key, directory);
+                None
+            }
+            Effect::Fill(fill) => {
+                if let Some(live) = self.core.exchanges.get_mut(key) {
+                    live.fill = Some(fill);
+                }
+                None
+            }
+            Effect::Refresh(request, fill) => {
+                self.begin_refresh(key, request, fill);
+                None
+            }
+            Effect::News(wakes) => {
+                self.post(wakes);
+                None
+            }
+            Effect::CompressObject(object, coding, level) => {
+                self.compress_object(object, VariantKey { coding, level });
                 None
             }
             Effect::Fetch(request) => {
@@ -191,6 +214,40 @@ impl<I: Io> Worker<I> {
         Some(Wake::Compressed)
     }
 
+    /// Has a kept answer compressed by the thread; if that has too much to do, the next request
+    /// asks again.
+    fn compress_object(&mut self, object: Arc<cache::Object>, key: VariantKey) {
+        let data = object.body().unwrap_or_else(|| {
+            let mut whole = Vec::with_capacity(object.body_len() as usize);
+            object.pieces().for_each(|piece| whole.extend_from_slice(piece));
+            Bytes::from(whole)
+        });
+        let (ticket, task) = (self.tickets, Task::Compress(key, data));
+        if self.jobs.submit(Job { worker: self.number, ticket, task }) {
+            self.tickets += 1;
+            self.coding.insert(ticket, (object, key.coding));
+        } else {
+            object.unclaim_variant(key.coding);
+        }
+    }
+
+    fn keep_variant(
+        &self,
+        object: &Arc<cache::Object>,
+        coding: Coding,
+        output: Result<Vec<u8>, files::EncodeError>,
+    ) {
+        let Some(front) = &self.core.cache else { return };
+        let variant = match output {
+            Ok(form) if (form.len() as u64) < object.body_len() => {
+                cache::Variant::Ready(Bytes::from(form))
+            }
+            Ok(_) | Err(_) => cache::Variant::NotWorth,
+        };
+        // It may have left the index meanwhile.
+        let _is_kept = front.store().set_variant(object, coding, variant);
+    }
+
     fn check_password(&mut self, key: Key<Live>, check: &PasswordCheck) -> Option<Wake> {
         if check.is_slow() {
             let fingerprint = self.verified.fingerprint(check);
@@ -212,6 +269,9 @@ impl<I: Io> Worker<I> {
     pub(crate) fn handle_finished(&mut self, finished: Finished) {
         match finished.output {
             Output::Compressed(output) => {
+                if let Some((object, coding)) = self.coding.remove(&finished.ticket) {
+                    return self.keep_variant(&object, coding, output);
+                }
                 let Some((key, job)) = self.compressing.remove(&finished.ticket) else { return };
                 self.core.files.finish_job(&job, output);
                 drop(job);

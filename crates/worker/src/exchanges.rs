@@ -41,6 +41,8 @@ pub(crate) struct Live {
     pub(crate) throttle: Option<Throttle>,
     /// The request to an origin that is under way for it.
     pub(crate) fetch: Option<Key<LiveFetch>>,
+    /// What listens for the store to the fetch that is about to begin.
+    pub(crate) fill: Option<Box<engine::Fill>>,
     /// The origin is not read because the answer has no room.
     pub(crate) paused: bool,
     /// When bytes of the answer left last, while the origin is not read.
@@ -296,6 +298,7 @@ impl<I: Io> Worker<I> {
             stream,
             throttle: None,
             fetch: None,
+            fill: None,
             paused: false,
             moved: self.now.mono,
             watched: false,
@@ -406,6 +409,8 @@ impl<I: Io> Worker<I> {
             effects: &mut self.core.effects,
             requests_on_conn: requests,
             counters: self.counters,
+            cache: self.core.cache.as_mut(),
+            me: key.to_bits(),
         };
         Some((live, ctx))
     }
@@ -508,7 +513,9 @@ impl<I: Io> Worker<I> {
         self.users(owner, &mut users);
         let waits = users.drain(..).any(|user| {
             self.core.exchanges.get(Key::from_bits(user)).is_some_and(|live| {
-                live.fetch.is_some() && !live.paused || live.upload != Upload::Over
+                live.fetch.is_some() && !live.paused
+                    || live.exchange.is_joined()
+                    || live.upload != Upload::Over
             })
         });
         self.scratch.gone = users;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::wheel::Armed;
 use base::{Instant, Key};
 use bytes::Bytes;
-use engine::Wake;
+use engine::{Fill, Wake};
 use io::Io;
 use upstream::{
     Fate, Fetch, FetchCtx, FetchEffect, FetchWake, Groups, OriginNews, OriginRequest, Refused,
@@ -25,6 +25,8 @@ pub(crate) struct LiveFetch {
     pub(crate) fetch: Fetch,
     /// Who waits for the answer; nobody when the client left and the origin may finish.
     pub(crate) exchange: Option<Key<Live>>,
+    /// What listens for the store.
+    pub(crate) fill: Option<Box<Fill>>,
     /// The connection that it uses.
     pub(crate) link: Option<Key<Link>>,
     /// The groups of the configuration that its exchange is answered by.
@@ -39,6 +41,11 @@ pub(crate) struct LiveFetch {
 }
 
 impl LiveFetch {
+    /// Whether the store wants the rest of the answer.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.fill.as_ref().is_some_and(|fill| fill.is_filling())
+    }
+
     /// What the connection is told with the request.
     pub(crate) fn conn_settings(&self) -> OriginConnSettings {
         let settings = &self.fetch.request().settings;
@@ -59,6 +66,7 @@ impl<I: Io> Worker<I> {
         let fetch = LiveFetch {
             groups: site.groups().clone(),
             exchange: Some(key),
+            fill: live.fill.take(),
             link: None,
             pulled: 0,
             given: 0,
@@ -79,6 +87,61 @@ impl<I: Io> Worker<I> {
         if let Owner::Quic(conn) = owner {
             self.ping_while_waiting(conn);
         }
+    }
+
+    /// An origin is asked for the store alone.
+    pub(crate) fn begin_refresh(
+        &mut self,
+        key: Key<Live>,
+        request: Box<OriginRequest>,
+        fill: Box<Fill>,
+    ) {
+        let live = self.core.exchanges.get(key);
+        let Some(site) = live.and_then(|live| live.exchange.site()) else { return };
+        let fetch = LiveFetch {
+            groups: site.groups().clone(),
+            exchange: None,
+            fill: Some(fill),
+            link: None,
+            pulled: 0,
+            given: 0,
+            answers_head: false,
+            deadline: None,
+            fetch: Fetch::new(request),
+        };
+        if let Ok(fetch) = self.origins.fetches.insert(fetch) {
+            self.step_fetch(fetch, FetchWake::Start);
+        }
+    }
+
+    /// Wakes those who wait for a fill, on whichever worker they are.
+    pub(crate) fn post(&mut self, wakes: cache::Wakes) {
+        for waiter in wakes.0 {
+            if waiter.worker == self.number {
+                self.origins.news.push_back((Key::from_bits(waiter.exchange), Wake::Filled));
+                continue;
+            }
+            let Some(post) = self.posts.get(usize::from(waiter.worker)) else { continue };
+            if post.send(Mail::News { exchange: waiter.exchange }).is_err() {
+                self.origins.unsent.push(waiter);
+            }
+        }
+    }
+
+    /// What the store is owed in each turn.
+    pub(crate) fn tend_cache(&mut self) {
+        /// Turns between two looks for what can be freed.
+        const SWEEP_EVERY: u32 = 64;
+        let Some(front) = &mut self.core.cache else { return };
+        front.tend(4);
+        self.origins.unswept += 1;
+        if self.origins.unswept >= SWEEP_EVERY {
+            self.origins.unswept = 0;
+            front.store().sweep(64, self.now.unix_millis);
+        }
+        let mut wakes = front.poll_orphans();
+        wakes.0.append(&mut self.origins.unsent);
+        self.post(wakes);
     }
 
     /// More of the request body.
@@ -140,6 +203,10 @@ impl<I: Io> Worker<I> {
     pub(crate) fn abandon_fetch(&mut self, fetch: Key<LiveFetch>) {
         if let Some(live) = self.origins.fetches.get_mut(fetch) {
             live.exchange = None;
+            // The store wants it, and maybe others do.
+            if live.is_filling() {
+                return;
+            }
         }
         self.step_fetch(fetch, FetchWake::Abandoned);
         // It may go on for an origin that is to finish what it began.
@@ -219,8 +286,23 @@ impl<I: Io> Worker<I> {
     }
 
     fn tell(&mut self, key: Key<LiveFetch>, news: OriginNews) {
-        let Some(live) = self.origins.fetches.get(key) else { return };
-        if let Some(exchange) = live.exchange {
+        let Some(live) = self.origins.fetches.get_mut(key) else { return };
+        let listener = live.exchange;
+        if let Some(fill) = &mut live.fill {
+            let was_filling = fill.is_filling();
+            let wakes = fill.hear(&news, self.now);
+            let is_filling = fill.is_filling();
+            if matches!(news, OriginNews::Head(_))
+                && let Some(waiting) = listener.and_then(|key| self.core.exchanges.get_mut(key))
+            {
+                waiting.exchange.note_kept(is_filling);
+            }
+            if was_filling && !is_filling && listener.is_none() {
+                self.origins.unheard.push(key);
+            }
+            self.post(wakes);
+        }
+        if let Some(exchange) = listener {
             self.origins.news.push_back((exchange, Wake::Origin(news)));
         }
     }

@@ -311,6 +311,9 @@ impl<I: Io> Worker<I> {
     /// Whether the exchange has room for more of the answer; it is woken when it has again.
     fn may_read(&mut self, fetch: Key<LiveFetch>) -> bool {
         let Some(live) = self.origins.fetches.get(fetch) else { return false };
+        if live.is_filling() {
+            return true;
+        }
         let waiting = live.exchange.and_then(|key| self.core.exchanges.get_mut(key));
         // Nobody waits for what an origin says to a client that has left.
         let Some(waiting) = waiting else { return true };

@@ -28,6 +28,11 @@ pub enum Mail {
     Stop,
     /// A background job is done.
     Finished(Finished),
+    /// What the exchange with this key waits for has moved.
+    News {
+        /// Names it on the worker that gets this.
+        exchange: u64,
+    },
     /// A place at an origin of the group with this number may be free for one of ours.
     Turn {
         /// Names the group in all configurations.
@@ -62,9 +67,12 @@ impl Mail {
         match self {
             Self::Datagram(_) => DATAGRAMS_BELOW,
             Self::Turn { .. } => TURNS_BELOW,
-            Self::Configure(_) | Self::Reopen(_) | Self::Quit | Self::Stop | Self::Finished(_) => {
-                usize::MAX
-            }
+            Self::Configure(_)
+            | Self::Reopen(_)
+            | Self::Quit
+            | Self::Stop
+            | Self::Finished(_)
+            | Self::News { .. } => usize::MAX,
         }
     }
 }
@@ -95,6 +103,12 @@ impl Inbox {
 }
 
 impl Post {
+    /// Whether a note waits, for the simulator, which hears no bells.
+    #[must_use]
+    pub fn has_mail(&self) -> bool {
+        !self.0.notes.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Drops a note into the box and rings.
     ///
     /// # Errors

@@ -50,6 +50,12 @@ pub(crate) struct Origins {
     pub(crate) effects: Vec<FetchEffect>,
     pub(crate) events: Vec<OriginEvent>,
     pub(crate) turns: Turns,
+    /// News that did not fit into a mailbox: worker and exchange.
+    pub(crate) unsent: Vec<cache::Waiter>,
+    /// Fetches that nobody listens to any more.
+    pub(crate) unheard: Vec<Key<LiveFetch>>,
+    /// Turns since the store was swept.
+    pub(crate) unswept: u32,
 }
 
 impl Origins {
@@ -72,6 +78,9 @@ impl Origins {
             effects: Vec::new(),
             events: Vec::new(),
             turns: Turns::default(),
+            unsent: Vec::new(),
+            unheard: Vec::new(),
+            unswept: 0,
         }
     }
 
@@ -81,7 +90,9 @@ impl Origins {
             && self.dirty.is_empty()
             && self.spooling.is_empty()
             && self.roomy.is_empty()
-            && self.news.is_empty())
+            && self.news.is_empty()
+            && self.unheard.is_empty()
+            && self.unsent.is_empty())
     }
 
     /// A fetch with its connection.
@@ -99,7 +110,10 @@ impl<I: Io> Worker<I> {
     /// Wakes the exchanges that origins have news for, and the fetches whose turn it is.
     #[inline]
     pub(crate) fn settle_origins(&mut self) {
-        while !self.origins.news.is_empty() || self.origins.stepped || !self.origins.left.is_empty()
+        while !self.origins.news.is_empty()
+            || self.origins.stepped
+            || !self.origins.left.is_empty()
+            || !self.origins.unheard.is_empty()
         {
             self.settle_some();
         }
@@ -111,6 +125,9 @@ impl<I: Io> Worker<I> {
         }
         while let Some(key) = self.origins.left.pop() {
             self.leave_if_alone(key);
+        }
+        while let Some(fetch) = self.origins.unheard.pop() {
+            self.abandon_fetch(fetch);
         }
         if std::mem::take(&mut self.origins.stepped) {
             self.take_turns();

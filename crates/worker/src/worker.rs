@@ -69,6 +69,8 @@ pub(crate) struct Core {
     pub(crate) logs: Logs,
     pub(crate) prng: Prng,
     pub(crate) effects: Vec<Effect>,
+    /// Kept answers, if any are kept.
+    pub(crate) cache: Option<cache::Front>,
 }
 
 /// Buffers that every connection uses for the length of one call.
@@ -120,6 +122,8 @@ pub struct Worker<I> {
     pub(crate) verified: Verified,
     /// Orders to compress that a background thread works on, by ticket.
     pub(crate) compressing: HashMap<u64, (Key<Live>, files::CompressJob)>,
+    /// Kept answers that are compressed, by ticket.
+    pub(crate) coding: HashMap<u64, (Arc<cache::Object>, http::negotiate::Coding)>,
     pub(crate) tickets: u64,
     pub(crate) dirty: Vec<Key<TcpConn>>,
     pub(crate) again: Vec<Key<TcpConn>>,
@@ -142,6 +146,7 @@ impl<I: Io> Worker<I> {
             logs: Logs::new(ids.0, ids.1),
             prng: Prng::new(seed),
             effects: Vec::new(),
+            cache: generation.site.store().map(|store| store.front(number)),
         };
         let scratch = Scratch {
             received: Vec::new(),
@@ -182,6 +187,7 @@ impl<I: Io> Worker<I> {
             checking: HashMap::new(),
             verified: Verified::new(*generation.quic_keys.secret()),
             compressing: HashMap::new(),
+            coding: HashMap::new(),
             tickets: 0,
             dirty: Vec::new(),
             again: Vec::new(),
@@ -242,6 +248,7 @@ impl<I: Io> Worker<I> {
             self.dirty = dirty;
         }
         self.transmit_quic();
+        self.tend_cache();
         self.write_logs(engine::Due::Only);
         let alone = self.conns.live() == 0 && self.quics.live() == 0;
         if self.draining && alone && self.origins.fetches.live() == 0 {
@@ -312,6 +319,9 @@ impl<I: Io> Worker<I> {
                 Mail::Stop => self.done = true,
                 Mail::Finished(finished) => self.handle_finished(finished),
                 Mail::Datagram(strayed) => self.handle_strayed(*strayed),
+                Mail::News { exchange } => {
+                    self.origins.news.push_back((Key::from_bits(exchange), engine::Wake::Filled));
+                }
                 Mail::Turn { group } => {
                     self.origins.pools.handle_notice(group);
                     self.origins.stepped = true;
@@ -326,6 +336,9 @@ impl<I: Io> Worker<I> {
         self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
             self.close_idle(idle);
+        }
+        if self.core.cache.is_none() {
+            self.core.cache = generation.site.store().map(|store| store.front(self.number));
         }
         self.log_files.replace(generation.logs.clone());
         self.generation = generation;

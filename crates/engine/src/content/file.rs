@@ -138,6 +138,11 @@ impl Exchange {
     /// Which of nginx's content handlers takes the path.
     pub(crate) fn content(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
+        if location.purges_key
+            && let Some(next) = self.purge_key(site, ctx)
+        {
+            return next;
+        }
         if location.pass.is_some() {
             return Next::Step(Step::Origin);
         }

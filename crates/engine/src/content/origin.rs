@@ -95,6 +95,11 @@ impl Exchange {
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return Next::Fail(500) };
+        if location.caching.is_some()
+            && let Some(next) = self.page(site, ctx)
+        {
+            return next;
+        }
         if pass.is_pool
             && let Some(next) = self.check_script(location, site, ctx)
         {
@@ -198,29 +203,14 @@ impl Exchange {
     pub(crate) fn ask(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return Next::Fail(500) };
-        let target = match self.target(&pass.conf.to, site, ctx) {
-            Ok(target) => target,
+        let old = self.to_confirm().cloned();
+        let request = match self.origin_request(self.is_to_keep(), old.as_ref(), site, ctx) {
+            Ok(request) => request,
             Err(next) => return next,
         };
-        let settings = &location.settings;
-        let (body, body_len) = self.body_to_send(location);
-        let mut params = http::Params::with_room();
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
-        params::write(&scope, pass, &mut params);
-        let request = OriginRequest {
-            affinity: match &target {
-                Target::Group(id) => affinity(&scope, *id),
-                Target::Address(_) => Vec::new(),
-            },
-            target,
-            protocol: pass.conf.protocol,
-            settings: settings.origin.clone(),
-            params,
-            body,
-            body_len,
-            is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
-                && self.request.head().method_text != b"LOCK",
-            rate: rate(&scope, settings.origin.limit_rate.as_ref()),
+        let fill = match &location.caching {
+            Some(_) => self.take_fill(site, ctx),
+            None => None,
         };
         let asked = self.answer.origin.get_or_insert_default();
         if !asked.attempts.is_empty() {
@@ -235,8 +225,48 @@ impl Exchange {
             Protocol::FastCgi => "fastcgi",
             Protocol::Lsapi => "lsapi",
         };
+        if let Some(fill) = fill {
+            ctx.effects.push(Effect::Fill(fill));
+        }
         ctx.effects.push(Effect::Fetch(Box::new(request)));
         Next::Fetch
+    }
+
+    /// What the origin is asked: as if for anybody if the answer is meant for the store, and on
+    /// condition that it is not `old`.
+    pub(crate) fn origin_request(
+        &mut self,
+        is_to_keep: bool,
+        old: Option<&Arc<cache::Object>>,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<OriginRequest, Next> {
+        let location = site.location(self.request.location);
+        let Some(pass) = &location.pass else { return Err(Next::Fail(500)) };
+        let target = self.target(&pass.conf.to, site, ctx)?;
+        let settings = &location.settings;
+        let (body, body_len) = self.body_to_send(location);
+        let mut params = http::Params::with_room();
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        params::write(&scope, pass, is_to_keep, &mut params);
+        if let Some(old) = old {
+            params::write_conditions(old, &mut params);
+        }
+        Ok(OriginRequest {
+            affinity: match &target {
+                Target::Group(id) => affinity(&scope, *id),
+                Target::Address(_) => Vec::new(),
+            },
+            target,
+            protocol: pass.conf.protocol,
+            settings: settings.origin.clone(),
+            params,
+            body,
+            body_len,
+            is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
+                && self.request.head().method_text != b"LOCK",
+            rate: rate(&scope, settings.origin.limit_rate.as_ref()),
+        })
     }
 
     /// The body that goes to the origin, and its length as far as it is known.
@@ -291,7 +321,15 @@ impl Exchange {
                 Next::Fetch
             }
             OriginNews::Head(head) => self.take_origin_head(&head, site, ctx),
-            OriginNews::Failed(refused) => self.take_refusal(refused),
+            OriginNews::Failed(refused) => {
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.is_running = false;
+                }
+                match self.stand_in(refused.status, site, ctx) {
+                    Some(next) => next,
+                    None => self.take_refusal(refused),
+                }
+            }
             OriginNews::End => {
                 debug_assert!(false, "a head comes before the end");
                 self.take_refusal(Refused { status: 502, retry_after: None })

@@ -86,7 +86,26 @@ impl Planned {
 }
 
 /// Writes what the origin of `pass` is told.
-pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, out: &mut Params) {
+/// Fields that speak of what the client has; who asks for the store has nothing.
+const CONDITIONS: [&[u8]; 6] = [
+    b"IF_MODIFIED_SINCE",
+    b"IF_UNMODIFIED_SINCE",
+    b"IF_NONE_MATCH",
+    b"IF_MATCH",
+    b"RANGE",
+    b"IF_RANGE",
+];
+/// Fields by which a cache in front would speak to the application.
+const FORGERIES: [&[u8]; 6] = [
+    b"X_LSCACHE",
+    b"X_LITEMAGE",
+    b"X_LSCACHE_VARY_VALUE",
+    b"X_LSCACHE_VARY_COOKIE",
+    b"ESI_REFERER",
+    b"ESI_CONTENT_TYPE",
+];
+
+pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, is_to_keep: bool, out: &mut Params) {
     let settings = &scope.location().settings.origin;
     let mut value = Vec::new();
     for param in &pass.plan.params {
@@ -104,15 +123,54 @@ pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, out: &mut Params) {
         }
     }
     if settings.pass_request_headers {
-        write_fields(scope, &pass.plan.decided, out);
+        let conditions = if is_to_keep { &CONDITIONS[..] } else { &[] };
+        let forgeries = if tells_page(scope) { &FORGERIES[..] } else { &[] };
+        write_fields(scope, &pass.plan.decided, [conditions, forgeries], out);
+    }
+    if let Some(caching) = &scope.location().caching
+        && caching.is_page()
+    {
+        let page = &caching.conf.page;
+        out.push(b"X-LSCACHE", if page.crawler { b"on,crawler" } else { b"on" });
+        if page.litemage {
+            out.push(b"X-LITEMAGE", b"1");
+        }
+    }
+}
+
+/// Whether the application drives a cache, and the client is none that it may believe.
+fn tells_page(scope: &Scope<'_>) -> bool {
+    let Some(caching) = &scope.location().caching else { return false };
+    let ip = match scope.conn.remote {
+        crate::ctx::Peer::Inet(addr) => Some(addr.ip().to_canonical()),
+        crate::ctx::Peer::Unix => None,
+    };
+    caching.is_page() && !conf::model::cache::is_allowed(&caching.conf.page.trusted, ip)
+}
+
+/// Asks whether `old` is still good (RFC 9111 §4.3.1).
+pub(crate) fn write_conditions(old: &cache::Object, out: &mut Params) {
+    if let Some(etag) = old.etag() {
+        out.push(b"HTTP_IF_NONE_MATCH", etag);
+    }
+    if let Some(at) = old.last_modified() {
+        let mut text = Vec::new();
+        text.extend_from_slice(&http::date::http_date(at as i64));
+        out.push(b"HTTP_IF_MODIFIED_SINCE", &text);
     }
 }
 
 /// Writes the client's fields as `HTTP_*`.
-fn write_fields(scope: &Scope<'_>, decided: &[Box<[u8]>], out: &mut Params) {
+fn write_fields(
+    scope: &Scope<'_>,
+    decided: &[Box<[u8]>],
+    left_out: [&[&[u8]]; 2],
+    out: &mut Params,
+) {
     let head = scope.request.head();
     for (at, field) in head.fields.iter().enumerate() {
-        let is_decided = decided.iter().any(|name| is_same(name, field.text));
+        let is_decided = decided.iter().any(|name| is_same(name, field.text))
+            || left_out.iter().copied().flatten().any(|name| is_same(name, field.text));
         if is_decided || head.fields.iter().take(at).any(|other| is_same_field(other, field)) {
             continue;
         }

@@ -21,16 +21,16 @@ use crate::vars::Scope;
 
 /// What is made of a body on its way.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shape {
+pub(crate) struct Shape {
     /// How long it is, as the origin told.
-    len: Option<u64>,
-    choice: Choice,
+    pub(crate) len: Option<u64>,
+    pub(crate) choice: Choice,
     /// The part of it that the client asked for.
-    range: Option<ByteRange>,
+    pub(crate) range: Option<ByteRange>,
     /// Whether ranges are on offer.
-    ranges: bool,
+    pub(crate) ranges: bool,
     /// The part that was asked for does not exist.
-    unsatisfiable: bool,
+    pub(crate) unsatisfiable: bool,
 }
 
 impl Exchange {
@@ -50,6 +50,11 @@ impl Exchange {
         };
         if let Some(asked) = &mut self.answer.origin {
             asked.note_head(&head.fields, ctx.now);
+        }
+        if location.caching.is_some()
+            && let Some(next) = self.stand_in(status, site, ctx)
+        {
+            return next;
         }
         let settings = &location.settings;
         if settings.origin.intercept_errors
@@ -136,6 +141,9 @@ impl Exchange {
         }
         let status = if shape.range.is_some() { 206 } else { status };
         self.fill_from_origin(status, head, kind, shape, site, ctx);
+        if location.caching.is_some() {
+            self.say_asked(location);
+        }
         self.answer_with_inflow(status, head, shape, location, ctx);
         Next::Respond
     }
@@ -181,7 +189,7 @@ impl Exchange {
     }
 
     /// Writes the head of an answer that an origin gives.
-    fn fill_from_origin(
+    pub(crate) fn fill_from_origin(
         &mut self,
         status: u16,
         head: &OriginHead,
@@ -382,7 +390,7 @@ fn is_unsafe(path: &[u8]) -> bool {
 }
 
 /// A type without its parameters.
-fn media(value: &[u8]) -> &[u8] {
+pub(crate) fn media(value: &[u8]) -> &[u8] {
     let end = memchr::memchr(b';', value).unwrap_or(value.len());
     value[..end].trim_ascii_end()
 }

@@ -440,6 +440,12 @@ impl World {
                 }
                 self.wake(Wake::Spooled);
             }
+            Effect::Fill(_)
+            | Effect::Refresh(..)
+            | Effect::News(_)
+            | Effect::CompressObject(..) => {
+                unreachable!("this world keeps no answers")
+            }
             Effect::Fetch(request) => self.origin.ask(*request),
             Effect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
             Effect::FetchBodyEnd => self.origin.end_body(),
@@ -575,6 +581,8 @@ impl World {
             effects: &mut self.effects,
             requests_on_conn: self.requests,
             counters: Counters::default(),
+            cache: None,
+            me: 0,
         };
         self.exchange.step(wake, &mut ctx);
     }

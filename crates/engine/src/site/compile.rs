@@ -12,7 +12,7 @@ use http::Name;
 use http::conditional::ModifiedSince;
 use http::uri::MergeSlashes;
 
-use super::{Header, Listening, Location, Origin, Server, Site};
+use super::{Caching, Header, Listening, Location, Origin, Server, Site};
 use crate::captures::Pattern;
 use crate::content::params::Plan;
 use crate::derived::Derived;
@@ -46,6 +46,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         pages,
         hostname: Box::default(),
         names_body_file,
+        kept: None,
     }
 }
 
@@ -208,6 +209,8 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
             model::Handler::Static => None,
         },
+        purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
+        caching: Caching::new(settings),
         try_files: conf.try_files.clone(),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,

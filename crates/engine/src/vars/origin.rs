@@ -24,6 +24,9 @@ impl Scope<'_> {
             Var::RequestBodyFile => return Some(self.request_body_file(out)),
             _ => {}
         }
+        if let Some(found) = self.write_cached(var, out) {
+            return Some(found);
+        }
         let asked = self.answer.origin.as_deref()?;
         Some(match var {
             Var::UpstreamAddr => {
@@ -58,6 +61,31 @@ impl Scope<'_> {
             }
             _ => return None,
         })
+    }
+
+    /// Variables about the store.
+    fn write_cached(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+        let object = self.answer.object.as_deref();
+        match var {
+            Var::UpstreamCacheStatus => {
+                let status = self.answer.cached.text();
+                out.extend_from_slice(status.as_bytes());
+                Some(if status.is_empty() { Found::No } else { Found::Yes })
+            }
+            Var::UpstreamCacheEtag => Some(maybe(out, object.and_then(|object| object.etag()))),
+            Var::UpstreamCacheLastModified => {
+                let Some(at) = object.and_then(|object| object.last_modified()) else {
+                    return Some(Found::No);
+                };
+                out.extend_from_slice(&http::date::http_date(at as i64));
+                Some(Found::Yes)
+            }
+            Var::UpstreamCacheAge => {
+                let Some(object) = object else { return Some(Found::No) };
+                Some(number(out, object.times().age_seconds(self.now.unix_millis)))
+            }
+            _ => None,
+        }
     }
 
     /// `$content_length`: of a body whose length nobody told, what was collected.

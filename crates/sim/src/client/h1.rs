@@ -226,7 +226,9 @@ impl Client {
         let Some(socket) = kernel.socket(conn.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
         // Who ends its side while an application works has left, as with nginx.
-        let is_app = |(ask, _): &(Ask, u64)| matches!(ask.what, What::App(..));
+        let is_app = |(ask, _): &(Ask, u64)| {
+            matches!(ask.what, What::App(..) | What::Kept(_) | What::Own(_))
+        };
         let left = conn.ended && conn.flight.iter().any(is_app);
         if killed || left || matches!(conn.sabotage, Sabotage::End { .. }) {
             return self.forgive(conn);

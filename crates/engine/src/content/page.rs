@@ -1,0 +1,655 @@
+//! Answers out of the store: whose key it is, what the look-up found, who waits for whom.
+//!
+//! Owns the decision between serving, waiting and asking; what an origin's answer becomes is the
+//! business of `fill`. Easiest to break: a permit that leads to no fetch is given up at once.
+
+use std::sync::Arc;
+
+use base::Instant;
+use cache::rules::{self, Environment, Facts, Gate, VaryPart};
+use cache::{
+    Abandon, FillPermit, Follow, Follower, KeyBuilder, Lookup, NamespaceId, Object, Session,
+    Waited, Waiter,
+};
+use conf::Template;
+use conf::model::{Pattern, VaryBy};
+use http::cookies::Cookies;
+use http::{Fields, Method, RequestBody};
+
+use crate::answer::Body;
+use crate::ctx::{Ctx, Effect, SiteRef};
+use crate::exchange::{Exchange, Next, Step};
+use crate::fill::{Fill, Question, push_named};
+use crate::route::LocationId;
+use crate::site::{Caching, Site, Space};
+use crate::vars::Scope;
+
+/// LIMIT: fills that one exchange waits for before it asks for itself.
+const ROUNDS_MAX: u8 = 3;
+/// LIMIT: times that what a URL varies by leads to another look-up.
+const VARY_ROUNDS: usize = 3;
+/// Bytes of a value that can be a session's.
+const SESSION_MIN: usize = 16;
+
+/// `$upstream_cache_status`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Cached {
+    /// No cache has a part in it.
+    #[default]
+    No,
+    /// The origin was asked.
+    Miss,
+    /// The cache was not asked.
+    Bypass,
+    /// What there was is too old; the origin was asked.
+    Expired,
+    /// Old, because the origin failed or is asked in the background.
+    Stale,
+    /// Old, because somebody asks the origin.
+    Updating,
+    /// The origin said that it is still good.
+    Revalidated,
+    /// Fresh.
+    Hit,
+}
+
+impl Cached {
+    /// nginx's word for it; none if no cache has a part.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::No => "",
+            Self::Miss => "MISS",
+            Self::Bypass => "BYPASS",
+            Self::Expired => "EXPIRED",
+            Self::Stale => "STALE",
+            Self::Updating => "UPDATING",
+            Self::Revalidated => "REVALIDATED",
+            Self::Hit => "HIT",
+        }
+    }
+}
+
+/// What an exchange knows of the store. Buffers are kept between requests.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub(super) keys: KeyBuilder,
+    text: Vec<u8>,
+    pub(super) session: Vec<u8>,
+    pub(crate) head: http::OriginHead,
+    /// The location whose turn it was.
+    looked: Option<LocationId>,
+    space: Option<NamespaceId>,
+    gate: Option<Gate>,
+    environment: Environment,
+    permit: Option<FillPermit>,
+    follower: Option<Follower>,
+    /// An old object that may stand in for an error, or be confirmed.
+    stale: Option<Arc<Object>>,
+    revalidates: bool,
+    rounds: u8,
+    until: Option<Instant>,
+    /// Whether the answer that comes is kept.
+    is_kept: bool,
+}
+
+impl Page {
+    /// Forgets the request; a permit that is left goes to nobody.
+    pub(crate) fn clear(&mut self) {
+        if self.looked.is_none() {
+            return;
+        }
+        self.looked = None;
+        self.space = None;
+        self.forget();
+        self.environment = Environment::default();
+        self.rounds = 0;
+    }
+
+    /// Gives up a right to ask that nobody used.
+    pub(crate) fn let_go(&mut self) {
+        if self.permit.is_some() {
+            self.permit = None;
+        }
+    }
+
+    fn forget(&mut self) {
+        self.permit = None;
+        self.follower = None;
+        self.stale = None;
+        self.revalidates = false;
+        self.until = None;
+        self.is_kept = false;
+    }
+}
+
+impl Exchange {
+    /// Whether it waits for what somebody else fetches.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        let waits = |body: &Body| matches!(body, Body::Growing(growth) if growth.is_waiting());
+        self.page.follower.is_some() || waits(&self.answer.body)
+    }
+
+    /// Notes whether the answer that comes is kept: to be told before its head is.
+    pub const fn note_kept(&mut self, is_kept: bool) {
+        self.page.is_kept = is_kept;
+    }
+
+    /// Whether what the origin sends now is kept.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.page.is_kept
+    }
+
+    /// Answers out of the store, waits, or leaves it to the origin (none).
+    pub(crate) fn page(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let caching = site.location(self.request.location).caching.as_ref()?;
+        if self.page.looked == Some(self.request.location) {
+            return None;
+        }
+        self.page.looked = Some(self.request.location);
+        self.page.forget();
+        ctx.cache.as_ref()?;
+        self.page.space = self.space(caching, site, ctx);
+        let space = self.page.space?;
+        self.page.environment = Environment::default();
+        if let Some(value) = self.vary_value(caching, site, ctx) {
+            self.page.environment.vary_value = Some(value.into());
+        }
+        self.find_session(caching);
+        if let Some(next) = self.ordered_purge(caching, space, site, ctx) {
+            return Some(next);
+        }
+        self.autoflush(caching, space, site, ctx);
+        match self.open_gate(caching, site, ctx) {
+            Some(gate) => self.page.gate = Some(gate),
+            None => return None,
+        }
+        self.build_key(caching, space, site, ctx);
+        if !self.page.keys.is_usable() {
+            return None;
+        }
+        if !caching.is_page() && self.is_any(&caching.conf.bypass, site, ctx) {
+            self.answer.cached = Cached::Bypass;
+            self.take_over(caching, site, ctx);
+            return None;
+        }
+        self.look_up(caching, site, ctx)
+    }
+
+    /// The part of the store that this location uses.
+    fn space(&self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) -> Option<NamespaceId> {
+        let kept = site.kept()?;
+        match &caching.space {
+            Space::Zone(index) => kept.zones.get(*index).copied(),
+            Space::Page => kept.pages.get(self.request.server as usize).copied(),
+            Space::Named(text) => {
+                let mut name = Vec::new();
+                self.scope(site, ctx).expand(text, &mut name);
+                let zones = &site.http()?.cache_zones;
+                let index = zones.iter().position(|zone| zone.name.as_bytes() == name)?;
+                kept.zones.get(index).copied()
+            }
+        }
+    }
+
+    pub(super) fn scope<'a>(&'a self, site: &'a Site, ctx: &'a Ctx<'_>) -> Scope<'a> {
+        Scope::new(&self.request, &self.answer, site, ctx)
+    }
+
+    /// Whether one of the texts is neither empty nor `0`.
+    pub(super) fn is_any(&self, texts: &[Template], site: &Site, ctx: &Ctx<'_>) -> bool {
+        let mut text = Vec::new();
+        texts.iter().any(|template| {
+            text.clear();
+            self.scope(site, ctx).expand(template, &mut text);
+            !matches!(&*text, b"" | b"0")
+        })
+    }
+
+    fn vary_value(&self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) -> Option<Vec<u8>> {
+        let mut value = Vec::new();
+        for by in caching.conf.page.vary.iter() {
+            if let VaryBy::Value(text) = by {
+                self.scope(site, ctx).expand(text, &mut value);
+            }
+        }
+        (caching.is_page() && !value.is_empty()).then_some(value)
+    }
+
+    fn find_session(&mut self, caching: &Caching) {
+        let mut session = std::mem::take(&mut self.page.session);
+        session.clear();
+        if caching.is_page() {
+            let cookies = Cookies::of(&self.request.head().fields);
+            push_session(&mut session, &cookies, &caching.conf.page.session);
+        }
+        self.page.session = session;
+    }
+
+    pub(super) fn facts<'a>(&'a self, site: &'a Site, ctx: &Ctx<'_>) -> Facts<'a> {
+        Facts {
+            method: self.request.method,
+            fields: &self.request.head().fields,
+            scheme: ctx.conn.scheme,
+            host: &self.request.host,
+            port: ctx.conn.local.port(),
+            server: site.server(self.request.server).name.as_bytes(),
+            target: &self.request.head().target,
+            address: b"",
+            environment: &self.page.environment,
+        }
+    }
+
+    /// Where it may be looked up, unless the cache has no part in the request.
+    fn open_gate(&mut self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) -> Option<Gate> {
+        let has_session = !self.page.session.is_empty();
+        let facts = self.facts(site, ctx);
+        let mut gate = rules::gate(&caching.policy, &facts, has_session).ok()?;
+        if !caching.is_page() {
+            return Some(gate);
+        }
+        let page = &caching.conf.page;
+        gate.public &= page.lookup.public;
+        gate.private &= page.lookup.private;
+        let path = facts.target.split(|byte| *byte == b'?').next().unwrap_or_default();
+        if let Some(never) = &page.never {
+            let cookies = Cookies::of(facts.fields);
+            let is_named = cookies.iter().any(|pair| never.covers_cookie(pair.0));
+            let args = facts.query().split(|byte| *byte == b'&');
+            let mut names =
+                args.map(|arg| arg.split(|byte| *byte == b'=').next().unwrap_or_default());
+            if never.covers_path(path) || is_named || names.any(|name| never.covers_arg(name)) {
+                return None;
+            }
+        }
+        let prefix = page.prefixes.iter().rev().find(|prefix| path.starts_with(&prefix.path));
+        if let Some(prefix) = prefix.filter(|prefix| !prefix.enabled) {
+            gate.public &= !prefix.scopes.public;
+            gate.private &= !prefix.scopes.private;
+        }
+        if self.is_any(&page.bypass, site, ctx) {
+            self.answer.cached = Cached::Bypass;
+            return None;
+        }
+        Some(gate)
+    }
+
+    pub(super) fn build_key(
+        &mut self,
+        caching: &Caching,
+        space: NamespaceId,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) {
+        let mut keys = std::mem::take(&mut self.page.keys);
+        let mut text = std::mem::take(&mut self.page.text);
+        text.clear();
+        let template = match caching.is_page() {
+            true => caching.conf.page.key.as_ref(),
+            false => caching.conf.key.as_ref().or(caching.conf.page.key.as_ref()),
+        };
+        match template {
+            Some(template) => self.scope(site, ctx).expand(template, &mut text),
+            None => rules::url(&mut text, &self.facts(site, ctx), &caching.policy),
+        }
+        keys.start(space);
+        keys.push_url(&text);
+        if caching.is_page() {
+            let fields = &self.request.head().fields;
+            let cookies = Cookies::of(fields);
+            push_base(&mut keys, caching, &self.page.environment, &cookies, fields, None);
+        }
+        self.page.text = text;
+        self.page.keys = keys;
+    }
+
+    fn look_up(&mut self, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let gate = self.page.gate?;
+        if gate.private {
+            let mut keys = self.page.keys.clone();
+            if let Some(object) = self.find_private(&mut keys, ctx) {
+                return Some(self.serve_kept(object, Cached::Hit, site, ctx));
+            }
+        }
+        if !gate.public {
+            self.answer.cached = Cached::Miss;
+            if caching.conf.page.lookup.public {
+                return None;
+            }
+            // `page_cache_lookup off` keeps answers all the same.
+            self.take_over(caching, site, ctx);
+            return None;
+        }
+        let now_ms = ctx.now.unix_millis;
+        for _ in 0..VARY_ROUNDS {
+            let front = ctx.cache.as_deref_mut()?;
+            match front.lookup(&self.page.keys.public(), now_ms) {
+                Lookup::Vary(names) => {
+                    let names: Vec<&[u8]> = names.vary_names().collect();
+                    let fields = &self.request.head().fields;
+                    push_named(&mut self.page.keys, &names, fields, &Cookies::of(fields));
+                }
+                found => return self.take_found(found, caching, site, ctx),
+            }
+        }
+        None
+    }
+
+    /// The session's own object, if there is one.
+    fn find_private(&self, keys: &mut KeyBuilder, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
+        let session = Session::new(&self.page.session)?;
+        let now_ms = ctx.now.unix_millis;
+        for _ in 0..VARY_ROUNDS {
+            let found = ctx.cache.as_deref_mut()?.lookup(&keys.private(session), now_ms);
+            match found {
+                Lookup::Vary(names) => {
+                    let names: Vec<&[u8]> = names.vary_names().collect();
+                    let fields = &self.request.head().fields;
+                    push_named(keys, &names, fields, &Cookies::of(fields));
+                }
+                Lookup::Hit(object) => return Some(object),
+                Lookup::Stale(_, Some(permit)) | Lookup::Miss(permit) => {
+                    // Whether the answer is private is known when it is there.
+                    ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+                    return None;
+                }
+                Lookup::Stale(_, None) | Lookup::Join(_) | Lookup::Pass => return None,
+            }
+        }
+        None
+    }
+
+    fn take_found(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let background = caching.is_page() || caching.conf.background_update;
+        match found {
+            Lookup::Hit(object) => {
+                if caching.policy.honour_request && self.asks_anew(&object, ctx) {
+                    self.answer.cached = Cached::Bypass;
+                    self.take_over(caching, site, ctx);
+                    return None;
+                }
+                Some(self.serve_kept(object, Cached::Hit, site, ctx))
+            }
+            Lookup::Stale(object, None) => {
+                Some(self.serve_kept(object, Cached::Updating, site, ctx))
+            }
+            Lookup::Stale(object, Some(permit)) if background => {
+                self.refresh(permit, caching, site, ctx);
+                Some(self.serve_kept(object, Cached::Stale, site, ctx))
+            }
+            Lookup::Stale(_, Some(permit)) | Lookup::Miss(permit) => {
+                self.keep_permit(permit, caching, site, ctx);
+                None
+            }
+            Lookup::Join(follower) if caching.is_page() || caching.conf.lock => {
+                self.join(follower, caching, site, ctx)
+            }
+            Lookup::Join(_) | Lookup::Pass | Lookup::Vary(_) => {
+                self.answer.cached = Cached::Miss;
+                None
+            }
+        }
+    }
+
+    /// Whether the client wants something newer (RFC 9111 §5.2.1), where that counts.
+    fn asks_anew(&self, object: &Object, ctx: &Ctx<'_>) -> bool {
+        let control = http::cache_control::RequestControl::of(&self.request.head().fields);
+        let wish = rules::judge(&control, Some(&object.times()), false, ctx.now.unix_millis);
+        wish != rules::Instructions::Serve
+    }
+
+    /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
+    fn keep_permit(
+        &mut self,
+        permit: FillPermit,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let stale = permit.stale().cloned();
+        self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
+        let hash = permit.key().hash();
+        self.page.stale = stale;
+        let is_head = self.request.head().method == Method::Head;
+        let is_off = !caching.is_page() && self.is_any(&caching.conf.no_cache, site, ctx);
+        if is_head || is_off || !caching.count_use(hash) {
+            ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+            return;
+        }
+        self.page.revalidates = caching.conf.revalidate && self.page.stale.is_some();
+        self.page.permit = Some(permit);
+    }
+
+    /// Asks past the store, and keeps what comes in place of what is there.
+    fn take_over(&mut self, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) {
+        if self.request.head().method == Method::Head
+            || !caching.is_page() && self.is_any(&caching.conf.no_cache, site, ctx)
+        {
+            return;
+        }
+        // A key of its own until the answer is there; then the fill moves.
+        let mut keys = self.page.keys.clone();
+        keys.push_vary(b"past");
+        keys.push_vary(&self.request.id[0].to_le_bytes());
+        keys.push_vary(&self.request.id[1].to_le_bytes());
+        let now_ms = ctx.now.unix_millis;
+        let Some(front) = ctx.cache.as_deref_mut() else { return };
+        if let Lookup::Miss(permit) = front.lookup(&keys.public(), now_ms) {
+            self.page.permit = Some(permit);
+        }
+    }
+
+    /// Waits for what somebody else fetches.
+    fn join(
+        &mut self,
+        follower: Follower,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        self.answer.cached = Cached::Miss;
+        if self.page.rounds >= ROUNDS_MAX {
+            return None;
+        }
+        self.page.rounds += 1;
+        if self.page.until.is_none() {
+            let timeout = caching.conf.lock_timeout.min(caching.conf.lock_age);
+            // An application's page comes when its origin gives it, or the fetch ends.
+            if !caching.is_page() {
+                let until = ctx.now.mono.after(timeout);
+                self.page.until = Some(until);
+                ctx.effects.push(Effect::Deadline(until));
+            }
+        }
+        self.page.follower = Some(follower);
+        Some(self.follow(site, ctx))
+    }
+
+    /// Looks at the fill that it waits for.
+    pub(crate) fn follow(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let Some(caching) = &site.location(self.request.location).caching else {
+            return Next::Fail(500);
+        };
+        let waiter = waiter(ctx);
+        loop {
+            let Some(follower) = &mut self.page.follower else { return Next::Step(Step::Origin) };
+            match follower.poll() {
+                Follow::Head => break,
+                Follow::Again => {
+                    self.page.follower = None;
+                    self.build_key_again(caching, site, ctx);
+                    return self.look_up(caching, site, ctx).unwrap_or(Next::Step(Step::Origin));
+                }
+                Follow::Waiting => match follower.wait(waiter) {
+                    Waited::Registered => return Next::Join,
+                    Waited::Moved => {}
+                },
+            }
+        }
+        let Some(follower) = self.page.follower.take() else { return Next::Fail(500) };
+        self.serve_growing(follower, waiter, site, ctx)
+    }
+
+    fn build_key_again(&mut self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) {
+        if let Some(space) = self.page.space {
+            self.build_key(caching, space, site, ctx);
+        }
+    }
+
+    /// Time is up for who waits in line: it asks for itself.
+    pub(crate) fn stop_waiting(&mut self, ctx: &Ctx<'_>) -> Next {
+        if self.page.until.is_some_and(|until| ctx.now.mono < until) {
+            return Next::Join;
+        }
+        self.page.follower = None;
+        Next::Step(Step::Origin)
+    }
+
+    /// What the fetch that is about to begin is heard by.
+    pub(crate) fn take_fill(&mut self, site: &Site, ctx: &Ctx<'_>) -> Option<Box<Fill>> {
+        let caching = site.location(self.request.location).caching.as_ref()?;
+        if self.page.looked != Some(self.request.location) {
+            return None;
+        }
+        let permit = self.page.permit.take();
+        // Without a permit, only the application's purges matter.
+        if permit.is_none() && !caching.is_page() {
+            return None;
+        }
+        self.fill_of(permit, self.page.revalidates, site, ctx)
+    }
+
+    fn fill_of(
+        &self,
+        permit: Option<FillPermit>,
+        revalidates: bool,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) -> Option<Box<Fill>> {
+        let own: &SiteRef = self.request.site.as_ref()?;
+        let question = Question {
+            method: self.request.method,
+            fields: self.request.head().fields.clone(),
+            scheme: ctx.conn.scheme,
+            host: self.request.host.clone(),
+            port: ctx.conn.local.port(),
+            server: site.server(self.request.server).name.as_bytes().to_vec(),
+            target: self.request.head().target.clone(),
+            address: Vec::new(),
+            environment: self.page.environment.clone(),
+        };
+        let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
+        Some(Box::new(Fill {
+            store: site.kept()?.store.clone(),
+            site: own.clone(),
+            location: self.request.location,
+            namespace: self.page.space?,
+            permit,
+            question: Box::new(question),
+            url: url.unwrap_or_default(),
+            asked_ms: ctx.now.unix_millis,
+            revalidates,
+            size: 0,
+            told: None,
+        }))
+    }
+
+    /// Has the origin asked in the background.
+    fn refresh(&mut self, permit: FillPermit, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) {
+        let has_body = self.request.head().body != RequestBody::None;
+        let is_get = self.request.head().method == Method::Get && !has_body;
+        let stale = permit.stale().cloned();
+        let revalidates = caching.conf.revalidate && stale.is_some();
+        let asked = if is_get {
+            let fill = self.fill_of(Some(permit), revalidates, site, ctx);
+            let old = stale.as_ref().filter(|_| revalidates);
+            let request = self.origin_request(true, old, site, ctx).ok();
+            request.zip(fill)
+        } else {
+            ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+            None
+        };
+        if let Some((request, fill)) = asked {
+            ctx.effects.push(Effect::Refresh(Box::new(request), fill));
+        }
+    }
+
+    /// The object that the origin is asked to confirm, if it is.
+    pub(crate) fn to_confirm(&self) -> Option<&Arc<Object>> {
+        self.page.stale.as_ref().filter(|_| self.page.revalidates)
+    }
+
+    /// Whether the fetch that begins may be kept: it is made as if nobody had asked for a part.
+    pub(crate) const fn is_to_keep(&self) -> bool {
+        self.page.permit.is_some()
+    }
+
+    /// The old object, where it may stand in for an answer of this status.
+    pub(crate) fn stand_in(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let caching = site.location(self.request.location).caching.as_ref()?;
+        let stale = self.page.stale.as_ref()?;
+        if status == 304 && self.page.revalidates {
+            let object = self.page.stale.take()?;
+            self.drop_fetch(ctx);
+            return Some(self.serve_kept(object, Cached::Revalidated, site, ctx));
+        }
+        let is_in_time = ctx.now.unix_millis < stale.times().error_until_ms();
+        if !caching.covers(status) || !is_in_time {
+            return None;
+        }
+        let object = self.page.stale.take()?;
+        self.drop_fetch(ctx);
+        Some(self.serve_kept(object, Cached::Stale, site, ctx))
+    }
+}
+
+/// Who this exchange is to those who wake it.
+pub(crate) fn waiter(ctx: &Ctx<'_>) -> Waiter {
+    let worker = ctx.cache.as_ref().map_or(0, |front| front.worker());
+    Waiter { worker, exchange: ctx.me }
+}
+
+/// Adds what tells requests apart before an answer is there.
+pub(crate) fn push_base(
+    keys: &mut KeyBuilder,
+    caching: &Caching,
+    environment: &Environment,
+    cookies: &Cookies<'_>,
+    fields: &Fields,
+    value: Option<&[u8]>,
+) {
+    let mut text = Vec::new();
+    rules::vary_base(&caching.policy, environment, cookies, value, |part: VaryPart<'_>| {
+        text.clear();
+        part.push(&mut text);
+        keys.push_vary(&text);
+    });
+    if environment.control.no_vary {
+        return;
+    }
+    for by in caching.conf.page.vary.iter() {
+        if let VaryBy::Header(name) = by {
+            text.clear();
+            rules::named(&mut text, name, fields, cookies);
+            keys.push_vary(&text);
+        }
+    }
+}
+
+/// Appends what the session of a request is known by; nothing if it has none.
+pub(crate) fn push_session(out: &mut Vec<u8>, cookies: &Cookies<'_>, patterns: &[Pattern]) {
+    for pattern in patterns {
+        let is_one = |pair: &(&[u8], &[u8])| {
+            pattern.matches_in_any_case(pair.0) && pair.1.len() >= SESSION_MIN
+        };
+        if let Some((name, value)) = cookies.iter().find(is_one) {
+            return VaryPart::Cookie(name, Some(value)).push(out);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What drops kept answers besides applications: POST, `PURGE`, `REFRESH`, `fastcgi_cache_purge`.
+//!
+//! Owns who may and what is said back; what is dropped by an answer is the business of `fill`.
+
+use bytes::Bytes;
+use cache::rules::{self, PurgeOrder, PurgeTarget};
+use cache::{KeyBuilder, NamespaceId, Purge, Session};
+use conf::model::CachePurge;
+use conf::model::cache::is_allowed;
+use http::lscache::{Effect as Lapse, Scope as Whose};
+use http::{BodyLen, Method};
+
+use crate::answer::Body;
+use crate::ctx::{Ctx, Peer};
+use crate::exchange::{Exchange, Next};
+use crate::fill::{carry_out, key_of};
+use crate::filter::headers::Draft;
+use crate::site::{Caching, Site};
+
+impl Exchange {
+    /// A POST drops what its session has.
+    pub(super) fn autoflush(
+        &self,
+        caching: &Caching,
+        space: NamespaceId,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) {
+        let is_due = caching.is_page()
+            && caching.conf.page.autoflush
+            && rules::autoflushes(&caching.policy, &self.facts(site, ctx));
+        if let (true, Some(session), Some(kept)) =
+            (is_due, Session::new(&self.page.session), site.kept())
+        {
+            kept.store.purge_private(space, Some(session), Purge::Dead);
+        }
+    }
+
+    /// `PURGE` and `REFRESH`, and `fastcgi_cache_purge`.
+    pub(super) fn ordered_purge(
+        &mut self,
+        caching: &Caching,
+        space: NamespaceId,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let ip = match ctx.conn.remote {
+            Peer::Inet(addr) => Some(addr.ip().to_canonical()),
+            Peer::Unix => None,
+        };
+        let method = &*self.request.head().method_text;
+        if !caching.is_page() {
+            let is_purge = match &caching.conf.purge {
+                CachePurge::Off | CachePurge::Key { .. } => false,
+                CachePurge::When(texts) => self.is_any(texts, site, ctx),
+                CachePurge::Method { method: wanted, from } if **wanted == *method => {
+                    if !is_allowed(from, ip) {
+                        return Some(Next::Fail(403));
+                    }
+                    true
+                }
+                CachePurge::Method { .. } => false,
+            };
+            return is_purge.then(|| self.purge_zone(caching, space, site, ctx));
+        }
+        let page = &caching.conf.page;
+        let path = self.request.head().target.split(|b| *b == b'?').next().unwrap_or_default();
+        let is_purge_uri = page.purge_uri.as_ref().is_some_and(|uri| **uri == *path)
+            && self.request.head().fields.get_text(b"X-LiteSpeed-Purge").is_some();
+        let how = match method {
+            b"PURGE" => Purge::Dead,
+            b"REFRESH" => Purge::Stale,
+            _ if is_purge_uri => Purge::Dead,
+            _ => return None,
+        };
+        if !is_allowed(&page.purge_allow, ip) {
+            return Some(Next::Fail(405));
+        }
+        let store = site.kept()?.store.clone();
+        let facts = self.facts(site, ctx);
+        if is_purge_uri {
+            let fields = &self.request.head().fields;
+            for order in rules::purges(&caching.policy, Method::Get, 200, fields) {
+                let how = match order.effect {
+                    Lapse::Dead => Purge::Dead,
+                    Lapse::Stale => Purge::Stale,
+                };
+                carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
+            }
+        } else {
+            let target = PurgeTarget::Url(facts.target.into());
+            for scope in [Whose::Public, Whose::Private] {
+                let (effect, target) = (Lapse::Dead, target.clone());
+                let order = PurgeOrder { scope, effect, target };
+                carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
+            }
+        }
+        let mut text = b"Processed ".to_vec();
+        text.extend_from_slice(method);
+        text.extend_from_slice(b" by \"");
+        text.extend_from_slice(&self.request.head().target);
+        text.extend_from_slice(b"\"\n");
+        Some(self.say(200, text, site, ctx))
+    }
+
+    fn purge_zone(
+        &mut self,
+        caching: &Caching,
+        space: NamespaceId,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        self.build_key(caching, space, site, ctx);
+        let Some(kept) = site.kept() else { return Next::Fail(500) };
+        let store = kept.store.clone();
+        let key = self.page.keys.public();
+        let hit = match key.url().split_last() {
+            Some((b'*', start)) => purge_beginning(&store, space, start),
+            _ => store.purge_url(&key, Purge::Dead),
+        };
+        if hit == 0 {
+            return Next::Fail(404);
+        }
+        let mut text = b"Purged: ".to_vec();
+        http::digits::push_decimal(&mut text, hit);
+        text.push(b'\n');
+        self.say(200, text, site, ctx)
+    }
+
+    /// `fastcgi_cache_purge ZONE KEY`
+    pub(crate) fn purge_key(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let settings = &site.location(self.request.location).settings;
+        let CachePurge::Key { zone, key } = &settings.cache.purge else { return None };
+        let kept = site.kept()?;
+        let space = *kept.zones.get(zone.index())?;
+        let mut text = Vec::new();
+        self.scope(site, ctx).expand(key, &mut text);
+        let hit = match text.split_last() {
+            Some((b'*', start)) => purge_beginning(&kept.store, space, start),
+            _ => {
+                let mut keys = KeyBuilder::default();
+                keys.start(space);
+                keys.push_url(&text);
+                kept.store.purge_url(&key_of(&keys, None), Purge::Dead)
+            }
+        };
+        if hit == 0 {
+            return Some(Next::Fail(404));
+        }
+        Some(self.say(200, b"Purged\n".to_vec(), site, ctx))
+    }
+
+    fn say(&mut self, status: u16, text: Vec<u8>, site: &Site, ctx: &Ctx<'_>) -> Next {
+        let draft = Draft { content_type: b"text/plain", ..Draft::default() };
+        self.fill(status, &draft, site, ctx);
+        self.answer.head.body = BodyLen::Exact(text.len() as u64);
+        self.answer.body = Body::memory(Bytes::from(text));
+        Next::Respond
+    }
+}
+
+/// Purges every object of a zone whose key begins with `start`; looks at all of them.
+fn purge_beginning(store: &cache::Store, space: NamespaceId, start: &[u8]) -> u64 {
+    let mut keys = Vec::new();
+    let mut part = 0;
+    while store.list(part, &mut |object| {
+        if object.namespace() == space && object.url().starts_with(start) {
+            keys.push(object.url().to_vec());
+        }
+    }) {
+        part += 1;
+    }
+    keys.dedup();
+    let mut builder = KeyBuilder::default();
+    let mut hit = 0;
+    for url in keys {
+        builder.start(space);
+        builder.push_url(&url);
+        hit += store.purge_url(&builder.public(), Purge::Dead);
+    }
+    hit
+}

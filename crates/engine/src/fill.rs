@@ -1,0 +1,403 @@
+//! The answer of an origin on its way into the store: what the rules make of it.
+//!
+//! ```text
+//!   head ─▶ purges; keep? ──no──▶ abandoned: joiners look up again, the answer only passes by
+//!                │ yes
+//!                ▼  (under another key, if the answer says so)
+//!             begun ── pieces ──▶ committed at the end; abandoned if it breaks or grows too large
+//! ```
+//! Owns the permit and outlives the client that asked. Easiest to break: whoever ends the permit
+//! hands on whom to wake.
+
+use std::sync::Arc;
+
+use base::Now;
+use cache::rules::{self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget};
+use cache::{
+    Abandon, FillPermit, Key, KeyBuilder, NamespaceId, ObjectHead, Purge, Session, Store, Tags,
+    Wakes,
+};
+use http::cookies::Cookies;
+use http::lscache::{Effect as Lapse, Scope};
+use http::message::Scheme;
+use http::{Fields, Method, Name, OriginHead, date};
+use upstream::OriginNews;
+
+use crate::content::page::{push_base, push_session};
+use crate::ctx::SiteRef;
+use crate::route::LocationId;
+use crate::site::Caching;
+
+/// How long it is remembered that an answer was not to be kept, where others wait in line.
+const PASS_MS: u64 = 2_000;
+/// How long an origin that failed is left alone while there is an old answer.
+const REST_MS: u64 = 1_000;
+
+/// What is known of a request after it is over.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) method: Method,
+    pub(crate) fields: Fields,
+    pub(crate) scheme: Scheme,
+    pub(crate) host: Vec<u8>,
+    pub(crate) port: u16,
+    pub(crate) server: Vec<u8>,
+    pub(crate) target: Vec<u8>,
+    pub(crate) address: Vec<u8>,
+    pub(crate) environment: Environment,
+}
+
+impl Question {
+    pub(crate) fn facts(&self) -> Facts<'_> {
+        Facts {
+            method: self.method,
+            fields: &self.fields,
+            scheme: self.scheme,
+            host: &self.host,
+            port: self.port,
+            server: &self.server,
+            target: &self.target,
+            address: &self.address,
+            environment: &self.environment,
+        }
+    }
+}
+
+/// Listens to an origin's answer for the store.
+#[derive(Debug)]
+pub struct Fill {
+    pub(crate) store: Arc<Store>,
+    pub(crate) site: SiteRef,
+    pub(crate) location: LocationId,
+    pub(crate) namespace: NamespaceId,
+    pub(crate) permit: Option<FillPermit>,
+    pub(crate) question: Box<Question>,
+    /// The URL part of the key.
+    pub(crate) url: Vec<u8>,
+    /// When the origin was asked.
+    pub(crate) asked_ms: u64,
+    /// Whether the origin was asked to confirm what is there.
+    pub(crate) revalidates: bool,
+    /// Bytes that came, and those that were told.
+    pub(crate) size: u64,
+    pub(crate) told: Option<u64>,
+}
+
+impl Fill {
+    /// Whether the answer is (still) meant for the store, so that it must be read to its end.
+    #[must_use]
+    pub const fn is_filling(&self) -> bool {
+        self.permit.is_some()
+    }
+
+    /// Hears what the origin did, and says whom to wake.
+    pub fn hear(&mut self, news: &OriginNews, now: Now) -> Wakes {
+        let now_ms = now.unix_millis;
+        match news {
+            OriginNews::Head(head) => {
+                let site = self.site.clone();
+                match &site.location(self.location).caching {
+                    Some(caching) => self.take_head(head, caching, now_ms),
+                    None => Wakes::default(),
+                }
+            }
+            OriginNews::Body(bytes) => self.take_body(bytes, now_ms),
+            OriginNews::End => match self.permit.take() {
+                Some(permit) if self.told.is_some_and(|told| told > self.size) => {
+                    permit.abandon(Abandon::Failed { now_ms, rest_until_ms: now_ms + REST_MS })
+                }
+                Some(permit) => permit.commit().wakes,
+                None => Wakes::default(),
+            },
+            OriginNews::Failed(_) => {
+                self.give_up(Abandon::Failed { now_ms, rest_until_ms: now_ms + REST_MS })
+            }
+            OriginNews::Early(_) | OriginNews::Attempt(_) | OriginNews::Log { .. } => {
+                Wakes::default()
+            }
+        }
+    }
+
+    fn give_up(&mut self, why: Abandon) -> Wakes {
+        self.permit.take().map_or_else(Wakes::default, |permit| permit.abandon(why))
+    }
+
+    fn take_body(&mut self, bytes: &bytes::Bytes, now_ms: u64) -> Wakes {
+        let Some(permit) = &mut self.permit else { return Wakes::default() };
+        let mut bytes = bytes.clone();
+        if let Some(told) = self.told {
+            let left = told.saturating_sub(self.size);
+            bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        }
+        self.size += bytes.len() as u64;
+        let limit = self.site.location(self.location).caching.as_ref();
+        let fits = limit.is_some_and(|caching| self.size <= caching.policy.object_max);
+        if fits && permit.is_storable() {
+            return permit.append(bytes);
+        }
+        self.give_up(Abandon::Uncacheable { until_ms: now_ms + PASS_MS })
+    }
+
+    fn take_head(&mut self, head: &OriginHead, caching: &Caching, now_ms: u64) -> Wakes {
+        let status = match head.status {
+            0 if head.fields.get(Name::Location).is_some() => 302,
+            0 => 200,
+            status => status,
+        };
+        let question = &self.question;
+        let mut cookies = Cookies::of(&question.fields);
+        if caching.is_page() {
+            cookies.merge(&head.fields, now_ms / 1000);
+        }
+        let mut session = Vec::new();
+        push_session(&mut session, &cookies, &caching.conf.page.session);
+        let told = head.fields.get(Name::ContentLength).and_then(number);
+        let answer = Answer {
+            status,
+            fields: &head.fields,
+            body_len: told,
+            asked: self.asked_ms,
+            arrived: now_ms,
+        };
+        let facts = question.facts();
+        let mut decision = rules::decide(&caching.policy, &facts, &answer, !session.is_empty());
+        self.purge(&decision.purges, &facts, caching, &session);
+        let Some(mut permit) = self.permit.take() else { return Wakes::default() };
+        if status != 304 && caching.covers(status) && permit.stale().is_some() {
+            let rest_until_ms = now_ms + REST_MS;
+            return permit.abandon(Abandon::Failed { now_ms, rest_until_ms });
+        }
+        if status == 304
+            && self.revalidates
+            && let Some(old) = permit.stale().cloned()
+        {
+            return self.freshen(permit, &old, head, caching, now_ms);
+        }
+        let redirects = head.fields.get_text(b"X-Accel-Redirect").is_some();
+        let Some(scope) = decision.scope().filter(|_| !redirects) else {
+            return permit.abandon(refusal(caching, now_ms));
+        };
+        stretch(&mut decision, caching);
+        let (key, wakes) = self.settle_key(permit, &decision, &cookies, scope, &session, caching);
+        let Some(moved) = key else { return wakes };
+        permit = moved;
+        let mut wakes = wakes;
+        let (kept, tags) = kept_head(status, &head.fields, &decision, caching, now_ms, told);
+        wakes.join(permit.begin(kept, &tags));
+        self.told = told;
+        self.permit = Some(permit);
+        wakes
+    }
+
+    /// The old answer was confirmed (RFC 9111 §4.3.4).
+    fn freshen(
+        &self,
+        permit: FillPermit,
+        old: &cache::Object,
+        head: &OriginHead,
+        caching: &Caching,
+        now_ms: u64,
+    ) -> Wakes {
+        let mut fields = Fields::new();
+        old.fields(&mut fields);
+        rules::freshen(&mut fields, &head.fields);
+        let answer = Answer {
+            status: old.status(),
+            fields: &fields,
+            body_len: Some(old.body_len()),
+            asked: self.asked_ms,
+            arrived: now_ms,
+        };
+        let facts = self.question.facts();
+        let mut decision = rules::decide(&caching.policy, &facts, &answer, false);
+        if decision.scope().is_none() {
+            return permit.abandon(Abandon::Gone);
+        }
+        stretch(&mut decision, caching);
+        let (mut kept, tags) =
+            kept_head(old.status(), &fields, &decision, caching, now_ms, Some(old.body_len()));
+        if kept.etag.is_empty() {
+            kept.etag = old.etag().unwrap_or_default().to_vec();
+        }
+        kept.last_modified = kept.last_modified.or(old.last_modified());
+        permit.freshen(kept, &tags).wakes
+    }
+
+    /// Moves the permit to the key that the answer belongs under.
+    fn settle_key(
+        &self,
+        permit: FillPermit,
+        decision: &Decision,
+        cookies: &Cookies<'_>,
+        scope: Scope,
+        session: &[u8],
+        caching: &Caching,
+    ) -> (Option<FillPermit>, Wakes) {
+        let fields = &self.question.fields;
+        let environment = &self.question.environment;
+        let mut keys = KeyBuilder::default();
+        keys.start(self.namespace);
+        keys.push_url(&self.url);
+        let value = decision.vary_value.as_deref();
+        if caching.is_page() && !decision.no_vary {
+            push_base(&mut keys, caching, environment, cookies, fields, value);
+        }
+        let session = match scope {
+            Scope::Public => None,
+            Scope::Private => Session::new(session),
+        };
+        if !decision.vary.is_empty() {
+            let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
+            if !self.store.remember_vary(&key_of(&keys, session), &names) {
+                return (None, permit.abandon(Abandon::Gone));
+            }
+            push_named(&mut keys, &names, fields, cookies);
+        }
+        let key = key_of(&keys, session);
+        let own = permit.key();
+        let is_same = own.hash() == key.hash() && own.session() == key.session();
+        if is_same {
+            return (Some(permit), Wakes::default());
+        }
+        let moved = permit.move_to(&key);
+        (moved.permit, moved.wakes)
+    }
+
+    fn purge(&self, orders: &[PurgeOrder], facts: &Facts<'_>, caching: &Caching, session: &[u8]) {
+        for order in orders {
+            let how = match order.effect {
+                Lapse::Dead => Purge::Dead,
+                Lapse::Stale => Purge::Stale,
+            };
+            carry_out(&self.store, self.namespace, order, how, facts, caching, session);
+        }
+    }
+}
+
+/// Does what an order to purge says; how many objects it hit.
+pub(crate) fn carry_out(
+    store: &Arc<Store>,
+    namespace: NamespaceId,
+    order: &PurgeOrder,
+    how: Purge,
+    facts: &Facts<'_>,
+    caching: &Caching,
+    session: &[u8],
+) -> u64 {
+    let session = match order.scope {
+        Scope::Public => None,
+        Scope::Private => match Session::new(session) {
+            Some(session) => Some(session),
+            None => return 0,
+        },
+    };
+    let reach = session.map_or(cache::Scope::Public, cache::Scope::Session);
+    match &order.target {
+        PurgeTarget::All => store.purge_tag(namespace, reach, b"*", how),
+        PurgeTarget::Tag(tag) if **tag == *b"*" => store.purge_tag(namespace, reach, b"*", how),
+        PurgeTarget::Tag(tag) => store.purge_tag(namespace, reach, tag, how),
+        PurgeTarget::Prefix(prefix) => {
+            store.purge_tag(namespace, reach, &[prefix, &b"*"[..]].concat(), how)
+        }
+        PurgeTarget::Url(target) => {
+            let mut url = Vec::new();
+            rules::url_of(&mut url, facts, target, &caching.policy);
+            let mut keys = KeyBuilder::default();
+            keys.start(namespace);
+            keys.push_url(&url);
+            store.purge_url(&key_of(&keys, session), how)
+        }
+    }
+}
+
+pub(crate) fn key_of<'a>(keys: &'a KeyBuilder, session: Option<Session<'a>>) -> Key<'a> {
+    match session {
+        Some(session) => keys.private(session),
+        None => keys.public(),
+    }
+}
+
+/// Adds what tells requests apart by the names that answers gave.
+pub(crate) fn push_named(
+    keys: &mut KeyBuilder,
+    names: &[&[u8]],
+    fields: &Fields,
+    cookies: &Cookies<'_>,
+) {
+    let mut text = Vec::new();
+    for name in names {
+        text.clear();
+        rules::named(&mut text, name, fields, cookies);
+        keys.push_vary(&text);
+    }
+}
+
+/// What becomes of a permit whose answer is not kept.
+fn refusal(caching: &Caching, now_ms: u64) -> Abandon {
+    // Without a lock nobody waits, and the next answer may be another one.
+    match caching.is_page() || caching.conf.lock {
+        true => Abandon::Uncacheable { until_ms: now_ms + PASS_MS },
+        false => Abandon::Gone,
+    }
+}
+
+/// What the configuration adds to how long an answer is good.
+fn stretch(decision: &mut Decision, caching: &Caching) {
+    let page = &caching.conf.page;
+    if caching.is_page() {
+        if let Some(max) = page.max_ttl {
+            decision.ttl = decision.ttl.min(u32::try_from(max.as_secs()).unwrap_or(u32::MAX));
+        }
+        if !decision.must_revalidate {
+            let seconds = |time: std::time::Duration| time.as_secs() as u32;
+            if decision.stale_while_revalidate == 0 {
+                decision.stale_while_revalidate = seconds(page.stale);
+            }
+            decision.stale_if_error = decision.stale_if_error.max(seconds(page.stale_error));
+        }
+        return;
+    }
+    let stale = &caching.conf.use_stale;
+    if stale.updating {
+        decision.stale_while_revalidate = crate::site::STALE_FOR_EVER;
+    }
+    if *stale != conf::model::UseStale::default() || caching.conf.revalidate {
+        decision.stale_if_error = crate::site::STALE_FOR_EVER;
+    }
+}
+
+/// The head as it is kept, and its tags.
+fn kept_head(
+    status: u16,
+    answer: &Fields,
+    decision: &Decision,
+    caching: &Caching,
+    now_ms: u64,
+    told: Option<u64>,
+) -> (ObjectHead, Tags) {
+    let mut fields = answer.clone();
+    rules::for_store(&mut fields, caching.policy.mode);
+    let mut tags = Tags::default();
+    if caching.is_page() {
+        for cookie in &decision.cookies {
+            fields.push(Name::SetCookie, cookie);
+        }
+        rules::tags(answer, |word| match word.public {
+            true => tags.push_public(word.text),
+            false => tags.push(word.text),
+        });
+    }
+    let head = ObjectHead {
+        status,
+        fields,
+        etag: answer.get(Name::Etag).unwrap_or_default().to_vec(),
+        last_modified: answer.get(Name::LastModified).and_then(date::parse),
+        times: decision.times(now_ms),
+        length: told,
+    };
+    (head, tags)
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

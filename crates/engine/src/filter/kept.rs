@@ -1,0 +1,306 @@
+//! Answers out of the store: conditions, ranges, codings, and what is said about the cache.
+//!
+//! Owns what a client sees of a kept answer. Easiest to break: what a location hides of an origin's
+//! fields it hides of kept ones.
+
+use std::sync::Arc;
+
+use cache::{Follower, Object, Variant, Waiter};
+use files::Answer as Verdict;
+use http::cache_status::{CacheStatus, Forward};
+use http::conditional::{Conditions, Validator};
+use http::{BodyLen, Fields, Method, Name, OriginHead};
+
+use crate::answer::{Body, ByteSpan, Growth, Source};
+use crate::content::page::Cached;
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next};
+use crate::filter::accel::{Shape, media};
+use crate::filter::compress;
+use crate::kinds::{Kind, kind};
+use crate::site::{Caching, Location, Site};
+use conf::model::StatusHeader;
+
+impl Exchange {
+    /// Answers with a kept object.
+    pub(crate) fn serve_kept(
+        &mut self,
+        object: Arc<Object>,
+        cached: Cached,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        self.answer.cached = cached;
+        if let Some(next) = self.intercepted(object.status(), location) {
+            return next;
+        }
+        let mut head = std::mem::take(&mut self.page.head);
+        head.fields.clear();
+        object.fields(&mut head.fields);
+        push_validators(&object, &mut head.fields);
+        head.status = object.status();
+        let next = self.serve_head(&object, &head, site, ctx);
+        self.page.head = head;
+        self.answer.object = Some(object);
+        next
+    }
+
+    /// `fastcgi_intercept_errors` is about kept answers as well.
+    fn intercepted(&self, status: u16, location: &Location) -> Option<Next> {
+        let settings = &location.settings;
+        let is_caught = settings.origin.intercept_errors
+            && status >= 300
+            && settings.error_pages.iter().any(|page| page.status == status);
+        is_caught.then_some(Next::Fail(status))
+    }
+
+    fn serve_head(
+        &mut self,
+        object: &Arc<Object>,
+        head: &OriginHead,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let status = self.answer.status_or(head.status);
+        let len = object.body_len();
+        let other;
+        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
+        let kind = match location.kinds.of_media(media) {
+            Some(kind) => kind,
+            None => {
+                other = kind(&location.settings, &media.to_ascii_lowercase().into());
+                &other
+            }
+        };
+        let (mut shape, body) = self.kept_shape(object, head, kind, location, ctx);
+        let mut status = status;
+        if status == 200 {
+            let conditions = Conditions::of(&self.request.head().fields);
+            // nginx, and so `evaluate`, weighs nothing of an answer without a date; the page cache
+            // knows tags alone as well.
+            let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
+            let by_tag = is_page && object.etag().is_some() && conditions.if_none_match.is_some();
+            let validator = Validator {
+                etag: object.etag(),
+                last_modified: object.last_modified().or_else(|| by_tag.then_some(0)),
+            };
+            let mut rules = location.rules;
+            rules.max_ranges = rules.max_ranges.min(u32::from(shape.choice.coding.is_none()));
+            let method = Method::Get;
+            match files::answer(method, &conditions, validator, len, rules, &mut self.ranges) {
+                Verdict::Whole => {}
+                Verdict::Partial => {
+                    shape.range = self.ranges.first().copied();
+                    status = 206;
+                }
+                Verdict::NotModified => status = 304,
+                Verdict::PreconditionFailed => return Next::Fail(412),
+                Verdict::NotAllowed => return Next::Fail(405),
+                Verdict::Unsatisfiable => {
+                    self.unsatisfied = Some(len);
+                    return Next::Fail(416);
+                }
+            }
+            shape.ranges = rules.max_ranges > 0 && status != 304;
+        }
+        self.fill_from_origin(status, head, kind, shape, site, ctx);
+        self.say_kept(object, location, ctx.now.unix_millis);
+        self.answer.head.body = match (status, shape.range, &body) {
+            (204, ..) => BodyLen::None,
+            (304, ..) => {
+                self.answer.head.fields.remove(Name::ContentType);
+                self.answer.head.fields.remove(Name::ContentEncoding);
+                BodyLen::None
+            }
+            (_, Some(range), _) => BodyLen::Exact(range.len()),
+            (_, None, Some(form)) => BodyLen::Exact(form.len() as u64),
+            (_, None, None) => BodyLen::Exact(len),
+        };
+        self.answer.body = match (self.answer.head.body, shape.range, body) {
+            (BodyLen::None, ..) => Body::Empty,
+            (_, Some(range), _) => Body::span(source(object), range),
+            (_, None, Some(form)) => Body::memory(form),
+            (_, None, None) if len == 0 => Body::Empty,
+            _ => Body::Span(source(object), ByteSpan { at: 0, end: len }),
+        };
+        Next::Respond
+    }
+
+    /// Which coding leaves; one that is not there yet is made for later.
+    fn kept_shape(
+        &self,
+        object: &Arc<Object>,
+        head: &OriginHead,
+        kind: &Kind,
+        location: &Location,
+        ctx: &mut Ctx<'_>,
+    ) -> (Shape, Option<bytes::Bytes>) {
+        let len = object.body_len();
+        let mut shape = Shape { len: Some(len), ..Shape::default() };
+        let is_plain = head.fields.get(Name::ContentEncoding).is_none();
+        if !location.coded || !is_plain || matches!(head.status, 204 | 304) {
+            return (shape, None);
+        }
+        let now = ctx.now.unix_seconds();
+        let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
+        let choice = compress::choose(location, kind, head.status, Some(len), client);
+        shape.choice.varies = choice.varies;
+        let Some(coding) = choice.coding else { return (shape, None) };
+        match object.variant(coding) {
+            Some(Variant::Ready(form)) => {
+                shape.choice.coding = Some(coding);
+                (shape, Some(form.clone()))
+            }
+            Some(Variant::NotWorth) => (shape, None),
+            None => {
+                if object.claim_variant(coding) {
+                    let level = compress::level(location, coding);
+                    ctx.effects.push(Effect::CompressObject(object.clone(), coding, level));
+                }
+                (shape, None)
+            }
+        }
+    }
+
+    /// `Age`, and what the configuration lets clients know.
+    fn say_kept(&mut self, object: &Object, location: &Location, now_ms: u64) {
+        let Some(caching) = &location.caching else { return };
+        let times = object.times();
+        let cached = self.answer.cached;
+        let fields = &mut self.answer.head.fields;
+        if caching.is_page() {
+            fields.push_writing(Name::Age, |out| {
+                http::digits::push_decimal(out, times.age_seconds(now_ms));
+            });
+            match caching.conf.page.status_header {
+                StatusHeader::Off => {}
+                StatusHeader::XCache if cached == Cached::Hit => {
+                    fields.push_text(b"X-Cache", b"HIT");
+                }
+                StatusHeader::XCache => fields.push_text(b"X-Cache", b"STALE"),
+                StatusHeader::LiteSpeed if object.session().is_some() => {
+                    fields.push_text(b"X-LiteSpeed-Cache", b"hit,private");
+                }
+                StatusHeader::LiteSpeed => fields.push_text(b"X-LiteSpeed-Cache", b"hit"),
+            }
+        }
+        let ttl = Some(times.ttl_seconds(now_ms));
+        push_cache_status(fields, caching, &CacheStatus { ttl, ..CacheStatus::default() });
+    }
+
+    /// What is said about the cache in an answer that an origin gives.
+    pub(crate) fn say_asked(&mut self, location: &Location) {
+        let Some(caching) = &location.caching else { return };
+        let (cached, stored) = (self.answer.cached, self.is_kept());
+        let fields = &mut self.answer.head.fields;
+        if caching.is_page() {
+            let cookies: Vec<Vec<u8>> =
+                fields.all_text(b"LSC-Cookie").map(<[u8]>::to_vec).collect();
+            cache::rules::for_client(fields);
+            for cookie in &cookies {
+                fields.push(Name::SetCookie, cookie);
+            }
+            match caching.conf.page.status_header {
+                StatusHeader::LiteSpeed if stored => {
+                    fields.push_text(b"X-LiteSpeed-Cache", b"miss");
+                }
+                StatusHeader::XCache if cached == Cached::Bypass => {
+                    fields.push_text(b"X-Cache", b"BYPASS");
+                }
+                StatusHeader::XCache => fields.push_text(b"X-Cache", b"MISS"),
+                StatusHeader::Off | StatusHeader::LiteSpeed => {}
+            }
+        }
+        let forward = Some(match cached {
+            Cached::Bypass => Forward::Bypass,
+            Cached::Expired => Forward::Stale,
+            _ => Forward::UriMiss,
+        });
+        push_cache_status(
+            fields,
+            caching,
+            &CacheStatus { forward, stored, ..CacheStatus::default() },
+        );
+    }
+
+    /// Answers with what somebody else fetches, as it comes.
+    pub(crate) fn serve_growing(
+        &mut self,
+        follower: Follower,
+        waiter: Waiter,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let Some(kept) = follower.head() else { return Next::Fail(502) };
+        if let Some(next) = self.intercepted(kept.status, location) {
+            return next;
+        }
+        let mut head = std::mem::take(&mut self.page.head);
+        head.fields.copy_from(&kept.fields);
+        head.status = kept.status;
+        let len = kept.length;
+        if head.fields.get(Name::Etag).is_none() && !kept.etag.is_empty() {
+            head.fields.push(Name::Etag, &kept.etag);
+        }
+        if let Some(at) = kept.last_modified
+            && head.fields.get(Name::LastModified).is_none()
+        {
+            head.fields.push_writing(Name::LastModified, |out| {
+                out.extend_from_slice(&http::date::http_date(at as i64));
+            });
+        }
+        let status = self.answer.status_or(head.status);
+        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
+        let kind = kind(&location.settings, &media.to_ascii_lowercase().into());
+        let shape = Shape { len, ..Shape::default() };
+        self.fill_from_origin(status, &head, &kind, shape, site, ctx);
+        self.page.head = head;
+        self.say_asked(location);
+        let is_bare = matches!(status, 204 | 304);
+        self.answer.head.body = match len {
+            _ if is_bare => BodyLen::None,
+            Some(len) => BodyLen::Exact(len),
+            None if self.request.head().method == Method::Head => BodyLen::None,
+            None => BodyLen::Unknown,
+        };
+        self.answer.body = match is_bare {
+            true => Body::Empty,
+            false => Body::Growing(Box::new(Growth::new(follower, waiter))),
+        };
+        Next::Respond
+    }
+}
+
+fn push_cache_status(fields: &mut Fields, caching: &Caching, status: &CacheStatus<'_>) {
+    if let Some(name) = &caching.conf.page.cache_status {
+        let mut text = Vec::new();
+        status.push(&mut text, name.as_bytes());
+        fields.push_text(b"Cache-Status", &text);
+    }
+}
+
+/// Validators that are kept beside the fields.
+fn push_validators(object: &Object, fields: &mut Fields) {
+    if let Some(etag) = object.etag()
+        && fields.get(Name::Etag).is_none()
+    {
+        fields.push(Name::Etag, etag);
+    }
+    if let Some(at) = object.last_modified()
+        && fields.get(Name::LastModified).is_none()
+    {
+        fields.push_writing(Name::LastModified, |out| {
+            out.extend_from_slice(&http::date::http_date(at as i64));
+        });
+    }
+}
+
+fn source(object: &Arc<Object>) -> Source {
+    match object.body() {
+        Some(bytes) => Source::Memory(bytes),
+        None => Source::Object(object.clone()),
+    }
+}

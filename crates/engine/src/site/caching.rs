@@ -1,0 +1,192 @@
+//! What a location keeps of answers, made ready: the rules' policy and where objects live.
+//!
+//! Owns the translation of directives into the policy of `cache::rules`; refuses to know a store
+//! other than the one that the site was given.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cache::rules::{Ignore, Mode, Policy, QueryRules, Valid, Valids};
+use cache::{NamespaceId, Store};
+use conf::Template;
+use conf::model::{self, CacheSettings, Http, PageMode, VaryBy, ZoneUse};
+
+/// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
+const USES_MAX: usize = 65_536;
+/// How long an object of a zone serves past its time where `use_stale` says so: until it is
+/// evicted.
+pub(crate) const STALE_FOR_EVER: u32 = 10 * 365 * 86_400;
+
+/// The objects that a location looks at.
+#[derive(Debug)]
+pub(crate) enum Space {
+    /// Of a `fastcgi_cache_path`.
+    Zone(usize),
+    /// Of the zone that a text names.
+    Named(Template),
+    /// Of the server.
+    Page,
+}
+
+/// A location that keeps answers.
+#[derive(Debug)]
+pub(crate) struct Caching {
+    /// What was written.
+    pub(crate) conf: Arc<CacheSettings>,
+    /// The same for the rules.
+    pub(crate) policy: Policy,
+    /// Where its objects are.
+    pub(crate) space: Space,
+    uses: Mutex<HashMap<u128, u32>>,
+}
+
+impl Caching {
+    /// What `settings` keep; none if that is nothing.
+    pub(crate) fn new(settings: &model::Settings) -> Option<Self> {
+        let conf = &settings.cache;
+        let space = match &conf.zone {
+            ZoneUse::Zone(id) => Space::Zone(id.index()),
+            ZoneUse::Text(text) => Space::Named(text.clone()),
+            ZoneUse::Off if conf.page.mode != PageMode::Off => Space::Page,
+            ZoneUse::Off => return None,
+        };
+        let policy = match space {
+            Space::Page => page_policy(settings),
+            Space::Zone(_) | Space::Named(_) => zone_policy(settings),
+        };
+        Some(Self { conf: conf.clone(), policy, space, uses: Mutex::default() })
+    }
+
+    /// Whether the application drives it.
+    pub(crate) const fn is_page(&self) -> bool {
+        matches!(self.space, Space::Page)
+    }
+
+    /// Whether an old object stands in for an answer of this status; 502 and 504 are what is said
+    /// of an origin that failed.
+    pub(crate) fn covers(&self, status: u16) -> bool {
+        if self.is_page() {
+            return status >= 500;
+        }
+        let stale = &self.conf.use_stale;
+        match status {
+            502 => stale.error || stale.invalid_header,
+            504 => stale.timeout,
+            status => stale.covers(status),
+        }
+    }
+
+    /// Counts one more use of a key; whether it was used often enough to be kept.
+    pub(crate) fn count_use(&self, key: u128) -> bool {
+        if self.conf.min_uses <= 1 {
+            return true;
+        }
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        if uses.len() >= USES_MAX {
+            uses.clear();
+        }
+        let count = uses.entry(key).or_insert(0);
+        *count += 1;
+        *count >= self.conf.min_uses
+    }
+}
+
+fn seconds(time: std::time::Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
+
+fn ignored(settings: &model::Settings) -> Ignore {
+    let ignored = settings.origin.ignore_headers;
+    Ignore {
+        accel_expires: ignored.accel_expires,
+        expires: ignored.expires,
+        cache_control: ignored.cache_control,
+        set_cookie: ignored.set_cookie,
+        vary: ignored.vary,
+    }
+}
+
+fn zone_policy(settings: &model::Settings) -> Policy {
+    let conf = &settings.cache;
+    let valid = |valid: &model::CacheValid| Valid {
+        statuses: valid.status.into_iter().collect(),
+        seconds: seconds(valid.time),
+    };
+    Policy {
+        mode: Mode::Zone,
+        valid: Valids(conf.valid.iter().map(valid).collect()),
+        ignore: ignored(settings),
+        object_max: conf.page.max_object,
+        with_post: conf.methods.post,
+        private: false,
+        esi: false,
+        invalidates: false,
+        ..Policy::default()
+    }
+}
+
+fn page_policy(settings: &model::Settings) -> Policy {
+    let page = &settings.cache.page;
+    let mut query = QueryRules::default();
+    for name in &page.drop_query.names {
+        let mut word = b"-qs:".to_vec();
+        word.extend_from_slice(&name.text);
+        if name.is_prefix {
+            word.push(b'*');
+        }
+        let _is_known = query.add(&word);
+    }
+    let cookie = |by: &VaryBy| match by {
+        VaryBy::Cookie(name) => Some(Box::from(&**name)),
+        VaryBy::Value(_) | VaryBy::Header(_) => None,
+    };
+    Policy {
+        mode: if page.mode == PageMode::On { Mode::LsCache } else { Mode::Auto },
+        private: page.private,
+        ttl: seconds(page.default_ttl),
+        private_ttl: seconds(page.default_ttl),
+        max_stale: seconds(page.stale),
+        ignore: ignored(settings),
+        object_max: page.max_object,
+        honour_request: page.respect_request,
+        esi: false,
+        query,
+        vary_cookies: page.vary.iter().filter_map(cookie).collect(),
+        ..Policy::default()
+    }
+}
+
+/// The store that a site keeps answers in, and where in it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) store: Arc<Store>,
+    /// By zone.
+    pub(crate) zones: Vec<NamespaceId>,
+    /// By server.
+    pub(crate) pages: Vec<NamespaceId>,
+}
+
+impl Kept {
+    /// Finds the names of `http` in `store`.
+    pub(crate) fn new(http: &Http, store: Arc<Store>) -> Self {
+        let zones = http.cache_zones.iter().map(|zone| {
+            let id = store.namespace(&[b"zone:", zone.name.as_bytes()].concat());
+            store.set_namespace_limit(id, zone.max_size.unwrap_or(0));
+            id
+        });
+        let zones = zones.collect();
+        // By name, so that a reload finds them; servers that share one are told apart by number.
+        let mut pages = Vec::new();
+        for (at, server) in http.servers.iter().enumerate() {
+            let name = server.names.first().map(|first| format!("page:{first:?}"));
+            let id = store.namespace(name.unwrap_or_default().as_bytes());
+            let is_taken = pages.contains(&id);
+            pages.push(if is_taken {
+                store.namespace(format!("page:#{at}").as_bytes())
+            } else {
+                id
+            });
+        }
+        Self { store, zones, pages }
+    }
+}

@@ -1,0 +1,248 @@
+//! Owns: what is kept of PHP's answers: nginx's zones and the cache that the application drives,
+//! with the real php-fpm, which counts how often it is asked.
+
+use std::thread;
+
+use testkit::server::LISTEN;
+use testkit::{Php, Response, Server, site, wait_until};
+
+use crate::http;
+
+/// The parameters that Bolide ships.
+const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
+
+/// Says how often it ran for its argument `n`, with the fields of its arguments `h`.
+const COUNT: &str = "<?php
+    foreach ($_GET['h'] ?? [] as $line) header($line, false);
+    if (isset($_GET['status'])) http_response_code((int) $_GET['status']);
+    $file = __DIR__ . '/count-' . ($_GET['n'] ?? '0');
+    $lock = fopen($file, 'c+'); flock($lock, LOCK_EX);
+    $count = (int) stream_get_contents($lock) + 1;
+    ftruncate($lock, 0); rewind($lock); fwrite($lock, $count); fclose($lock);
+    usleep((int) ($_GET['ms'] ?? 0) * 1000);
+    if (file_exists(__DIR__ . '/down')) { posix_kill(getmypid(), 9); sleep(9); }
+    echo 'run ', $count, str_repeat(' and more of it', (int) ($_GET['more'] ?? 0));";
+
+/// A server with this in its `http` block and in the location of its scripts.
+fn serve(php: &Php, block: &str, location: &str) -> Server {
+    let address = php.address();
+    let server = http(&format!(
+        "{block}
+         server {{ {LISTEN}
+             location ~ \\.php$ {{ {PARAMS} fastcgi_pass {address}; {location} }} }}"
+    ));
+    site::write(&server.www("count.php"), COUNT.as_bytes());
+    let env =
+        "<?php header('Cache-Control: no-store'); ksort($_SERVER); echo json_encode($_SERVER);";
+    site::write(&server.www("env.php"), env.as_bytes());
+    server
+}
+
+const ZONE: &str = "fastcgi_cache_path /tmp/bolide-cache-test keys_zone=one:1m;";
+const KEEP: &str = "fastcgi_cache one; fastcgi_cache_key $request_uri; fastcgi_cache_valid 200 1m;
+    add_header X-Status $upstream_cache_status always;";
+
+fn ask(server: &Server, path: &str, fields: &str) -> Response {
+    server.connect().get(path, fields)
+}
+
+/// The status of the cache, and the body.
+fn told(server: &Server, path: &str) -> (String, String) {
+    let reply = server.get(path);
+    (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
+}
+
+fn pair(status: &str, body: &str) -> (String, String) {
+    (status.to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_zone_answers_the_second_request() {
+    let php = Php::start(2);
+    let server = serve(&php, ZONE, KEEP);
+    assert_eq!(told(&server, "/count.php?n=1"), pair("MISS", "run 1"));
+    assert_eq!(told(&server, "/count.php?n=1"), pair("HIT", "run 1"));
+    assert_eq!(told(&server, "/count.php?n=2"), pair("MISS", "run 1"));
+    for (path, fields) in [
+        ("/count.php?n=3&status=404", "no line for it"),
+        ("/count.php?n=4&h[]=Set-Cookie:a=b", "a cookie"),
+        ("/count.php?n=5&h[]=Cache-Control:private", "said so"),
+        ("/count.php?n=6&h[]=X-Accel-Expires:0", "said so"),
+    ] {
+        assert_eq!(told(&server, path), pair("MISS", "run 1"), "{fields}");
+        assert_eq!(told(&server, path), pair("MISS", "run 2"), "{fields}");
+    }
+}
+
+#[test]
+fn a_kept_answer_meets_conditions_ranges_and_head() {
+    let php = Php::start(1);
+    let server = serve(&php, ZONE, KEEP);
+    let date = "Sun,%2006%20Nov%201994%2008:49:37%20GMT";
+    let path = &*format!("/count.php?h[]=ETag:%22a%22&h[]=Last-Modified:{date}");
+    assert_eq!(told(&server, path), pair("MISS", "run 1"));
+    let kept = ask(&server, path, "If-None-Match: \"a\"\r\n");
+    assert_eq!((kept.status, kept.text()), (304, String::new()), "{kept:?}");
+    assert_eq!(kept.header("x-status"), Some("HIT"));
+    let part = ask(&server, path, "Range: bytes=0-2\r\n");
+    assert_eq!((part.status, part.text()), (206, "run".to_owned()));
+    assert_eq!(part.header("content-range"), Some("bytes 0-2/5"));
+    assert_eq!(ask(&server, path, "Range: bytes=9-\r\n").status, 416);
+    let mut client = server.connect();
+    client.send(format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    let head = client.answer_to("HEAD");
+    assert_eq!((head.status, head.header("content-length")), (200, Some("5")));
+    assert_eq!(head.header("x-status"), Some("HIT"));
+}
+
+#[test]
+fn one_asks_and_the_others_wait() {
+    let php = Php::start(4);
+    let server = serve(&php, ZONE, &format!("{KEEP} fastcgi_cache_lock on;"));
+    thread::scope(|scope| {
+        let all: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| server.get("/count.php?n=9&ms=300").text())).collect();
+        for one in all {
+            assert_eq!(one.join().unwrap(), "run 1");
+        }
+    });
+}
+
+#[test]
+fn bypass_asks_anew_and_keeps_what_comes_and_no_cache_keeps_nothing() {
+    let php = Php::start(1);
+    let more = "fastcgi_cache_bypass $http_x_new; fastcgi_no_cache $http_x_none;";
+    let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
+    let path = "/count.php";
+    let kept = |fields: &str| {
+        let reply = ask(&server, path, fields);
+        (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
+    };
+    assert_eq!(kept("X-None: 1\r\n"), pair("MISS", "run 1"));
+    assert_eq!(kept(""), pair("MISS", "run 2"));
+    assert_eq!(kept("X-New: 1\r\n"), pair("BYPASS", "run 3"));
+    assert_eq!(kept(""), pair("HIT", "run 3"));
+}
+
+#[test]
+fn an_old_answer_stands_in_for_an_origin_that_fails() {
+    let php = Php::start(1);
+    let more = "fastcgi_cache_use_stale error invalid_header http_500;";
+    let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
+    let path = "/count.php?h[]=X-Accel-Expires:1";
+    assert_eq!(told(&server, path), pair("MISS", "run 1"));
+    testkit::pause(1100);
+    site::write(&server.www("down"), b"");
+    assert_eq!(told(&server, path), pair("STALE", "run 1"));
+    std::fs::remove_file(server.www("down")).unwrap();
+    wait_until("PHP is back", || told(&server, path).0 == "EXPIRED");
+    assert_eq!(told(&server, path).0, "HIT");
+}
+
+#[test]
+fn an_old_answer_serves_while_a_new_one_is_fetched() {
+    let php = Php::start(1);
+    let more = "fastcgi_cache_use_stale updating; fastcgi_cache_background_update on;";
+    let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
+    let path = "/count.php?h[]=X-Accel-Expires:1&ms=200";
+    assert_eq!(told(&server, path), pair("MISS", "run 1"));
+    testkit::pause(1100);
+    assert_eq!(told(&server, path), pair("STALE", "run 1"));
+    assert_eq!(told(&server, path), pair("UPDATING", "run 1"));
+    wait_until("the new one is there", || told(&server, path).1 == "run 2");
+}
+
+#[test]
+fn a_kept_answer_is_compressed_for_those_who_want_it() {
+    let php = Php::start(1);
+    let server = serve(&php, ZONE, &format!("{KEEP} gzip on; gzip_min_length 1;"));
+    let path = "/count.php?more=500";
+    let plain = server.get(path).text();
+    wait_until("the form is made", || {
+        let coded = ask(&server, path, "Accept-Encoding: gzip\r\n");
+        let is_coded = coded.header("content-encoding") == Some("gzip");
+        is_coded && coded.header("content-length").is_some() && coded.body.len() < 500
+    });
+    assert_eq!(server.get(path).text(), plain);
+}
+
+fn page(server: &Server, path: &str, fields: &str) -> (String, String) {
+    let reply = ask(server, path, fields);
+    for hidden in ["x-litespeed-cache-control", "x-litespeed-tag", "x-litespeed-purge"] {
+        assert_eq!(reply.header(hidden), None, "{path}");
+    }
+    (reply.header("x-litespeed-cache").unwrap_or_default().to_owned(), reply.text())
+}
+
+const PUBLIC: &str = "h[]=X-LiteSpeed-Cache-Control:public,max-age=60";
+
+#[test]
+fn an_application_says_what_is_kept_and_what_is_purged() {
+    let php = Php::start(2);
+    let server = serve(&php, "", "page_cache auto;");
+    let tagged = format!("/count.php?n=1&{PUBLIC}&h[]=X-LiteSpeed-Tag:A,B");
+    assert_eq!(page(&server, &tagged, ""), pair("miss", "run 1"));
+    assert_eq!(page(&server, &tagged, ""), pair("hit", "run 1"));
+    assert!(ask(&server, &tagged, "").header("age").is_some());
+    let tag = format!("/count.php?n=4&{PUBLIC}&h[]=ETag:%22a%22");
+    assert_eq!(page(&server, &tag, ""), pair("miss", "run 1"));
+    assert_eq!(ask(&server, &tag, "If-None-Match: \"a\"\r\n").status, 304);
+    assert_eq!(page(&server, "/count.php?n=2", ""), pair("", "run 1"));
+    assert_eq!(page(&server, "/count.php?n=2", ""), pair("", "run 2"));
+    // A purge counts in whatever answer it comes.
+    let purge = "/count.php?n=3&status=302&h[]=X-LiteSpeed-Purge:tag%3DB";
+    assert_eq!(ask(&server, purge, "").status, 302);
+    assert_eq!(page(&server, &tagged, ""), pair("miss", "run 2"));
+}
+
+#[test]
+fn a_private_page_is_for_its_session_only() {
+    let php = Php::start(2);
+    let server = serve(&php, "", "page_cache auto;");
+    let path = "/count.php?h[]=X-LiteSpeed-Cache-Control:private,max-age=60";
+    let one = "Cookie: lsc_private=aaaaaaaaaaaaaaaaaaaa\r\n";
+    let other = "Cookie: lsc_private=bbbbbbbbbbbbbbbbbbbb\r\n";
+    assert_eq!(page(&server, path, one), pair("miss", "run 1"));
+    assert_eq!(page(&server, path, one), pair("hit,private", "run 1"));
+    assert_eq!(page(&server, path, other), pair("miss", "run 2"));
+    assert_eq!(page(&server, path, one), pair("hit,private", "run 1"));
+    assert_eq!(page(&server, path, ""), pair("", "run 3"));
+}
+
+#[test]
+fn a_vary_cookie_that_the_answer_sets_names_its_copy() {
+    let php = Php::start(1);
+    let server = serve(&php, "", "page_cache auto;");
+    let path = format!("/count.php?{PUBLIC}&h[]=Set-Cookie:_lscache_vary%3Dx");
+    assert_eq!(page(&server, &path, ""), pair("miss", "run 1"));
+    let kept = ask(&server, &path, "Cookie: _lscache_vary=x\r\n");
+    assert_eq!((kept.header("x-litespeed-cache"), &*kept.text()), (Some("hit"), "run 1"));
+    assert_eq!(kept.header("set-cookie"), None, "cookies are not for others");
+    assert_eq!(page(&server, &path, "Cookie: _lscache_vary=y\r\n"), pair("miss", "run 2"));
+}
+
+#[test]
+fn purge_and_refresh_are_for_those_who_may() {
+    let php = Php::start(1);
+    let path = format!("/count.php?{PUBLIC}");
+    for (allow, status) in [("127.0.0.1", 200), ("off", 405)] {
+        let server = serve(&php, "", &format!("page_cache auto; page_cache_purge_allow {allow};"));
+        assert_eq!(page(&server, &path, ""), pair("miss", "run 1"));
+        let purge = format!("PURGE {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let mut client = server.connect();
+        client.send(purge);
+        assert_eq!(client.answer().status, status, "{allow}");
+        let then = if status == 200 { pair("miss", "run 2") } else { pair("hit", "run 1") };
+        assert_eq!(page(&server, &path, ""), then, "{allow}");
+    }
+}
+
+#[test]
+fn an_application_learns_of_the_cache_from_the_server_and_from_nobody_else() {
+    let php = Php::start(1);
+    let server = serve(&php, "", "page_cache auto;");
+    let told = ask(&server, "/env.php", "X-LSCACHE: 1\r\nESI-Referer: /\r\nX-Other: 1\r\n").text();
+    assert!(told.contains("\"X-LSCACHE\":\"on,crawler\""), "{told}");
+    assert!(!told.contains("HTTP_X_LSCACHE") && !told.contains("ESI_REFERER"), "{told}");
+    assert!(told.contains("HTTP_X_OTHER"));
+}
