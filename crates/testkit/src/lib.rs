@@ -7,6 +7,7 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of the calling test")]
 
+pub mod app;
 pub mod certs;
 pub mod curl;
 pub mod h1;
@@ -19,6 +20,7 @@ pub mod site;
 pub mod tools;
 pub mod wordpress;
 
+pub use app::{App, Asked, Said};
 pub use curl::{Curl, Proto, Reply};
 pub use h1::{Client, Response};
 pub use mariadb::MariaDb;
