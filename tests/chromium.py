@@ -104,7 +104,7 @@ class Page:
 
     def __init__(self, chromium, session, shots):
         self.chromium, self.session, self.shots = chromium, session, shots
-        self.protocols, self.statuses, self.failed, self.asked = {}, {}, [], {}
+        self.protocols, self.broken, self.failed, self.asked = {}, [], [], {}
         for domain in ("Page", "Runtime", "Network", "DOM"):
             self.send(f"{domain}.enable")
         self.send("Emulation.setDeviceMetricsOverride", width=1280, height=1000, deviceScaleFactor=1, mobile=False)
@@ -120,12 +120,14 @@ class Page:
         for event in mine:
             params = event["params"]
             if event["method"] == "Network.requestWillBeSent":
-                self.asked[params["requestId"]] = params["request"]["url"]
+                # A redirection asks again under the same number.
+                self.asked.setdefault(params["requestId"], params["request"]["url"])
             elif event["method"] == "Network.responseReceived":
                 response = params["response"]
                 if response["url"].startswith("http") and not response.get("fromDiskCache"):
                     self.protocols.setdefault(response.get("protocol"), []).append(response["url"])
-                self.statuses[response["url"]] = response["status"]
+                if response["status"] >= 500:
+                    self.broken.append((params["requestId"], response["status"], response["url"]))
             elif event["method"] == "Network.loadingFailed" and not params.get("canceled"):
                 url = self.asked.get(params["requestId"], "")
                 self.failed.append(f"{params['type']} {params['errorText']} {url}")
