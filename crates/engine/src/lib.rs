@@ -8,6 +8,7 @@ mod answer;
 mod body;
 mod captures;
 mod content;
+mod credentials;
 mod ctx;
 mod derived;
 mod exchange;

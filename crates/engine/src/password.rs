@@ -6,6 +6,8 @@ use sha_crypt::PasswordVerifier as _;
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
+use crate::credentials::push_base64;
+
 mod des;
 mod md5;
 
@@ -106,30 +108,10 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
-/// Decodes RFC 4648 §4 as nginx does: whatever follows a `=` is ignored.
-pub(crate) fn base64(text: &[u8]) -> Option<Vec<u8>> {
+/// What `text` stands for, if it is base64.
+fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut held) = (0_u32, 0);
-    let mut digits = 0;
-    for &byte in text {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            b'=' => break,
-            _ => return None,
-        };
-        digits += 1;
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-        }
-    }
-    (digits % 4 != 1).then_some(out)
+    push_base64(text, &mut out).then_some(out)
 }
 
 /// The alphabet of crypt's hashes.

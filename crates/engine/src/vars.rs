@@ -14,6 +14,7 @@ use http::escape::{UriPart, push_uri};
 use http::{BodyLen, Fields, Name, Scheme, Version};
 
 use crate::answer::Answer;
+use crate::credentials::push_basic;
 use crate::ctx::{ConnInfo, Counters, Ctx, Peer};
 use crate::request::Request;
 use crate::site::{Location, Site};
@@ -413,41 +414,10 @@ fn cookie<'a>(fields: &'a Fields, name: &[u8]) -> Option<&'a [u8]> {
 
 /// The user of Basic authentication (RFC 7617): what stands before the colon.
 fn remote_user(fields: &Fields, out: &mut Vec<u8>) -> Found {
-    let Some(value) = fields.get(Name::Authorization) else { return Found::No };
-    let Some((scheme, token)) = value.split_at_checked(6) else { return Found::No };
-    if !scheme.eq_ignore_ascii_case(b"Basic ") {
-        return Found::No;
-    }
     let start = out.len();
-    let mut bits = 0_u32;
-    let mut held = 0;
-    for &byte in token.trim_ascii() {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            b'=' => break,
-            _ => {
-                out.truncate(start);
-                return Found::No;
-            }
-        };
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            let decoded = (bits >> held) as u8;
-            if decoded == b':' {
-                return Found::when(out.len() > start);
-            }
-            out.push(decoded);
-        }
-    }
-    // Without a colon it is no user.
-    out.truncate(start);
-    Found::No
+    let colon = push_basic(fields, out);
+    out.truncate(start + colon.unwrap_or(0));
+    Found::when(colon.is_some())
 }
 
 /// How much smaller a body made on the fly is, with two decimals.

@@ -5,11 +5,11 @@
 use bytes::Bytes;
 use conf::model::Level;
 use files::{Failure, Known, Want};
-use http::Name;
 
+use crate::credentials::push_basic;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
-use crate::password::{Check, base64};
+use crate::password::Check;
 use crate::record;
 use crate::site::Site;
 use crate::vars::Scope;
@@ -73,14 +73,8 @@ impl Exchange {
 
     /// Name and password as the client sent them.
     fn credentials(&self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let value = self.request.head().fields.get(Name::Authorization)?;
-        let (scheme, token) = value.split_at_checked(b"Basic ".len())?;
-        if !scheme.eq_ignore_ascii_case(b"Basic ") {
-            return None;
-        }
-        let start = token.iter().position(|byte| *byte != b' ')?;
-        let mut user = base64(&token[start..])?;
-        let colon = memchr::memchr(b':', &user).filter(|colon| *colon > 0)?;
+        let mut user = Vec::new();
+        let colon = push_basic(&self.request.head().fields, &mut user)?;
         let password = user.split_off(colon + 1);
         user.truncate(colon);
         Some((user, password))
