@@ -21,32 +21,16 @@ use http::Params;
 
 use self::record::{CONTENT_MAX, HEADER_LEN, Header, Kind};
 use crate::cgi::{Answer, HeadParser, Phase};
+use crate::outgoing::{Outgoing, Sending};
 use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
 
 /// Bytes of one stdin record: what an origin reads in one go, and no more.
 const STDIN_MAX: usize = 32 * 1024;
 /// A record shorter than this is not started only because the room ends.
 const CHUNK_MIN: usize = 256;
-/// Bytes of the output buffer that are kept between requests.
-const OUTPUT_KEPT: usize = 4096;
 /// Room for the lengths of an ordinary pair, and for the records around all pairs.
 const PAIR_ROOM: usize = 2;
 const RECORDS_ROOM: usize = 8 * HEADER_LEN;
-
-/// How far a request is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sending {
-    /// There is none.
-    Idle,
-    /// The body is being pulled.
-    Body,
-    /// All of it was handed over or queued.
-    Sent,
-    /// The rest is not wanted any more.
-    Stopped,
-    /// The body broke.
-    Broken,
-}
 
 /// Where in a record the input is.
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +49,7 @@ const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
 #[derive(Debug)]
 pub struct Client {
     settings: OriginConnSettings,
-    output: Vec<u8>,
-    sending: Sending,
-    is_pending: bool,
+    outgoing: Outgoing,
     reading: Reading,
     parser: HeadParser,
     answer: Answer,
@@ -95,9 +77,7 @@ impl Client {
     pub fn new() -> Self {
         Self {
             settings: OriginConnSettings::default(),
-            output: Vec::new(),
-            sending: Sending::Idle,
-            is_pending: false,
+            outgoing: Outgoing::default(),
             reading: FRESH,
             parser: HeadParser::default(),
             answer: Answer::default(),
@@ -113,20 +93,21 @@ impl Client {
     /// Begins a request: see [`crate::OriginConn::start`].
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         debug_assert!(self.is_idle(), "one request at a time");
-        let mut output = std::mem::take(&mut self.output);
-        output.clear();
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        outgoing.begin();
+        let output = &mut outgoing.buffer;
         // PERF: growing step by step costs more than a tenth of all that a small request costs.
         output.reserve(params.size() + PAIR_ROOM * params.len() + RECORDS_ROOM);
-        record::push_begin(&mut output, settings.keep);
-        record::push_params(&mut output, params);
-        let sending = if body_len == Some(0) {
-            Header::empty(Kind::Stdin).push(&mut output);
+        record::push_begin(output, settings.keep);
+        record::push_params(output, params);
+        outgoing.sending = if body_len == Some(0) {
+            Header::empty(Kind::Stdin).push(output);
             Sending::Sent
         } else {
             Sending::Body
         };
         let answer = Answer::begun(settings.answers_head);
-        *self = Self { settings: *settings, output, sending, answer, ..Self::new() };
+        *self = Self { settings: *settings, outgoing, answer, ..Self::new() };
     }
 
     /// Appends what may leave: see [`crate::OriginConn::transmit`].
@@ -138,8 +119,8 @@ impl Client {
         body: &mut impl BodySource,
     ) {
         let start = out.len();
-        self.flush_output(out);
-        while self.sending == Sending::Body && !self.is_pending {
+        self.outgoing.flush(out);
+        while self.outgoing.pulls() {
             let space = room.saturating_sub((out.len() - start) as usize + HEADER_LEN);
             if space < CHUNK_MIN.min(room.saturating_sub(HEADER_LEN)) || space == 0 {
                 return;
@@ -147,14 +128,6 @@ impl Client {
             if !self.write_stdin(space.min(STDIN_MAX), out, user, body) {
                 return;
             }
-        }
-    }
-
-    fn flush_output(&mut self, out: &mut SendChain) {
-        if !self.output.is_empty() {
-            out.push_slice(&self.output);
-            self.output.clear();
-            self.output.shrink_to(OUTPUT_KEPT);
         }
     }
 
@@ -177,37 +150,37 @@ impl Client {
         debug_assert!(filled <= max, "a body gives no more than it is asked for");
         match pull {
             Pull::More => {}
-            Pull::Pending => self.is_pending = true,
+            Pull::Pending => self.outgoing.is_pending = true,
             Pull::End => {
                 out.push_slice(&Header::empty(Kind::Stdin).bytes());
-                self.sending = Sending::Sent;
+                self.outgoing.sending = Sending::Sent;
             }
-            Pull::Broken => self.sending = Sending::Broken,
+            Pull::Broken => self.outgoing.sending = Sending::Broken,
         }
         filled > 0
     }
 
     /// A body that was `Pending` has bytes again, or its end.
     pub const fn body_ready(&mut self) {
-        self.is_pending = false;
+        self.outgoing.is_pending = false;
     }
 
     /// Whether something can be sent now.
     #[must_use]
     pub const fn has_output(&self) -> bool {
-        !self.output.is_empty() || (matches!(self.sending, Sending::Body) && !self.is_pending)
+        self.outgoing.has_output()
     }
 
     /// Whether all of the request was handed over.
     #[must_use]
     pub const fn is_request_sent(&self) -> bool {
-        matches!(self.sending, Sending::Sent) && self.output.is_empty()
+        self.outgoing.is_sent()
     }
 
     /// Whether the body of the request broke.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
-        matches!(self.sending, Sending::Broken)
+        self.outgoing.is_broken()
     }
 
     /// Queues FCGI_ABORT_REQUEST if an answer is still to come.
@@ -215,9 +188,9 @@ impl Client {
         if !matches!(self.answer.phase(), Phase::Head | Phase::Body) {
             return;
         }
-        self.sending = Sending::Stopped;
+        self.outgoing.sending = Sending::Stopped;
         self.is_spoiled = true;
-        Header::empty(Kind::AbortRequest).push(&mut self.output);
+        Header::empty(Kind::AbortRequest).push(&mut self.outgoing.buffer);
     }
 
     /// Whether the connection may carry a request.
@@ -245,7 +218,7 @@ impl Client {
         self.answer.flush(events);
         if received.is_err() {
             self.is_spoiled = true;
-            self.stop_sending();
+            self.outgoing.stop();
         }
         received.map(|()| input.len())
     }
@@ -372,7 +345,7 @@ impl Client {
             self.answer.body(piece, behind, events);
             if self.answer.phase() == Phase::Over {
                 self.is_spoiled = true;
-                self.stop_sending();
+                self.outgoing.stop();
             }
         }
         Ok(())
@@ -396,20 +369,12 @@ impl Client {
 
     fn end(&mut self, app_status: u32, events: &mut Vec<OriginEvent>) {
         self.answer.end(app_status, events);
-        self.stop_sending();
+        self.outgoing.stop();
     }
 
     /// Bytes of the answer that are kept until the rest of them arrives.
     pub(crate) const fn held(&self) -> usize {
         self.parser.held() + self.stderr.len()
-    }
-
-    /// Lets go of what had not left.
-    fn stop_sending(&mut self) {
-        if !self.is_request_sent() && !self.is_broken() {
-            self.sending = Sending::Stopped;
-            self.output.clear();
-        }
     }
 
     /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
@@ -433,7 +398,7 @@ impl Client {
             }
             Phase::Head | Phase::Body => {}
         }
-        self.stop_sending();
+        self.outgoing.stop();
         // nginx takes the latter for the end of an answer that says no length, if the connection
         // is not kept; a child that dies would then leave a page that looks complete.
         Err(match self.answer.phase() {

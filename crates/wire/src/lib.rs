@@ -14,6 +14,7 @@ pub mod hpack;
 mod integer;
 pub mod lsapi;
 pub mod origin;
+mod outgoing;
 pub mod pseudo;
 pub mod qpack;
 pub mod sched;

@@ -22,33 +22,17 @@ use http::{OriginHead, Params};
 
 use self::packet::{HEADER_LEN, Header, Kind, Order};
 use crate::cgi::{self, Answer, Phase};
+use crate::outgoing::{Outgoing, Sending};
 use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
 
 /// Bytes of the body that are pulled at once.
 const PULL_MAX: usize = 64 * 1024;
 /// A piece shorter than this is not pulled only because the room ends.
 const CHUNK_MIN: usize = 256;
-/// Bytes of the output buffer that are kept between requests.
-const OUTPUT_KEPT: usize = 4096;
 /// Bytes of the error stream that are told at once.
 const STDERR_MAX: usize = 64 * 1024;
 /// What a child says first to a server that counts its children; no text for the error log.
 const PID_MARK: &[u8] = b"\0PID";
-
-/// How far a request is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sending {
-    /// There is none.
-    Idle,
-    /// So much of the body is to be pulled.
-    Body(u64),
-    /// All of it was handed over or queued.
-    Sent,
-    /// The rest is not wanted any more.
-    Stopped,
-    /// The body broke, or the protocol cannot carry the request.
-    Broken,
-}
 
 /// Where in a packet the input is.
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +49,9 @@ const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
 #[derive(Debug)]
 pub struct Client {
     settings: OriginConnSettings,
-    output: Vec<u8>,
-    sending: Sending,
-    is_pending: bool,
+    outgoing: Outgoing,
+    /// How much of the body is to be pulled.
+    body_left: u64,
     reading: Reading,
     answer: Answer,
     /// Content of a packet that is needed in one piece.
@@ -88,9 +72,8 @@ impl Client {
     pub fn new() -> Self {
         Self {
             settings: OriginConnSettings::default(),
-            output: Vec::new(),
-            sending: Sending::Idle,
-            is_pending: false,
+            outgoing: Outgoing::default(),
+            body_left: 0,
             reading: FRESH,
             answer: Answer::default(),
             content: Vec::new(),
@@ -101,15 +84,16 @@ impl Client {
     /// Begins a request: see [`crate::OriginConn::start`].
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         debug_assert!(self.is_idle(), "one request at a time");
-        self.output.clear();
+        self.outgoing.begin();
         self.settings = *settings;
-        self.is_pending = false;
         self.answer = Answer::begun(settings.answers_head);
-        let pushed = body_len.and_then(|len| {
-            request::push(&mut self.output, params, len)?;
-            Some(if len == 0 { Sending::Sent } else { Sending::Body(len) })
-        });
-        self.sending = pushed.unwrap_or(Sending::Broken);
+        self.body_left = body_len.unwrap_or(0);
+        let pushed = body_len.and_then(|len| request::push(&mut self.outgoing.buffer, params, len));
+        self.outgoing.sending = match (pushed, self.body_left) {
+            (None, _) => Sending::Broken,
+            (Some(()), 0) => Sending::Sent,
+            (Some(()), 1..) => Sending::Body,
+        };
     }
 
     /// Appends what may leave: see [`crate::OriginConn::transmit`].
@@ -121,29 +105,26 @@ impl Client {
         body: &mut impl BodySource,
     ) {
         let start = out.len();
-        if !self.output.is_empty() {
-            out.push_slice(&self.output);
-            self.output.clear();
-            self.output.shrink_to(OUTPUT_KEPT);
-        }
-        while let (Sending::Body(left), false) = (self.sending, self.is_pending) {
+        self.outgoing.flush(out);
+        while self.outgoing.pulls() {
             let space = room.saturating_sub((out.len() - start) as usize);
             if space < CHUNK_MIN.min(room) || space == 0 {
                 return;
             }
-            let max = space.min(PULL_MAX).min(usize::try_from(left).unwrap_or(usize::MAX));
+            let left = usize::try_from(self.body_left).unwrap_or(usize::MAX);
+            let max = space.min(PULL_MAX).min(left);
             let before = out.len();
             let pull = body.pull(user, max, out);
             let filled = out.len() - before;
             debug_assert!(filled <= max as u64, "a body gives no more than it is asked for");
-            let left = left.saturating_sub(filled);
-            self.sending = match pull {
-                _ if left == 0 => Sending::Sent,
-                Pull::More | Pull::Pending => Sending::Body(left),
+            self.body_left = self.body_left.saturating_sub(filled);
+            self.outgoing.sending = match pull {
+                _ if self.body_left == 0 => Sending::Sent,
+                Pull::More | Pull::Pending => Sending::Body,
                 // A body that is shorter than announced cannot be completed.
                 Pull::End | Pull::Broken => Sending::Broken,
             };
-            self.is_pending = pull == Pull::Pending;
+            self.outgoing.is_pending = pull == Pull::Pending;
             if filled == 0 {
                 return;
             }
@@ -152,25 +133,25 @@ impl Client {
 
     /// A body that was `Pending` has bytes again, or its end.
     pub const fn body_ready(&mut self) {
-        self.is_pending = false;
+        self.outgoing.is_pending = false;
     }
 
     /// Whether something can be sent now.
     #[must_use]
     pub const fn has_output(&self) -> bool {
-        !self.output.is_empty() || (matches!(self.sending, Sending::Body(_)) && !self.is_pending)
+        self.outgoing.has_output()
     }
 
     /// Whether all of the request was handed over.
     #[must_use]
     pub const fn is_request_sent(&self) -> bool {
-        matches!(self.sending, Sending::Sent) && self.output.is_empty()
+        self.outgoing.is_sent()
     }
 
     /// Whether the request cannot be completed.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
-        matches!(self.sending, Sending::Broken)
+        self.outgoing.is_broken()
     }
 
     /// Queues an abort if an answer is still to come and the body left; what is behind an
@@ -180,10 +161,10 @@ impl Client {
             return;
         }
         self.is_spoiled = true;
-        if self.sending == Sending::Sent {
-            Header::empty(Kind::AbortRequest).push(&mut self.output);
+        if self.outgoing.sending == Sending::Sent {
+            Header::empty(Kind::AbortRequest).push(&mut self.outgoing.buffer);
         }
-        self.sending = Sending::Stopped;
+        self.outgoing.sending = Sending::Stopped;
     }
 
     /// Whether the connection may carry a request.
@@ -211,7 +192,7 @@ impl Client {
         self.answer.flush(events);
         if received.is_err() {
             self.is_spoiled = true;
-            self.stop_sending();
+            self.outgoing.stop();
         }
         received.map(|()| input.len())
     }
@@ -282,7 +263,7 @@ impl Client {
                 self.answer.body(piece, behind, events);
                 if self.answer.phase() == Phase::Over {
                     self.is_spoiled = true;
-                    self.stop_sending();
+                    self.outgoing.stop();
                 }
             }
             (Kind::RespHeader, Phase::Head) => self.content.extend_from_slice(piece),
@@ -320,7 +301,7 @@ impl Client {
                     return Err(invalid("upstream prematurely ended its answer"));
                 }
                 self.answer.end(0, events);
-                self.stop_sending();
+                self.outgoing.stop();
             }
             (Kind::ConnClose, _) => self.is_spoiled = true,
             _ => {}
@@ -343,14 +324,6 @@ impl Client {
         self.content.len()
     }
 
-    /// Lets go of what had not left.
-    fn stop_sending(&mut self) {
-        if !self.is_request_sent() && !self.is_broken() {
-            self.sending = Sending::Stopped;
-            self.output.clear();
-        }
-    }
-
     /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
     ///
     /// # Errors
@@ -363,7 +336,7 @@ impl Client {
         }
         if self.answer.phase() == Phase::Body && self.answer.is_complete() {
             self.answer.end(0, events);
-            self.stop_sending();
+            self.outgoing.stop();
             return Ok(());
         }
         let error = match self.answer.phase() {
@@ -371,7 +344,7 @@ impl Client {
             Phase::Head => OriginError::ClosedBeforeHead,
             Phase::Body => OriginError::ClosedWithinBody,
         };
-        self.stop_sending();
+        self.outgoing.stop();
         Err(error)
     }
 }
