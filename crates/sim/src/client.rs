@@ -6,6 +6,7 @@
 
 pub mod h1;
 pub mod h2;
+mod pipe;
 
 use std::collections::VecDeque;
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::ask::{Answer, Ask, Era, Upload, What, upload_byte};
+use crate::client::pipe::{Pipe, Wrote};
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
 use crate::scenario::MILLI;
@@ -23,20 +24,12 @@ const NONSENSE: &[&[u8]] = &[
 
 #[derive(Debug)]
 struct Conn {
-    fd: i32,
-    port: u16,
-    out: Vec<u8>,
-    out_at: usize,
-    sent: u64,
-    input: Vec<u8>,
+    pipe: Pipe,
     /// Requests without an answer, and where each ends in what was sent.
     flight: VecDeque<(Ask, u64)>,
     depth: usize,
-    sabotage: Sabotage,
     /// The server said that it will close.
     last: bool,
-    /// We will send no more requests.
-    ended: bool,
     nonsense: bool,
     /// The last request asked for the end of the connection.
     said_close: bool,
@@ -61,7 +54,7 @@ impl Client {
 
     pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
         let Some(mut conn) = self.conn.take() else { return self.connect(kernel, eras) };
-        if conn.is_stalled() {
+        if conn.pipe.is_stalled() {
             return self.wait_for_the_end(kernel, conn);
         }
         let issued = self.issue(kernel, &mut conn);
@@ -70,8 +63,8 @@ impl Client {
             self.base.rest(kernel.nanos);
             return Act::Worked;
         };
-        if conn.flight.is_empty() && conn.out_at == conn.out.len() && self.is_over(&conn) {
-            kernel.client_leave(conn.fd, false);
+        if conn.flight.is_empty() && conn.pipe.is_flushed() && self.is_over(&conn) {
+            kernel.client_leave(conn.pipe.fd, false);
             return Act::Worked;
         }
         self.conn = Some(conn);
@@ -84,7 +77,7 @@ impl Client {
 
     /// Whether nothing more is to be said or heard on the connection.
     fn is_over(&self, conn: &Conn) -> bool {
-        self.base.todo.is_empty() && !conn.ended && !conn.nonsense
+        self.base.todo.is_empty() && !conn.pipe.ended && !conn.nonsense
     }
 
     fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
@@ -99,17 +92,10 @@ impl Client {
         };
         let Base { chance, habits, .. } = &mut self.base;
         self.conn = Some(Conn {
-            fd,
-            port,
-            out: Vec::new(),
-            out_at: 0,
-            sent: 0,
-            input: Vec::new(),
             flight: VecDeque::new(),
             depth: chance.between(1, habits.depth_max) as usize,
-            sabotage: Sabotage::any(chance, habits),
+            pipe: Pipe::new(fd, port, Sabotage::any(chance, habits)),
             last: false,
-            ended: false,
             nonsense: false,
             said_close: false,
             quiet_since: 0,
@@ -119,92 +105,69 @@ impl Client {
 
     /// Puts the next request behind what is still to be sent.
     fn issue(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> bool {
-        let closed = conn.last || conn.ended || conn.nonsense || conn.said_close;
+        let closed = conn.last || conn.pipe.ended || conn.nonsense || conn.said_close;
         if closed || conn.flight.len() >= conn.depth {
             return false;
         }
-        if conn.sabotage == Sabotage::Garbage && self.base.chance.one_in(2) {
+        if conn.pipe.sabotage == Sabotage::Garbage && self.base.chance.one_in(2) {
             let chosen = self.base.chance.index(NONSENSE.len());
-            conn.out.extend_from_slice(NONSENSE[chosen]);
+            conn.pipe.out.extend_from_slice(NONSENSE[chosen]);
             conn.nonsense = true;
             return true;
         }
-        let Some(ask) = self.base.next(kernel.nanos, conn.port) else { return false };
+        let Some(ask) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
         let is_last = self.base.todo.is_empty() && self.base.chance.one_in(3);
         conn.encode(&ask, is_last, &mut self.base);
         conn.said_close |= is_last;
         if self.base.todo.is_empty() && !is_last && self.base.chance.one_in(4) {
             // The side is closed right behind the last request.
-            conn.ended = true;
+            conn.pipe.ended = true;
         }
-        let end = conn.sent + (conn.out.len() - conn.out_at) as u64;
+        let end = conn.pipe.sent + conn.pipe.left() as u64;
         conn.flight.push_back((ask, end));
         true
     }
 
     /// Sends some of what is to be sent; `None` when that ended the connection.
     fn write(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> Option<bool> {
-        let rest = &conn.out[conn.out_at..];
-        if rest.is_empty() {
+        let left = conn.pipe.left();
+        if left == 0 {
             return Some(false);
         }
-        let mut n = self.base.chance.size(rest.len());
+        let mut n = self.base.chance.size(left);
         if self.base.chance.one_in(2) {
-            n = rest.len();
+            n = left;
         }
-        if let Some(limit) = conn.sabotage_at() {
-            n = n.min(limit.saturating_sub(conn.sent) as usize);
-        }
-        // A dead connection is found out by reading.
-        let taken = kernel.client_write(conn.fd, &rest[..n]).unwrap_or(rest.len());
-        conn.out_at += taken;
-        conn.sent += taken as u64;
-        let is_due = conn.sabotage_at().is_some_and(|limit| conn.sent >= limit);
-        match conn.sabotage {
-            Sabotage::Leave { rude, .. } if is_due => {
+        match conn.pipe.write(kernel, n) {
+            Wrote::Leave { rude } => {
                 self.forgive(conn);
-                kernel.client_leave(conn.fd, rude);
-                return None;
+                kernel.client_leave(conn.pipe.fd, rude);
+                None
             }
-            Sabotage::End { .. } if is_due => {
-                kernel.client_finish(conn.fd);
-                conn.out_at = conn.out.len();
-                conn.ended = true;
+            Wrote::Bytes(taken) => {
+                if conn.pipe.ended && conn.pipe.is_flushed() && !conn.pipe.is_finished() {
+                    conn.pipe.finish(kernel);
+                    conn.quiet_since = kernel.nanos;
+                }
+                Some(taken > 0)
             }
-            _ if conn.ended && conn.out_at == conn.out.len() => {
-                kernel.client_finish(conn.fd);
-                conn.quiet_since = kernel.nanos;
-            }
-            _ => {}
         }
-        if conn.out_at == conn.out.len() {
-            conn.out.clear();
-            conn.out_at = 0;
-        }
-        Some(taken > 0)
     }
 
     /// Reads and judges; `None` when the connection is over.
     fn read(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn) -> Option<bool> {
         let max = self.base.chance.size(self.base.habits.read_max);
-        let end = match kernel.client_read(conn.fd, max) {
-            Got::Nothing => return Some(false),
-            Got::Bytes(bytes) => {
-                conn.input.extend_from_slice(&bytes);
-                None
-            }
-            end => Some(end),
-        };
+        let Some(end) = conn.pipe.read(kernel, max) else { return Some(false) };
         while let Some((ask, _)) = conn.flight.front() {
-            match parse(&conn.input, ask.head_only, end.as_ref() == Some(&Got::End)) {
+            match parse(&conn.pipe.input, ask.head_only, end.as_ref() == Some(&Got::End)) {
                 Parsed::Partial => break,
                 Parsed::Bad(problem) => {
                     self.base.complain(kernel, &problem);
-                    kernel.client_leave(conn.fd, true);
+                    kernel.client_leave(conn.pipe.fd, true);
                     return None;
                 }
                 Parsed::Complete(answer, used) => {
-                    conn.input.drain(..used);
+                    conn.pipe.input.drain(..used);
                     if answer.status < 200 {
                         continue;
                     }
@@ -217,32 +180,32 @@ impl Client {
         }
         let Some(end) = end else { return Some(true) };
         self.end(kernel, eras, conn, &end);
-        kernel.client_leave(conn.fd, false);
+        kernel.client_leave(conn.pipe.fd, false);
         None
     }
 
     /// The server has ended the connection: what is owed?
     fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
-        let Some(socket) = kernel.socket(conn.fd) else { return };
+        let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
         // Who ends its side while an application works has left, as with nginx.
         let is_app = |(ask, _): &(Ask, u64)| {
             matches!(ask.what, What::App(..) | What::Kept(_) | What::Own(_))
         };
-        let left = conn.ended && conn.flight.iter().any(is_app);
-        if killed || left || matches!(conn.sabotage, Sabotage::End { .. }) {
+        let left = conn.pipe.ended && conn.flight.iter().any(is_app);
+        if killed || left || matches!(conn.pipe.sabotage, Sabotage::End { .. }) {
             return self.forgive(conn);
         }
         if conn.nonsense && !conn.last {
             if conn.flight.is_empty() && *how == Got::End {
-                let status = conn.input.get(9..12).map(String::from_utf8_lossy);
+                let status = conn.pipe.input.get(9..12).map(String::from_utf8_lossy);
                 if !status.as_deref().is_some_and(|text| text.starts_with(['4', '5'])) {
-                    let answer = crate::story::excerpt(&conn.input);
+                    let answer = crate::story::excerpt(&conn.pipe.input);
                     self.base.complain(kernel, &format!("nonsense was answered {answer}"));
                 }
                 return;
             }
-            conn.input.clear();
+            conn.pipe.input.clear();
         }
         // A server that has to make room closes idle connections, whatever is under way to them.
         let shed = kernel.is_tight && *how == Got::Reset;
@@ -255,15 +218,15 @@ impl Client {
         if let Some(last) = cut {
             conn.flight.drain(..=last);
             self.base.forgiven += last + 1;
-        } else if !conn.input.is_empty() && !shed {
-            let rest = crate::story::excerpt(&conn.input);
+        } else if !conn.pipe.input.is_empty() && !shed {
+            let rest = crate::story::excerpt(&conn.pipe.input);
             let wait = conn.flight.len();
             return self.base.complain(kernel, &format!("cut after {rest}, {wait} wait"));
         }
         let quiet = kernel.nanos.saturating_sub(conn.quiet_since);
         if cut.is_none()
             && conn.flight.is_empty()
-            && (conn.ended || conn.last)
+            && (conn.pipe.ended || conn.last)
             && quiet > ANSWERED_MAX
         {
             self.base.complain(kernel, &format!("kept open for {quiet} ns for nothing"));
@@ -290,10 +253,9 @@ impl Client {
 
     /// A client that stalls only notices when the server has hung up.
     fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: Conn) -> Act {
-        let is_closed = kernel.socket(conn.fd).is_none_or(|socket| socket.closed.is_some());
-        if is_closed {
+        if conn.pipe.is_closed(kernel) {
             self.forgive(&mut conn);
-            kernel.client_leave(conn.fd, true);
+            kernel.client_leave(conn.pipe.fd, true);
             return Act::Worked;
         }
         self.conn = Some(conn);
@@ -302,21 +264,8 @@ impl Client {
 }
 
 impl Conn {
-    const fn sabotage_at(&self) -> Option<u64> {
-        match self.sabotage {
-            Sabotage::Leave { after, .. } | Sabotage::Stall { after } | Sabotage::End { after } => {
-                Some(after)
-            }
-            Sabotage::None | Sabotage::Garbage => None,
-        }
-    }
-
-    const fn is_stalled(&self) -> bool {
-        matches!(self.sabotage, Sabotage::Stall { after } if self.sent >= after)
-    }
-
     fn encode(&mut self, ask: &Ask, is_last: bool, base: &mut Base) {
-        let out = &mut self.out;
+        let out = &mut self.pipe.out;
         let mut line = |text: &str| {
             out.extend_from_slice(text.as_bytes());
             out.extend_from_slice(b"\r\n");

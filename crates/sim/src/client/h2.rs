@@ -7,6 +7,7 @@ mod conn;
 mod frame;
 
 use crate::ask::{Era, Upload};
+use crate::client::pipe::Wrote;
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
 use crate::scenario::MILLI;
@@ -39,7 +40,7 @@ impl Client {
 
     pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
         let Some(mut conn) = self.conn.take() else { return self.connect(kernel, eras) };
-        if conn.is_stalled() {
+        if conn.pipe.is_stalled() {
             return self.wait_for_the_end(kernel, conn);
         }
         let issued = self.issue(kernel, &mut conn)
@@ -50,8 +51,12 @@ impl Client {
             self.base.rest(kernel.nanos);
             return Act::Worked;
         };
-        if conn.streams.is_empty() && conn.is_flushed() && !conn.nonsense && self.is_over(&conn) {
-            kernel.client_leave(conn.fd, false);
+        if conn.streams.is_empty()
+            && conn.pipe.is_flushed()
+            && !conn.nonsense
+            && self.is_over(&conn)
+        {
+            kernel.client_leave(conn.pipe.fd, false);
             return Act::Worked;
         }
         let owes = conn.owes_credit();
@@ -80,7 +85,7 @@ impl Client {
         let Base { chance, habits, .. } = &mut self.base;
         let depth = chance.between(1, 2 * habits.depth_max) as usize;
         let mut conn = Conn::new(fd, port, depth, Sabotage::any(chance, habits));
-        conn.out.extend_from_slice(PREFACE);
+        conn.pipe.out.extend_from_slice(PREFACE);
         conn.change_settings(chance);
         self.conn = Some(conn);
         Act::Worked
@@ -88,12 +93,12 @@ impl Client {
 
     fn issue(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> bool {
         let chance = &mut self.base.chance;
-        if conn.goaway.is_some() || conn.nonsense || conn.ended {
+        if conn.goaway.is_some() || conn.nonsense || conn.pipe.ended {
             return false;
         }
-        if conn.sabotage == Sabotage::Garbage && chance.one_in(3) {
+        if conn.pipe.sabotage == Sabotage::Garbage && chance.one_in(3) {
             let (kind, flags, stream, payload) = NONSENSE[chance.index(NONSENSE.len())];
-            frame::push(&mut conn.out, kind, flags, stream, payload);
+            frame::push(&mut conn.pipe.out, kind, flags, stream, payload);
             conn.nonsense = true;
             return true;
         }
@@ -101,75 +106,51 @@ impl Client {
             conn.change_settings(chance);
         }
         if chance.one_in(30) {
-            frame::push(&mut conn.out, kind::PING, 0, 0, b"12345678");
+            frame::push(&mut conn.pipe.out, kind::PING, 0, 0, b"12345678");
             conn.pings += 1;
         }
         let is_full = conn.streams.len() >= conn.depth.min(conn.streams_max);
-        if is_full || !conn.is_flushed() {
+        if is_full || !conn.pipe.is_flushed() {
             return false;
         }
-        let Some(ask) = self.base.next(kernel.nanos, conn.port) else { return false };
+        let Some(ask) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
         conn.request(ask, &mut self.base.chance);
         true
     }
 
     fn write(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> Option<bool> {
-        let rest = &conn.out[conn.out_at..];
-        if rest.is_empty() {
+        let left = conn.pipe.left();
+        if left == 0 {
             return Some(false);
         }
-        let mut n = self.base.chance.size(rest.len());
-        if let Some(limit) = conn.sabotage_at() {
-            n = n.min(limit.saturating_sub(conn.sent) as usize);
-        }
-        let taken = kernel.client_write(conn.fd, &rest[..n]).unwrap_or(rest.len());
-        conn.out_at += taken;
-        conn.sent += taken as u64;
-        let is_due = conn.sabotage_at().is_some_and(|limit| conn.sent >= limit);
-        match conn.sabotage {
-            Sabotage::Leave { rude, .. } if is_due => {
+        let n = self.base.chance.size(left);
+        match conn.pipe.write(kernel, n) {
+            Wrote::Leave { rude } => {
                 self.forgive(conn);
-                kernel.client_leave(conn.fd, rude);
-                return None;
+                kernel.client_leave(conn.pipe.fd, rude);
+                None
             }
-            Sabotage::End { .. } if is_due && !conn.ended => {
-                kernel.client_finish(conn.fd);
-                conn.out_at = conn.out.len();
-                conn.ended = true;
-            }
-            _ => {}
+            Wrote::Bytes(taken) => Some(taken > 0),
         }
-        if conn.is_flushed() {
-            conn.out.clear();
-            conn.out_at = 0;
-        }
-        Some(taken > 0)
     }
 
     fn read(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn) -> Option<bool> {
         let max = self.base.chance.size(self.base.habits.read_max);
-        let end = match kernel.client_read(conn.fd, max) {
-            Got::Nothing => return Some(false),
-            Got::Bytes(bytes) => {
-                conn.input.extend_from_slice(&bytes);
-                None
-            }
-            end => Some(end),
-        };
+        let Some(end) = conn.pipe.read(kernel, max) else { return Some(false) };
         loop {
             match conn.poll(&mut self.base.chance) {
                 Ok(None) => break,
                 Ok(Some(news)) => self.hear(kernel, eras, conn, news),
                 Err(problem) => {
                     self.base.complain(kernel, &problem);
-                    kernel.client_leave(conn.fd, true);
+                    kernel.client_leave(conn.pipe.fd, true);
                     return None;
                 }
             }
         }
         let Some(end) = end else { return Some(true) };
         self.end(kernel, eras, conn, &end);
-        kernel.client_leave(conn.fd, false);
+        kernel.client_leave(conn.pipe.fd, false);
         None
     }
 
@@ -180,7 +161,7 @@ impl Client {
                 self.base.judge(kernel, eras, &stream.ask, &stream.answer);
                 // What is still to be uploaded is not wanted any more.
                 if stream.upload_left > 0 {
-                    frame::push(&mut conn.out, kind::RST_STREAM, 0, id, &[0, 0, 0, 8]);
+                    frame::push(&mut conn.pipe.out, kind::RST_STREAM, 0, id, &[0, 0, 0, 8]);
                 }
             }
             News::Reset(id, code) => {
@@ -221,10 +202,10 @@ impl Client {
     }
 
     fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
-        let Some(socket) = kernel.socket(conn.fd) else { return };
+        let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
-        let spoiled = matches!(conn.sabotage, Sabotage::End { .. });
-        if conn.nonsense && *how == Got::End && conn.goaway.is_none() && conn.is_flushed() {
+        let spoiled = matches!(conn.pipe.sabotage, Sabotage::End { .. });
+        if conn.nonsense && *how == Got::End && conn.goaway.is_none() && conn.pipe.is_flushed() {
             self.base.complain(kernel, "nonsense was not answered by GOAWAY");
         }
         if killed || conn.nonsense || spoiled {
@@ -251,9 +232,9 @@ impl Client {
     }
 
     fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: Conn) -> Act {
-        if kernel.socket(conn.fd).is_none_or(|socket| socket.closed.is_some()) {
+        if conn.pipe.is_closed(kernel) {
             self.forgive(&mut conn);
-            kernel.client_leave(conn.fd, true);
+            kernel.client_leave(conn.pipe.fd, true);
             return Act::Worked;
         }
         self.conn = Some(conn);

@@ -9,6 +9,7 @@ use super::frame::{self, END_HEADERS, END_STREAM, Frame, PADDED, kind};
 use crate::ask::{Answer, Ask, upload_byte};
 use crate::chance::Chance;
 use crate::client::Sabotage;
+use crate::client::pipe::Pipe;
 
 /// Windows before anybody said anything.
 const WINDOW: i64 = 65_535;
@@ -45,18 +46,11 @@ pub(super) enum News {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Conn {
-    pub(super) fd: i32,
-    pub(super) port: u16,
+    pub(super) pipe: Pipe,
     pub(super) depth: usize,
-    pub(super) sabotage: Sabotage,
-    pub(super) out: Vec<u8>,
-    pub(super) out_at: usize,
-    pub(super) sent: u64,
-    pub(super) input: Vec<u8>,
     pub(super) streams: BTreeMap<u32, Stream>,
     pub(super) streams_max: usize,
     pub(super) goaway: Option<u32>,
-    pub(super) ended: bool,
     pub(super) nonsense: bool,
     pub(super) pings: u32,
     /// Settings were sent and not acknowledged.
@@ -76,18 +70,11 @@ pub(super) struct Conn {
 impl Conn {
     pub(super) fn new(fd: i32, port: u16, depth: usize, sabotage: Sabotage) -> Self {
         Self {
-            fd,
-            port,
+            pipe: Pipe::new(fd, port, sabotage),
             depth,
-            sabotage,
-            out: Vec::new(),
-            out_at: 0,
-            sent: 0,
-            input: Vec::new(),
             streams: BTreeMap::new(),
             streams_max: 100,
             goaway: None,
-            ended: false,
             nonsense: false,
             pings: 0,
             settings_are_open: false,
@@ -103,23 +90,6 @@ impl Conn {
         }
     }
 
-    pub(super) const fn sabotage_at(&self) -> Option<u64> {
-        match self.sabotage {
-            Sabotage::Leave { after, .. } | Sabotage::Stall { after } | Sabotage::End { after } => {
-                Some(after)
-            }
-            Sabotage::None | Sabotage::Garbage => None,
-        }
-    }
-
-    pub(super) const fn is_stalled(&self) -> bool {
-        matches!(self.sabotage, Sabotage::Stall { after } if self.sent >= after)
-    }
-
-    pub(super) const fn is_flushed(&self) -> bool {
-        self.out_at == self.out.len()
-    }
-
     /// Announces another initial window.
     pub(super) fn change_settings(&mut self, chance: &mut Chance) {
         let window = 2000 + chance.size(200_000) as u32;
@@ -129,7 +99,7 @@ impl Conn {
             payload.extend_from_slice(&[0, 1, 0, 0]);
             payload.extend_from_slice(&(chance.below(5000) as u16).to_be_bytes());
         }
-        frame::push(&mut self.out, kind::SETTINGS, 0, 0, &payload);
+        frame::push(&mut self.pipe.out, kind::SETTINGS, 0, 0, &payload);
         self.told_window = i64::from(window);
         self.settings_are_open = true;
     }
@@ -154,12 +124,12 @@ impl Conn {
         let split = if chance.one_in(4) { chance.index(block.len()) } else { block.len() };
         let (first, rest) = block.split_at(split);
         if rest.is_empty() {
-            frame::push(&mut self.out, kind::HEADERS, END_HEADERS | ends, id, first);
+            frame::push(&mut self.pipe.out, kind::HEADERS, END_HEADERS | ends, id, first);
         } else {
-            frame::push(&mut self.out, kind::HEADERS, ends, id, first);
-            frame::push(&mut self.out, kind::CONTINUATION, END_HEADERS, id, rest);
+            frame::push(&mut self.pipe.out, kind::HEADERS, ends, id, first);
+            frame::push(&mut self.pipe.out, kind::CONTINUATION, END_HEADERS, id, rest);
         }
-        let end = self.sent + (self.out.len() - self.out_at) as u64;
+        let end = self.pipe.sent + self.pipe.left() as u64;
         let stream = Stream {
             ask,
             end,
@@ -174,7 +144,7 @@ impl Conn {
 
     /// Sends some of the bodies, as far as the windows allow.
     pub(super) fn upload(&mut self, chance: &mut Chance) -> bool {
-        if !self.is_flushed() || self.nonsense || self.ended {
+        if !self.pipe.is_flushed() || self.nonsense || self.pipe.ended {
             return false;
         }
         let mut any = false;
@@ -191,7 +161,7 @@ impl Conn {
             let flags = if stream.upload_left == 0 { END_STREAM } else { 0 };
             let at = stream.ask.upload.size() - stream.upload_left - n;
             let bytes: Vec<u8> = (at..at + n).map(upload_byte).collect();
-            frame::push(&mut self.out, kind::DATA, flags, id, &bytes);
+            frame::push(&mut self.pipe.out, kind::DATA, flags, id, &bytes);
             any = true;
         }
         any
@@ -203,7 +173,7 @@ impl Conn {
             return false;
         }
         let mut any = false;
-        let out = &mut self.out;
+        let out = &mut self.pipe.out;
         if self.credit > 0 {
             frame::push(out, kind::WINDOW_UPDATE, 0, 0, &self.credit.to_be_bytes());
             self.window += i64::from(std::mem::take(&mut self.credit));
@@ -221,12 +191,12 @@ impl Conn {
 
     pub(super) fn owes_credit(&self) -> bool {
         let owes = self.credit > 0 || self.streams.values().any(|stream| stream.credit > 0);
-        owes && !self.nonsense && !self.ended
+        owes && !self.nonsense && !self.pipe.ended
     }
 
     /// What the next frames in the input mean, up to something of interest.
     pub(super) fn poll(&mut self, chance: &mut Chance) -> Result<Option<News>, String> {
-        while let Some(frame) = frame::take(&mut self.input) {
+        while let Some(frame) = frame::take(&mut self.pipe.input) {
             if frame.payload.len() > FRAME_MAX {
                 return Err(format!("a frame of {} bytes", frame.payload.len()));
             }
@@ -269,7 +239,7 @@ impl Conn {
                 }
                 self.pings -= 1;
             }
-            kind::PING => frame::push(&mut self.out, kind::PING, 1, 0, &payload),
+            kind::PING => frame::push(&mut self.pipe.out, kind::PING, 1, 0, &payload),
             kind::GOAWAY => {
                 let last = frame::number(&payload);
                 self.goaway = Some(last);
@@ -371,11 +341,11 @@ impl Conn {
                 _ => {}
             }
         }
-        frame::push(&mut self.out, kind::SETTINGS, 1, 0, &[]);
+        frame::push(&mut self.pipe.out, kind::SETTINGS, 1, 0, &[]);
         // A server that grants more than it announced is told so by a larger window now and then.
         if chance.one_in(2) {
             let more = 1 + chance.below(100_000) as u32;
-            frame::push(&mut self.out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
+            frame::push(&mut self.pipe.out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
             self.window += i64::from(more);
         }
     }
