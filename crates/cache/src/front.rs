@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::decisions::{Class, Note, Ring, Tallies};
 use crate::growing::Wakes;
 use crate::key::Key;
 use crate::object::{Kind, Object};
@@ -38,13 +39,33 @@ pub struct Front {
     cursor: usize,
     hits: u64,
     stale: u64,
+    /// Whether its look-ups leave no trace.
+    is_dry: bool,
+    ring: Arc<Ring>,
+    tallies: Tallies,
 }
 
 impl Front {
-    pub(crate) fn new(store: Arc<Store>, worker: u16) -> Self {
+    pub(crate) fn new(store: Arc<Store>, worker: u16, ring: Arc<Ring>) -> Self {
         let size = store.limits.front_entries.next_power_of_two().max(2);
         let slots = (0..size).map(|_| Slot::default()).collect();
-        Self { store, worker, slots, cursor: 0, hits: 0, stale: 0 }
+        let tallies = Tallies::default();
+        Self { store, worker, slots, cursor: 0, hits: 0, stale: 0, is_dry: false, ring, tallies }
+    }
+
+    /// One that only looks. It holds nothing, so that every look-up goes to the store.
+    pub(crate) fn dry(store: Arc<Store>, worker: u16) -> Self {
+        let mut dry = Self::new(store, worker, Arc::new(Ring::new()));
+        dry.slots.truncate(2);
+        dry.is_dry = true;
+        dry
+    }
+
+    /// Remembers what became of a request, and counts it for its namespace.
+    #[inline]
+    pub fn note(&mut self, note: &Note<'_>, class: Class) {
+        self.ring.write(note);
+        self.tallies.count(note.namespace, class);
     }
 
     /// The store behind it.
@@ -98,6 +119,9 @@ impl Front {
 
     #[cold]
     fn ask(&mut self, key: &Key<'_>, now_ms: u64) -> Lookup {
+        if self.is_dry {
+            return self.store.peek(key, now_ms);
+        }
         let found = self.store.lookup(key, now_ms);
         if let Lookup::Hit(object) | Lookup::Vary(object) = &found
             && object.charge() <= FRONT_OBJECT_MAX
@@ -145,6 +169,8 @@ impl Front {
                 shared.fetch_add(std::mem::take(own), Ordering::Relaxed);
             }
         }
+        let store = &self.store;
+        self.tallies.drain(|namespace, counts| store.tally(namespace, counts));
     }
 
     /// Waiters of permits that were dropped anywhere: post them by mail. Ask in every turn, after

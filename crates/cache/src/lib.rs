@@ -48,10 +48,12 @@
 //! (a trailing `*` is a prefix), `purge_url(key, how)` (all vary copies), `purge_all(site, how)`,
 //! `purge_private(site, Some(session) | None, how)`; each says how many objects it hit.
 
+mod decisions;
 mod front;
 mod growing;
 mod key;
 mod object;
+mod peek;
 mod permit;
 pub mod rules;
 mod segments;
@@ -60,6 +62,7 @@ mod stats;
 mod store;
 mod tags;
 
+pub use decisions::{Class, DECISIONS_MAX, Decision, Note};
 pub use front::Front;
 pub use growing::{Follow, Follower, Growing, Read, Waited, Waiter, Wakes};
 pub use key::{KEY_SIZE_MAX, Key, KeyBuilder, NamespaceId, Session};

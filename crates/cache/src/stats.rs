@@ -51,6 +51,14 @@ pub struct NamespaceStats {
     pub objects: u64,
     /// Its limit in bytes; 0 if it has none.
     pub limit: u64,
+    /// Requests answered by fresh objects.
+    pub hits: u64,
+    /// Requests answered by old ones.
+    pub stale: u64,
+    /// Requests for which an origin was asked, or somebody who asked it was waited for.
+    pub misses: u64,
+    /// Requests that the store had no part in.
+    pub passes: u64,
 }
 
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use http::negotiate::Coding;
 
+use crate::decisions::Ring;
 use crate::front::Front;
 use crate::growing::{Follower, Growing, Waiter, Wakes};
 use crate::key::{KEY_SIZE_MAX, Key, NamespaceId, Session, url_hash};
@@ -65,6 +66,8 @@ struct Account {
     objects: AtomicU64,
     /// Zero: only the store's own limit.
     limit: AtomicU64,
+    /// Requests by [`crate::Class`].
+    tally: [AtomicU64; 4],
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +93,7 @@ pub struct Store {
     sweep: Mutex<Sweep>,
     loading: Mutex<Vec<u64>>,
     pub(crate) counters: Counters,
+    pub(crate) rings: Mutex<Vec<Arc<Ring>>>,
 }
 
 impl Store {
@@ -111,6 +115,7 @@ impl Store {
             sweep: Mutex::default(),
             loading: Mutex::default(),
             counters: Counters::default(),
+            rings: Mutex::default(),
         })
     }
 
@@ -132,7 +137,9 @@ impl Store {
     /// The table of hits of one worker.
     #[must_use]
     pub fn front(self: &Arc<Self>, worker: u16) -> Front {
-        Front::new(Arc::clone(self), worker)
+        let ring = Arc::new(Ring::new());
+        lock(&self.rings).push(Arc::clone(&ring));
+        Front::new(Arc::clone(self), worker, ring)
     }
 
     pub(crate) fn shard(&self, url_hash: u64) -> &Mutex<Shard> {
@@ -235,11 +242,11 @@ impl Store {
     /// Ends a fill in the index; afterwards a look-up may give out the next permit.
     pub(crate) fn end_fill(&self, growing: &Arc<Growing>) {
         let key = growing.key.key();
-        if let Some(stale) = &growing.stale {
-            stale.set_refreshing(false);
-        }
         let mut shard = lock(self.shard(key.url_hash));
         if shard.fills.get(&key.hash).is_some_and(|other| Arc::ptr_eq(other, growing)) {
+            if let Some(stale) = &growing.stale {
+                stale.set_refreshing(false);
+            }
             shard.fills.remove(&key.hash);
         }
         drop(shard);
@@ -281,6 +288,14 @@ impl Store {
         out.iter().flatten().for_each(|object| self.let_go(object));
         self.counters.inserted.fetch_add(1, Ordering::Relaxed);
         self.make_room(object.namespace());
+    }
+
+    /// Adds what a worker has counted for a namespace.
+    pub(crate) fn tally(&self, namespace: u32, counts: [u32; 4]) {
+        let Some(account) = self.accounts.make(namespace as usize) else { return };
+        for (sum, count) in account.tally.iter().zip(counts) {
+            sum.fetch_add(count.into(), Ordering::Relaxed);
+        }
     }
 
     fn charge(&self, object: &Object) {
@@ -570,6 +585,10 @@ impl Store {
                     bytes: read(|a| &a.bytes),
                     objects: read(|a| &a.objects),
                     limit: read(|a| &a.limit),
+                    hits: read(|a| &a.tally[0]),
+                    stale: read(|a| &a.tally[1]),
+                    misses: read(|a| &a.tally[2]),
+                    passes: read(|a| &a.tally[3]),
                 }
             })
             .collect();

@@ -298,6 +298,15 @@ impl TagTable {
         verdict
     }
 
+    /// Those of `ids` that purges have hit since generation `known`.
+    pub(crate) fn struck(&self, ids: impl Iterator<Item = u32>, known: u64) -> Vec<u32> {
+        let is_struck = |slot: &Slot| {
+            slot.purged.load(Ordering::Acquire) > known
+                || slot.stale.load(Ordering::Acquire) > known
+        };
+        ids.filter(|id| self.slot(*id).is_some_and(is_struck)).collect()
+    }
+
     /// Whether a purge after generation `known` has killed something with these tags.
     pub(crate) fn is_killed(&self, ids: &[u32], known: u64) -> bool {
         self.generation() > known && self.verdict(ids.iter().copied(), known) == Verdict::Dead

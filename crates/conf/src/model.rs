@@ -31,7 +31,7 @@ pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
 pub use location::{
-    Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles,
+    Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
 };
 pub use log::{
     AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget, Syslog,
@@ -159,6 +159,8 @@ pub struct Http {
     pub page_store: PageStore,
     /// Directories for temporary files that the configuration names, in any order.
     pub temp_paths: Vec<PathBuf>,
+    /// What was written in the block itself, apart from blocks in it.
+    pub written: Vec<Written>,
 }
 
 impl Http {

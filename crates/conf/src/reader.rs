@@ -21,7 +21,7 @@ use crate::model::{
     Address, CacheSettings, CacheZone, Config, Definition, Events, Handler, Http, Level, Listen,
     Location, LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore, PhpPool, Place,
     RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles,
-    Upstream, UpstreamId,
+    Upstream, UpstreamId, Written,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
@@ -107,7 +107,9 @@ pub(crate) struct Scope {
     pub(crate) internal: bool,
     pub(crate) handler: Handler,
     /// Instructions of the rewrite phase, with when each was read.
-    pub(crate) rewrite: Vec<(Order, RewriteOp)>,
+    pub(crate) rewrite: Vec<(Order, Place, RewriteOp)>,
+    /// Its directives, and where they stand.
+    pub(crate) written: Vec<Written>,
     /// Whether `allow` or `deny` stood in this block.
     pub(crate) has_access: bool,
     /// Whether `valid_referers` stood in this block, and whether with expressions.
@@ -164,6 +166,7 @@ impl Scope {
             internal: false,
             handler: Handler::Static,
             rewrite: Vec::new(),
+            written: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
@@ -194,6 +197,7 @@ impl Scope {
             internal: false,
             handler: Handler::Static,
             rewrite: Vec::new(),
+            written: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
@@ -254,6 +258,8 @@ pub(crate) struct HttpDraft {
     pub(crate) page_store: PageStore,
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,
+    /// What stands in the block itself.
+    pub(crate) written: Vec<Written>,
     /// Sizes of shared memory zones by name; 0 while none was written.
     pub(crate) zones: HashMap<Box<[u8]>, SharedZone>,
     /// Directories that the server keeps files in.
@@ -417,6 +423,10 @@ impl Reader {
                 continue;
             }
             self.again = self.scope.seen.insert(number);
+            if self.scope.context != Contexts::MAIN {
+                let place = self.place(node);
+                self.scope.written.push(Written { name: row.name, place });
+            }
             let parsed = self.apply(row, node);
             self.judge(node, parsed);
         }
@@ -560,6 +570,7 @@ impl Reader {
             cache_zones,
             page_store: draft.page_store,
             temp_paths: draft.temp_paths,
+            written: draft.written,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

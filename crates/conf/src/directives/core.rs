@@ -139,6 +139,7 @@ fn http(r: &mut Reader, node: &Node) -> Parsed {
     r.http.closed = node.block.as_ref().map_or(node.order, |block| block.closed);
     r.http.closed_at = r.closing_place(node);
     let scope = r.read_inner(node, scope);
+    r.http.written = scope.written;
     r.http.settings = Some(scope.settings);
     Ok(())
 }

@@ -37,6 +37,8 @@ fn location(r: &mut Reader, node: &Node) -> Parsed {
         handler: Handler::Static,
         try_files: None,
         place,
+        rewrite_places: Vec::new(),
+        written: Vec::new(),
     });
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);

@@ -6,7 +6,7 @@
 use crate::ast::{Node, Order};
 use crate::directive::{Args, Contexts, Directive, block, flag, own};
 use crate::model::{
-    Definition, FileTest, Location, LocationId, Matcher, Return, ReturnBody, RewriteOp,
+    Definition, FileTest, Location, LocationId, Matcher, Place, Return, ReturnBody, RewriteOp,
     RewriteRule, SetTarget, Test, Then,
 };
 use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
@@ -45,14 +45,15 @@ pub(super) const TABLE: &[Directive] = &[
     ),
 ];
 
-/// The instructions of a block in the order in which they were written.
-pub(super) fn program(ops: &mut Vec<(Order, RewriteOp)>) -> Vec<RewriteOp> {
-    ops.sort_by_key(|(order, _)| *order);
-    ops.drain(..).map(|(_, op)| op).collect()
+/// The instructions of a block in the order in which they were written, and their places.
+pub(super) fn program(ops: &mut Vec<(Order, Place, RewriteOp)>) -> (Vec<RewriteOp>, Vec<Place>) {
+    ops.sort_by_key(|(order, _, _)| *order);
+    ops.drain(..).map(|(_, place, op)| (op, place)).unzip()
 }
 
 fn push(r: &mut Reader, node: &Node, op: RewriteOp) {
-    r.scope.rewrite.push((node.order, op));
+    let place = r.place(node);
+    r.scope.rewrite.push((node.order, place, op));
 }
 
 fn rewrite(r: &mut Reader, node: &Node) -> Parsed {
@@ -154,6 +155,8 @@ fn if_(r: &mut Reader, node: &Node) -> Parsed {
             handler: scope.handler.clone(),
             try_files: None,
             place: r.place(node),
+            rewrite_places: Vec::new(),
+            written: Vec::new(),
         });
     }
     let mut scope = r.read_inner(node, scope);

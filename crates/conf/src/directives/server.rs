@@ -77,6 +77,8 @@ fn server(r: &mut Reader, node: &Node) -> Parsed {
         handler: scope.handler.clone(),
         try_files: None,
         place: place.clone(),
+        rewrite_places: Vec::new(),
+        written: Vec::new(),
     });
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);
@@ -110,7 +112,8 @@ pub(super) fn fill(location: &mut Location, scope: &mut Scope) {
     location.nested = std::mem::take(&mut scope.nested);
     location.internal = scope.internal;
     location.settings = Arc::clone(&scope.settings);
-    location.rewrite = super::rewrite::program(&mut scope.rewrite);
+    (location.rewrite, location.rewrite_places) = super::rewrite::program(&mut scope.rewrite);
+    location.written = std::mem::take(&mut scope.written);
     location.handler = scope.handler.clone();
     location.try_files = scope.try_files.take();
 }

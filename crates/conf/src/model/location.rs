@@ -40,6 +40,33 @@ pub struct Location {
     pub try_files: Option<TryFiles>,
     /// Where it was written.
     pub place: Place,
+    /// Where each of `rewrite` was written.
+    pub rewrite_places: Vec<Place>,
+    /// What was written in the block itself, apart from blocks in it.
+    pub written: Vec<Written>,
+}
+
+impl Location {
+    /// Where the directive `name` stands in the block itself; the last one, if there are more.
+    #[must_use]
+    pub fn place_of(&self, name: &str) -> Option<&Place> {
+        place_of(&self.written, name)
+    }
+}
+
+/// A directive and where it stands.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// Where the last directive `name` of a block stands.
+#[must_use]
+pub fn place_of<'a>(written: &'a [Written], name: &str) -> Option<&'a Place> {
+    written.iter().rev().find(|one| one.name == name).map(|one| &one.place)
 }
 
 /// When a location applies.

@@ -1,0 +1,273 @@
+//! What each worker has decided lately, for people: a ring that one writes and others look into.
+//!
+//! Owns no truth and holds no object. The rule that is easiest to break: a writer never waits, so
+//! a reader that meets it at a slot skips that slot (a sequence number that is odd, or changed).
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use crate::key::NamespaceId;
+
+/// LIMIT: decisions that each worker remembers.
+pub const DECISIONS_MAX: usize = 1024;
+/// LIMIT: bytes of a target that are remembered.
+const TARGET_MAX: usize = 64;
+const TARGET_WORDS: usize = TARGET_MAX / 8;
+const WORDS: usize = 7 + TARGET_WORDS;
+
+/// How a request counts for its namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Answered by a fresh object.
+    Hit,
+    /// Answered by an old one.
+    Stale,
+    /// The origin was asked, or somebody who asks it was waited for.
+    Miss,
+    /// The store had no part in it.
+    Pass,
+}
+
+/// What became of one request, as it is noted.
+#[derive(Clone, Copy, Debug)]
+pub struct Note<'a> {
+    /// The request's id.
+    pub id: [u64; 2],
+    /// When it was over; milliseconds since 1970.
+    pub at_ms: u64,
+    /// Hash of the key; 0 if it had none.
+    pub key: u128,
+    /// Whose part of the store.
+    pub namespace: NamespaceId,
+    /// The status that the client got.
+    pub status: u16,
+    /// What was decided and why, in the caller's numbers.
+    pub codes: [u8; 4],
+    /// Path and query; the first bytes are kept.
+    pub target: &'a [u8],
+}
+
+/// A note as it is read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The request's id.
+    pub id: [u64; 2],
+    /// When it was over; milliseconds since 1970.
+    pub at_ms: u64,
+    /// Hash of the key; 0 if it had none.
+    pub key: u128,
+    /// Whose part of the store.
+    pub namespace: NamespaceId,
+    /// The status that the client got.
+    pub status: u16,
+    /// What was decided and why, in the writer's numbers.
+    pub codes: [u8; 4],
+    /// The first bytes of path and query.
+    pub target: Vec<u8>,
+    /// Whether more of the target was there.
+    pub is_cut: bool,
+}
+
+/// Two lines of a core's cache.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot {
+    sequence: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+/// One worker's ring.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    slots: Box<[Slot]>,
+    next: AtomicUsize,
+}
+
+impl Ring {
+    pub(crate) fn new() -> Self {
+        let slots = (0..DECISIONS_MAX).map(|_| Slot::default()).collect();
+        Self { slots, next: AtomicUsize::new(0) }
+    }
+
+    /// Writes a note over the oldest one; only the ring's owner may.
+    pub(crate) fn write(&self, note: &Note<'_>) {
+        let next = self.next.load(Ordering::Relaxed);
+        self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+        let slot = &self.slots[next % DECISIONS_MAX];
+        let sequence = slot.sequence.load(Ordering::Relaxed);
+        slot.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        let put = |at: usize, word: u64| slot.words[at].store(word, Ordering::Relaxed);
+        put(0, note.id[0]);
+        put(1, note.id[1]);
+        put(2, note.at_ms);
+        put(3, (note.key >> 64) as u64);
+        put(4, note.key as u64);
+        put(5, u64::from(note.namespace.0) << 32 | u64::from(u32::from_le_bytes(note.codes)));
+        let len = note.target.len().min(u16::MAX.into()) as u64;
+        put(6, u64::from(note.status) << 16 | len);
+        let mut target = [0; TARGET_MAX];
+        let kept = note.target.len().min(TARGET_MAX);
+        target[..kept].copy_from_slice(&note.target[..kept]);
+        for (at, word) in target.as_chunks::<8>().0.iter().enumerate() {
+            put(7 + at, u64::from_le_bytes(*word));
+        }
+        slot.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Shows what it holds, in no order.
+    pub(crate) fn read(&self, visit: &mut impl FnMut(Decision)) {
+        self.slots.iter().filter_map(Slot::read).for_each(visit);
+    }
+}
+
+impl Slot {
+    fn read(&self) -> Option<Decision> {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        if sequence == 0 || sequence % 2 == 1 {
+            return None;
+        }
+        let words: [u64; WORDS] = std::array::from_fn(|at| self.words[at].load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        if self.sequence.load(Ordering::Relaxed) != sequence {
+            return None;
+        }
+        let len = usize::from(words[6] as u16);
+        let mut target: Vec<u8> = words[7..].iter().flat_map(|word| word.to_le_bytes()).collect();
+        target.truncate(len);
+        Some(Decision {
+            id: [words[0], words[1]],
+            at_ms: words[2],
+            key: u128::from(words[3]) << 64 | u128::from(words[4]),
+            namespace: NamespaceId((words[5] >> 32) as u32),
+            status: (words[6] >> 16) as u16,
+            codes: (words[5] as u32).to_le_bytes(),
+            target,
+            is_cut: len > TARGET_MAX,
+        })
+    }
+}
+
+/// Requests of one namespace by what became of them, until the store is told.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    counts: Vec<[u32; 4]>,
+    /// Namespaces with counts that nobody was told of.
+    dirty: Vec<u32>,
+}
+
+impl Tallies {
+    /// Counts one request.
+    pub(crate) fn count(&mut self, namespace: NamespaceId, class: Class) {
+        let at = namespace.0 as usize;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, [0; 4]);
+        }
+        let counts = &mut self.counts[at];
+        if *counts == [0; 4] {
+            self.dirty.push(namespace.0);
+        }
+        counts[class as usize] += 1;
+    }
+
+    /// Gives out what was counted, and begins anew.
+    pub(crate) fn drain(&mut self, mut tell: impl FnMut(u32, [u32; 4])) {
+        while let Some(namespace) = self.dirty.pop() {
+            tell(namespace, std::mem::take(&mut self.counts[namespace as usize]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Class, DECISIONS_MAX, Decision, Note, Ring, Tallies};
+    use crate::key::NamespaceId;
+
+    fn note(number: u64, target: &[u8]) -> Note<'_> {
+        Note {
+            id: [number, !number],
+            at_ms: 1_795_239_636_000 + number,
+            key: u128::from(number) << 70 | 5,
+            namespace: NamespaceId(3),
+            status: 200,
+            codes: [1, 2, 3, 255],
+            target,
+        }
+    }
+
+    fn all(ring: &Ring) -> Vec<Decision> {
+        let mut all = Vec::new();
+        ring.read(&mut |decision| all.push(decision));
+        all.sort_by_key(|decision| decision.at_ms);
+        all
+    }
+
+    #[test]
+    fn the_last_notes_are_read_back_whole() {
+        let ring = Ring::new();
+        assert_eq!(all(&ring), []);
+        let last = DECISIONS_MAX as u64 + 9;
+        for number in 0..=last {
+            ring.write(&note(number, b"/path?query"));
+        }
+        let read = all(&ring);
+        assert_eq!(read.len(), DECISIONS_MAX);
+        let newest = read.last().unwrap();
+        let written = note(last, b"/path?query");
+        assert_eq!((newest.id, newest.key), (written.id, written.key));
+        assert_eq!(
+            (newest.namespace, newest.status, newest.codes),
+            (NamespaceId(3), 200, [1, 2, 3, 255])
+        );
+        assert_eq!((&*newest.target, newest.is_cut), (&b"/path?query"[..], false));
+        assert_eq!(read[0].id[0], 10);
+    }
+
+    #[test]
+    fn a_long_target_is_cut_and_says_so() {
+        let ring = Ring::new();
+        ring.write(&note(1, &[b'x'; 65]));
+        ring.write(&note(2, &[b'y'; 64]));
+        let read = all(&ring);
+        assert_eq!((&*read[0].target, read[0].is_cut), (&[b'x'; 64][..], true));
+        assert_eq!((&*read[1].target, read[1].is_cut), (&[b'y'; 64][..], false));
+    }
+
+    #[test]
+    fn readers_of_another_thread_never_see_half_a_note() {
+        let ring = Ring::new();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut seen = 0_u64;
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    ring.read(&mut |decision| {
+                        assert_eq!(decision.id[0], !decision.id[1]);
+                        assert_eq!(decision.at_ms, 1_795_239_636_000 + decision.id[0]);
+                        seen += 1;
+                    });
+                }
+                seen
+            });
+            for number in 0..200_000 {
+                ring.write(&note(number, b"/"));
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            let _at_least_it_ended = reader.join().unwrap();
+        });
+        assert_eq!(all(&ring).len(), DECISIONS_MAX);
+    }
+
+    #[test]
+    fn tallies_are_told_once() {
+        let mut tallies = Tallies::default();
+        for class in [Class::Hit, Class::Hit, Class::Miss] {
+            tallies.count(NamespaceId(2), class);
+        }
+        tallies.count(NamespaceId(0), Class::Pass);
+        let mut told = Vec::new();
+        tallies.drain(|namespace, counts| told.push((namespace, counts)));
+        told.sort_unstable();
+        assert_eq!(told, [(0, [0, 0, 0, 1]), (2, [2, 0, 1, 0])]);
+        tallies.drain(|_, _| panic!("nothing is left to tell"));
+    }
+}

@@ -1,0 +1,167 @@
+//! The store as people look at it: look-ups that change nothing, and what explains an object.
+//!
+//! Refuses to count, to touch and to grant. Easiest to break: a permit given out here stands in no
+//! index, so whatever becomes of it, nobody else notices.
+
+use std::sync::Arc;
+
+use crate::decisions::Decision;
+use crate::front::Front;
+use crate::growing::{Follower, Growing};
+use crate::key::{KEY_SIZE_MAX, Key};
+use crate::object::{Kind, Object};
+use crate::permit::FillPermit;
+use crate::store::{Freshness, Lookup, Store, judge};
+use crate::tags::lock;
+
+/// Names the worker of a [`Store::dry_front`], which is none.
+const NOBODY: u16 = u16::MAX;
+
+impl Store {
+    /// A table for trying out what a request would find: its look-ups give what those of any
+    /// [`Front`] would, and leave no trace. What it calls a permit moves nobody.
+    #[must_use]
+    pub fn dry_front(self: &Arc<Self>) -> Front {
+        Front::dry(Arc::clone(self), NOBODY)
+    }
+
+    /// What [`Store::lookup`] would find.
+    pub(crate) fn peek(self: &Arc<Self>, key: &Key<'_>, now_ms: u64) -> Lookup {
+        if key.text.len() > KEY_SIZE_MAX {
+            return Lookup::Pass;
+        }
+        let generation = self.generation();
+        let permit = |stale: Option<Arc<Object>>| {
+            let growing = Arc::new(Growing::new(key, generation, stale));
+            FillPermit::new(Arc::clone(self), growing)
+        };
+        let shard = lock(self.shard(key.url_hash));
+        let fill = shard.fills.get(&key.hash);
+        let is_killed = |growing: &Arc<Growing>| growing.is_killed(&self.tags);
+        let mut old = None;
+        if let Some(object) = shard.find(key).and_then(|place| shard.at(place)).cloned() {
+            match judge(&object, &self.tags, now_ms) {
+                Freshness::Fresh => {
+                    return match object.kind() {
+                        Kind::Content => Lookup::Hit(object),
+                        Kind::Vary => Lookup::Vary(object),
+                        Kind::Pass => Lookup::Pass,
+                    };
+                }
+                Freshness::Gone => {}
+                Freshness::Stale => {
+                    let busy = match fill {
+                        Some(growing) => !is_killed(growing),
+                        None => shard.is_resting(key, now_ms),
+                    };
+                    let refresh = (!busy).then(|| permit(Some(object.clone())));
+                    drop(shard);
+                    return Lookup::Stale(object, refresh);
+                }
+                Freshness::Old => old = Some(object),
+            }
+        }
+        match fill {
+            Some(growing) if !growing.is(key) => return Lookup::Pass,
+            // Of a fill that never moves, so that nobody is registered with the real one.
+            Some(growing) if !is_killed(growing) => {
+                let still = Arc::new(Growing::new(key, generation, None));
+                return Lookup::Join(Follower::new(still, generation));
+            }
+            _ => {}
+        }
+        Lookup::Miss(permit(old))
+    }
+
+    /// The tags by which purges have hit an object since it was last known to be good; `*` stands
+    /// for a purge of everything. Looks through the whole table: for people only.
+    #[must_use]
+    pub fn purged_by(&self, object: &Object) -> Vec<Vec<u8>> {
+        let struck = self.tags.struck(object.tags(), object.known());
+        if struck.is_empty() {
+            return Vec::new();
+        }
+        let mut texts = self.tags.texts(&struck);
+        if texts.is_empty() {
+            texts.push(b"*".to_vec());
+        }
+        texts
+    }
+
+    /// Shows what the workers have decided lately, in no order.
+    pub fn decisions(&self, mut visit: impl FnMut(Decision)) {
+        let rings = lock(&self.rings).clone();
+        rings.iter().for_each(|ring| ring.read(&mut visit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::NOBODY;
+    use crate::{
+        Abandon, KeyBuilder, Lookup, ObjectHead, Purge, Scope, Store, StoreLimits, Tags, Times,
+    };
+
+    fn filled(store: &Arc<Store>, keys: &KeyBuilder, times: Times) {
+        let Lookup::Miss(mut permit) = store.lookup(&keys.public(), 0) else { panic!("a miss") };
+        let mut tags = Tags::default();
+        tags.push(b"a");
+        tags.push(b"b");
+        let head = ObjectHead { status: 200, times, ..ObjectHead::default() };
+        let _nobody = permit.begin(head, &tags);
+        assert!(permit.commit().object.is_some());
+    }
+
+    #[test]
+    fn a_dry_look_up_finds_what_a_real_one_would_and_moves_nothing() {
+        let store = Store::new(StoreLimits::default(), 1);
+        let mut keys = KeyBuilder::default();
+        keys.start(store.namespace(b"site"));
+        keys.push_url(b"/a");
+        let mut dry = store.dry_front();
+        assert_eq!(dry.worker(), NOBODY);
+        let before = store.stats();
+        let Lookup::Miss(permit) = dry.lookup(&keys.public(), 0) else { panic!("a miss") };
+        let Lookup::Miss(other) = dry.lookup(&keys.public(), 0) else { panic!("still a miss") };
+        assert!(permit.abandon(Abandon::Gone).0.is_empty());
+        drop(other);
+        assert_eq!(store.stats(), before);
+        let Lookup::Miss(real) = store.lookup(&keys.public(), 0) else { panic!("a real miss") };
+        assert!(matches!(dry.lookup(&keys.public(), 0), Lookup::Join(_)));
+        drop(real);
+        let times = Times { expires_ms: 1000, stale_seconds: 1, ..Times::default() };
+        filled(&store, &keys, times);
+        assert!(matches!(dry.lookup(&keys.public(), 999), Lookup::Hit(_)));
+        for _ in 0..2 {
+            assert!(matches!(dry.lookup(&keys.public(), 1500), Lookup::Stale(_, Some(_))));
+        }
+        let Lookup::Stale(_, Some(refresh)) = store.lookup(&keys.public(), 1500) else {
+            panic!("the refresh is still to be had")
+        };
+        assert!(matches!(dry.lookup(&keys.public(), 1500), Lookup::Stale(_, None)));
+        drop(refresh);
+        let Lookup::Miss(permit) = dry.lookup(&keys.public(), 3000) else { panic!("too old") };
+        assert!(permit.stale().is_some());
+    }
+
+    #[test]
+    fn the_tag_that_killed_an_object_is_named() {
+        let store = Store::new(StoreLimits::default(), 1);
+        let site = store.namespace(b"site");
+        let mut keys = KeyBuilder::default();
+        keys.start(site);
+        keys.push_url(b"/a");
+        let fresh = Times { expires_ms: u64::MAX, ..Times::default() };
+        filled(&store, &keys, fresh);
+        let object = store.copies(&keys.public()).remove(0);
+        assert!(store.purged_by(&object).is_empty());
+        store.purge_tag(site, Scope::Public, b"b", Purge::Dead);
+        assert_eq!(store.purged_by(&object), [b"b".to_vec()]);
+        filled(&store, &keys, fresh);
+        let object = store.copies(&keys.public()).remove(0);
+        store.purge_all(site, Purge::Dead);
+        assert_eq!(store.purged_by(&object), [b"*".to_vec()]);
+    }
+}
