@@ -19,12 +19,13 @@ const COUNT: &str = "<?php
     $lock = fopen($file, 'c+'); flock($lock, LOCK_EX);
     $count = (int) stream_get_contents($lock) + 1;
     ftruncate($lock, 0); rewind($lock); fwrite($lock, $count); fclose($lock);
+    if (isset($_GET['none-from']) && $count >= $_GET['none-from']) header('X-None: 1');
     usleep((int) ($_GET['ms'] ?? 0) * 1000);
     if (file_exists(__DIR__ . '/down')) { posix_kill(getmypid(), 9); sleep(9); }
     echo 'run ', $count, str_repeat(' and more of it', (int) ($_GET['more'] ?? 0));";
 
 /// A server with this in its `http` block and in the location of its scripts.
-fn serve(php: &Php, block: &str, location: &str) -> Server {
+pub(crate) fn serve(php: &Php, block: &str, location: &str) -> Server {
     let address = php.address();
     let server = http(&format!(
         "{block}
@@ -38,21 +39,22 @@ fn serve(php: &Php, block: &str, location: &str) -> Server {
     server
 }
 
-const ZONE: &str = "fastcgi_cache_path /tmp/bolide-cache-test keys_zone=one:1m;";
-const KEEP: &str = "fastcgi_cache one; fastcgi_cache_key $request_uri; fastcgi_cache_valid 200 1m;
+pub(crate) const ZONE: &str = "fastcgi_cache_path /tmp/bolide-cache-test keys_zone=one:1m;";
+pub(crate) const KEEP: &str =
+    "fastcgi_cache one; fastcgi_cache_key $request_uri; fastcgi_cache_valid 200 1m;
     add_header X-Status $upstream_cache_status always;";
 
-fn ask(server: &Server, path: &str, fields: &str) -> Response {
+pub(crate) fn ask(server: &Server, path: &str, fields: &str) -> Response {
     server.connect().get(path, fields)
 }
 
 /// The status of the cache, and the body.
-fn told(server: &Server, path: &str) -> (String, String) {
+pub(crate) fn told(server: &Server, path: &str) -> (String, String) {
     let reply = server.get(path);
     (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
 }
 
-fn pair(status: &str, body: &str) -> (String, String) {
+pub(crate) fn pair(status: &str, body: &str) -> (String, String) {
     (status.to_owned(), body.to_owned())
 }
 

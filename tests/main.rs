@@ -31,6 +31,7 @@ mod static_files;
 mod tls;
 mod upgrade;
 mod wordpress;
+mod zones;
 
 /// The program under test.
 const BOLIDE: &str = env!("CARGO_BIN_EXE_bolide");

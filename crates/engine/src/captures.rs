@@ -34,7 +34,7 @@ impl Pattern {
 }
 
 /// A match that took too many steps.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     /// PCRE's number.
     pub(crate) code: i32,
@@ -45,7 +45,7 @@ pub(crate) struct Failure {
 }
 
 /// What one request has captured so far. Keeps its memory between requests.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Captures {
     subject: Vec<u8>,
     spans: Vec<Option<(usize, usize)>>,

@@ -9,6 +9,8 @@
 //! Owns the permit and outlives the client that asked. Easiest to break: whoever ends the permit
 //! hands on whom to wake.
 
+mod judge;
+
 use std::sync::Arc;
 
 use base::Now;
@@ -27,6 +29,8 @@ use crate::content::page::{push_base, push_session};
 use crate::ctx::SiteRef;
 use crate::route::LocationId;
 use crate::site::Caching;
+
+pub(crate) use judge::Judge;
 
 /// How long it is remembered that an answer was not to be kept, where others wait in line.
 const PASS_MS: u64 = 2_000;
@@ -78,6 +82,8 @@ pub struct Fill {
     pub(crate) asked_ms: u64,
     /// Whether the origin was asked to confirm what is there.
     pub(crate) revalidates: bool,
+    /// Who is asked whether the answer is kept, where that is not settled.
+    pub(crate) judge: Option<Box<Judge>>,
     /// Bytes that came, and those that were told.
     pub(crate) size: u64,
     pub(crate) told: Option<u64>,
@@ -97,7 +103,7 @@ impl Fill {
             OriginNews::Head(head) => {
                 let site = self.site.clone();
                 match &site.location(self.location).caching {
-                    Some(caching) => self.take_head(head, caching, now_ms),
+                    Some(caching) => self.take_head(head, caching, now),
                     None => Wakes::default(),
                 }
             }
@@ -112,9 +118,13 @@ impl Fill {
             OriginNews::Failed(_) => {
                 self.give_up(Abandon::Failed { now_ms, rest_until_ms: now_ms + REST_MS })
             }
-            OriginNews::Early(_) | OriginNews::Attempt(_) | OriginNews::Log { .. } => {
+            OriginNews::Attempt(attempt) => {
+                if let Some(judge) = &mut self.judge {
+                    judge.note(attempt);
+                }
                 Wakes::default()
             }
+            OriginNews::Early(_) | OriginNews::Log { .. } => Wakes::default(),
         }
     }
 
@@ -138,7 +148,8 @@ impl Fill {
         self.give_up(Abandon::Uncacheable { until_ms: now_ms + PASS_MS })
     }
 
-    fn take_head(&mut self, head: &OriginHead, caching: &Caching, now_ms: u64) -> Wakes {
+    fn take_head(&mut self, head: &OriginHead, caching: &Caching, now: Now) -> Wakes {
+        let now_ms = now.unix_millis;
         let status = match head.status {
             0 if head.fields.get(Name::Location).is_some() => 302,
             0 => 200,
@@ -177,6 +188,10 @@ impl Fill {
         let Some(scope) = decision.scope().filter(|_| !redirects) else {
             return permit.abandon(refusal(caching, now_ms));
         };
+        let site = &self.site;
+        if self.judge.as_mut().is_some_and(|judge| judge.refuses(status, head, site, now)) {
+            return permit.abandon(Abandon::Gone);
+        }
         stretch(&mut decision, caching);
         let (key, wakes) = self.settle_key(permit, &decision, &cookies, scope, &session, caching);
         let Some(moved) = key else { return wakes };

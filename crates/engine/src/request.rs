@@ -118,6 +118,29 @@ impl Request {
         self.held.as_deref().unwrap_or(&NO_HEAD)
     }
 
+    /// The same request for who looks at its variables later; its body is not in it.
+    pub(crate) fn snapshot(&self) -> Self {
+        Self {
+            held: self.held.clone(),
+            site: self.site.clone(),
+            server: self.server,
+            location: self.location,
+            method: self.method,
+            host: self.host.clone(),
+            port: self.port,
+            uri: self.uri.clone(),
+            args: self.args.clone(),
+            captures: self.captures.clone(),
+            encodes_groups: self.encodes_groups,
+            appends_uri: self.appends_uri,
+            started: self.started,
+            body_received: self.body_received,
+            number_on_conn: self.number_on_conn,
+            id: self.id,
+            ..Self::default()
+        }
+    }
+
     /// Gives the head back.
     pub(crate) fn take_head(&mut self) -> Box<RequestHead> {
         self.held.take().unwrap_or_default()

@@ -76,7 +76,8 @@ impl Asked {
         }
     }
 
-    fn note(&mut self, attempt: Attempt) {
+    /// Keeps how an attempt stands.
+    pub(crate) fn note(&mut self, attempt: Attempt) {
         let first = self.later.last().copied().unwrap_or(0);
         let count = self.attempts.len();
         match self.attempts.get_mut(first..).and_then(<[_]>::last_mut) {

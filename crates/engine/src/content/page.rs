@@ -19,7 +19,7 @@ use http::{Fields, Method, RequestBody};
 use crate::answer::Body;
 use crate::ctx::{Ctx, Effect, SiteRef};
 use crate::exchange::{Exchange, Next, Step};
-use crate::fill::{Fill, Question, push_named};
+use crate::fill::{Fill, Judge, Question, push_named};
 use crate::route::LocationId;
 use crate::site::{Caching, Site, Space};
 use crate::vars::Scope;
@@ -170,7 +170,7 @@ impl Exchange {
         }
         if !caching.is_page() && self.is_any(&caching.conf.bypass, site, ctx) {
             self.answer.cached = Cached::Bypass;
-            self.take_over(caching, site, ctx);
+            self.take_over(ctx);
             return None;
         }
         self.look_up(caching, site, ctx)
@@ -317,7 +317,7 @@ impl Exchange {
                 return None;
             }
             // `page_cache_lookup off` keeps answers all the same.
-            self.take_over(caching, site, ctx);
+            self.take_over(ctx);
             return None;
         }
         let now_ms = ctx.now.unix_millis;
@@ -371,7 +371,7 @@ impl Exchange {
             Lookup::Hit(object) => {
                 if caching.policy.honour_request && self.asks_anew(&object, ctx) {
                     self.answer.cached = Cached::Bypass;
-                    self.take_over(caching, site, ctx);
+                    self.take_over(ctx);
                     return None;
                 }
                 Some(self.serve_kept(object, Cached::Hit, site, ctx))
@@ -384,7 +384,7 @@ impl Exchange {
                 Some(self.serve_kept(object, Cached::Stale, site, ctx))
             }
             Lookup::Stale(_, Some(permit)) | Lookup::Miss(permit) => {
-                self.keep_permit(permit, caching, site, ctx);
+                self.keep_permit(permit, caching, ctx);
                 None
             }
             Lookup::Join(follower) if caching.is_page() || caching.conf.lock => {
@@ -405,20 +405,13 @@ impl Exchange {
     }
 
     /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
-    fn keep_permit(
-        &mut self,
-        permit: FillPermit,
-        caching: &Caching,
-        site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) {
+    fn keep_permit(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut Ctx<'_>) {
         let stale = permit.stale().cloned();
         self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
         let hash = permit.key().hash();
         self.page.stale = stale;
         let is_head = self.request.head().method == Method::Head;
-        let is_off = !caching.is_page() && self.is_any(&caching.conf.no_cache, site, ctx);
-        if is_head || is_off || !caching.count_use(hash) {
+        if is_head || !caching.count_use(hash) {
             ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
             return;
         }
@@ -427,10 +420,8 @@ impl Exchange {
     }
 
     /// Asks past the store, and keeps what comes in place of what is there.
-    fn take_over(&mut self, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) {
-        if self.request.head().method == Method::Head
-            || !caching.is_page() && self.is_any(&caching.conf.no_cache, site, ctx)
-        {
+    fn take_over(&mut self, ctx: &mut Ctx<'_>) {
+        if self.request.head().method == Method::Head {
             return;
         }
         // A key of its own until the answer is there; then the fill moves.
@@ -522,13 +513,13 @@ impl Exchange {
         if permit.is_none() && !caching.is_page() {
             return None;
         }
-        self.fill_of(permit, self.page.revalidates, site, ctx)
+        self.fill_of(permit, (self.page.revalidates, self.answer.cached), site, ctx)
     }
 
     fn fill_of(
         &self,
         permit: Option<FillPermit>,
-        revalidates: bool,
+        (revalidates, cached): (bool, Cached),
         site: &Site,
         ctx: &Ctx<'_>,
     ) -> Option<Box<Fill>> {
@@ -545,6 +536,9 @@ impl Exchange {
             environment: self.page.environment.clone(),
         };
         let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
+        let caching = site.location(self.request.location).caching.as_ref()?;
+        let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
+        let judge = is_judged.then(|| Judge::new(self, cached, ctx));
         Some(Box::new(Fill {
             store: site.kept()?.store.clone(),
             site: own.clone(),
@@ -555,6 +549,7 @@ impl Exchange {
             url: url.unwrap_or_default(),
             asked_ms: ctx.now.unix_millis,
             revalidates,
+            judge: judge.map(Box::new),
             size: 0,
             told: None,
         }))
@@ -567,7 +562,7 @@ impl Exchange {
         let stale = permit.stale().cloned();
         let revalidates = caching.conf.revalidate && stale.is_some();
         let asked = if is_get {
-            let fill = self.fill_of(Some(permit), revalidates, site, ctx);
+            let fill = self.fill_of(Some(permit), (revalidates, Cached::Expired), site, ctx);
             let old = stale.as_ref().filter(|_| revalidates);
             let request = self.origin_request(true, old, site, ctx).ok();
             request.zip(fill)

@@ -333,6 +333,16 @@ impl Exchange {
     }
 }
 
+/// Copies what a client would see of it.
+pub(crate) fn push_shown(fields: &mut Fields, head: &OriginHead, location: &Location) {
+    if let Some(value) = head.fields.get(Name::ContentType)
+        && !location.hides(Name::ContentType)
+    {
+        fields.push(Name::ContentType, value);
+    }
+    push_passed(fields, head, Shape::default(), location);
+}
+
 /// Copies what the client may see.
 fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &Location) {
     for field in head.fields.iter() {

@@ -1,0 +1,86 @@
+//! `fastcgi_no_cache`: whether the answer is kept, asked when its head is there.
+//!
+//! Owns what variables may look at then, though the client may have left or never have waited.
+//! Easiest to break: it sees the head as a client would, with what the location adds to it.
+
+use base::Now;
+use http::date::Clock;
+use http::{Fields, Name, OriginHead};
+use upstream::Attempt;
+
+use crate::answer::Answer;
+use crate::content::page::Cached;
+use crate::ctx::{ConnInfo, Counters, Ctx};
+use crate::exchange::Exchange;
+use crate::filter::accel::push_shown;
+use crate::filter::headers::push_configured;
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::Scope;
+
+/// A request as it was when the origin was asked, and what has been answered since.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    request: Request,
+    answer: Answer,
+    conn: ConnInfo,
+    clock: Clock,
+    counters: Counters,
+    pid: u32,
+}
+
+impl Judge {
+    /// Remembers what `exchange` asks about.
+    pub(crate) fn new(exchange: &Exchange, cached: Cached, ctx: &Ctx<'_>) -> Self {
+        let answer = Answer { cached, ..Answer::default() };
+        Self {
+            request: exchange.request.snapshot(),
+            answer,
+            conn: ctx.conn.clone(),
+            clock: ctx.clock.clone(),
+            counters: ctx.counters,
+            pid: ctx.logs.pid(),
+        }
+    }
+
+    /// Hears how the origin that was asked does.
+    pub(crate) fn note(&mut self, attempt: &Attempt) {
+        self.answer.origin.get_or_insert_default().note(attempt.clone());
+    }
+
+    /// Whether one of the texts says that the answer is not kept.
+    pub(crate) fn refuses(
+        &mut self,
+        status: u16,
+        head: &OriginHead,
+        site: &Site,
+        now: Now,
+    ) -> bool {
+        let location = site.location(self.request.location);
+        let Some(caching) = &location.caching else { return false };
+        self.answer.origin.get_or_insert_default().note_head(&head.fields, now);
+        self.answer.head.status = status;
+        let mut fields = Fields::new();
+        push_shown(&mut fields, head, location);
+        self.answer.head.fields = fields.clone();
+        let mut text = Vec::new();
+        let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
+        push_configured(&mut fields, &self.scope(site, now), status, modified, &mut text);
+        self.answer.head.fields = fields;
+        let scope = self.scope(site, now);
+        caching.conf.no_cache.iter().any(|template| scope.is_true(template, &mut text))
+    }
+
+    const fn scope<'a>(&'a self, site: &'a Site, now: Now) -> Scope<'a> {
+        Scope {
+            request: &self.request,
+            answer: &self.answer,
+            site,
+            conn: &self.conn,
+            now,
+            clock: &self.clock,
+            counters: self.counters,
+            pid: self.pid,
+        }
+    }
+}
