@@ -146,6 +146,34 @@ SCENARIOS = {
         h2load_plain("/hello.php", 2_000),
         [(1.0, "nginx")],
     ),
+    "page-h1": (
+        "30 KB PHP page from the cache, gz, HTTP/1.1 plain, -c100",
+        "page",
+        lambda q: wrk(PLAIN + "/page.php", 1 if q else 3),
+        wrk(PLAIN + "/page.php", 1),
+        [(1 / 40, "nginx")],
+    ),
+    "page-h1-tls": (
+        "the same, HTTP/1.1 over TLS, -c100",
+        "page",
+        lambda q: wrk(TLS + "/page.php", 1 if q else 3),
+        wrk(TLS + "/page.php", 1),
+        [(1 / 40, "nginx")],
+    ),
+    "page-h2": (
+        "the same, HTTP/2, -c100 -m10",
+        "page",
+        lambda q: h2load("h2", "/page.php", 20_000 if q else 100_000),
+        h2load("h2", "/page.php", 2_000),
+        [(1 / 40, "nginx"), (1 / 10, "vinyl")],
+    ),
+    "page-h3": (
+        "the same, HTTP/3, -c100 -m10",
+        "page3",
+        lambda q: h2load("h3", "/page.php", 20_000 if q else 50_000),
+        h2load("h3", "/page.php", 2_000),
+        [(1 / 25, "nginx")],
+    ),
     "idle": ("idle TLS connections, each", "h1", None, None, []),
     "long": (
         "HTTP/3, 1,000,000 requests over 100 connections",
@@ -185,6 +213,7 @@ class Contestant:
         return lines[0] if lines else "?"
 
     def start(self, directory, tls=True):
+        shutil.rmtree(directory / "run/cache", ignore_errors=True)
         log = open(directory / "run" / f"{self.name}.out", "ab")
         env = {**os.environ, "GOMAXPROCS": "1", "XDG_DATA_HOME": str(directory / "run")}
         command = [self.binary, *self.command(directory)]
@@ -267,11 +296,23 @@ def contestants(bolide):
     def caddy(directory):
         return ["run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
 
+    def vinyl(directory):
+        return [str(directory / "vinyl.sh"), find("vinyld-sid", "vinyld"), find("hitch-sid", "hitch")]
+
+    def haproxy(directory):
+        return ["-f", str(directory / "haproxy.conf")]
+
+    nginx = find("nginx-sid", "nginx")
     known = [
-        Contestant("bolide", bolide, "h1 h2 h3 php", nginx_like, ["-v"]),
-        Contestant("nginx", find("nginx-sid", "nginx"), "h1 h2 h3 php", nginx_like, ["-v"]),
+        Contestant("bolide", bolide, "h1 h2 h3 php page page3", nginx_like, ["-v"]),
+        Contestant("nginx", nginx, "h1 h2 h3 php page page3", nginx_like, ["-v"]),
+        # What PHP compressed is kept compressed: how an expert would set it up.
+        Contestant("nginx-z", nginx, "page page3", nginx_like, ["-v"]),
         Contestant("h2o", find("h2o"), "h1 h2", lambda d: ["-c", str(d / "h2o.conf")], ["-v"]),
         Contestant("caddy", find("caddy-sid", "caddy"), "h1 h2 h3", caddy, ["version"]),
+        Contestant("vinyl", find("vinyld-sid") and "/bin/sh", "page", vinyl,
+            ["-c", f"{find('vinyld-sid', 'vinyld')} -V"]),
+        Contestant("haproxy", find("haproxy-sid", "haproxy"), "page page3", haproxy, ["-v"]),
     ]
     return {c.name: c for c in known if c.binary and os.access(c.binary, os.X_OK)}
 
@@ -294,18 +335,42 @@ def make_site(directory):
     (site / "1k.html.gz").write_bytes(packer.compress(html) + packer.flush())
     (site / "1k.jpg").write_bytes(rng.randbytes(1024))
     (site / "hello.php").write_text('<?php echo "hello";\n')
+    page = page_text(rng)
+    (site / "page.html").write_text(page)
+    for name, more in (("page.php", ""), ("page-z.php", "ini_set('zlib.output_compression', '1');")):
+        first = f"<?php {more} header('Cache-Control: public, max-age=3600'); ?>\n"
+        (site / name).write_text(first + page)
     with open(site / "100m", "wb") as out:
         for _ in range(100):
             out.write(rng.randbytes(1 << 20))
     for path in site.iterdir():
         os.utime(path, (1_700_000_000, 1_700_000_000))
+    (directory / "run/vinyl").mkdir()
     run = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
     run += ["-nodes", "-days", "30", "-subj", "/CN=localhost"]
     run += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     run += ["-keyout", str(directory / "key.pem"), "-out", str(directory / "cert.pem")]
     subprocess.run(run, check=True, capture_output=True)
+    both = (directory / "cert.pem").read_text() + (directory / "key.pem").read_text()
+    (directory / "both.pem").write_text(both)
     for conf in (HERE / "conf").iterdir():
         (directory / conf.name).write_text(conf.read_text().replace("@DIR@", str(directory)))
+
+
+def page_text(rng):
+    """30 KB that gzip makes a fifth of, as it does of pages of real sites."""
+    letters = "etaoinshrdlucmfwypvbgk"
+    words = ["".join(rng.choices(letters, k=rng.randint(2, 10))) for _ in range(900)]
+    weights = [1 / (n + 3) for n in range(len(words))]
+    text = "<!DOCTYPE html><html><head><title>Page</title></head><body>\n"
+    while len(text) < 30_000:
+        item = " ".join(rng.choices(words, weights, k=14))
+        text += (
+            f'<article class="post type-post status-publish"><h2 class="entry-title">'
+            f'<a href="/archive/{rng.randint(100, 999)}/" rel="bookmark">{words[len(text) % 900]}'
+            f'</a></h2><div class="entry-content"><p>{item}</p></div></article>\n'
+        )
+    return text + "</body></html>\n"
 
 
 def build_floor(directory):
@@ -332,6 +397,16 @@ def start_php(directory):
             return process
         time.sleep(0.02)
     sys.exit(f"bench: {binary} does not start; see {directory}/run/php.log")
+
+
+def start_origin(directory):
+    """For caches that speak no FastCGI; on the client's core as well."""
+    binary = find("nginx-sid", "nginx")
+    if not binary:
+        sys.exit("bench: missing tool: nginx (run scripts/setup.sh test peers)")
+    conf = directory / "origin.conf"
+    command = [binary, "-p", str(directory), "-e", "stderr", "-c", str(conf)]
+    return subprocess.Popen(["taskset", "-c", "1", *command])
 
 
 # ---- one measurement ------------------------------------------------------
@@ -369,14 +444,21 @@ def read_report(text):
 
 
 def measure(server, directory, scenario, quick):
-    _, _, command, warm_up, _ = SCENARIOS[scenario]
+    _, protocol, command, warm_up, _ = SCENARIOS[scenario]
+    page = "/page-z.php" if server.name in ("nginx-z", "vinyl", "haproxy") else "/page.php"
+
+    def asked(words):
+        return [word.replace("/page.php", page) for word in words]
+
     server.start(directory, tls=server.name != "floor")
     try:
         if scenario == "idle":
             return idle(server, 1_000 if quick else IDLE_CONNECTIONS)
-        client(warm_up)
+        client(asked(warm_up))
+        if protocol.startswith("page"):
+            check_page(directory, page)
         before = server.cpu_seconds()
-        text = client(command(quick))
+        text = client(asked(command(quick)))
         spent = server.cpu_seconds() - before
         done, bad, seconds = read_report(text)
         return {
@@ -390,6 +472,18 @@ def measure(server, directory, scenario, quick):
         }
     finally:
         server.stop()
+
+
+def check_page(directory, page):
+    """What is measured must be the whole page, compressed."""
+    path = find("curl")
+    args = [path, "-sS", "--http1.1", *GZIP, "-D-", "-o", str(directory / "run/got.gz"), PLAIN + page]
+    head = subprocess.run(args, capture_output=True, text=True, check=True).stdout.lower()
+    body = (directory / "run/got.gz").read_bytes()
+    if "content-encoding: gzip" not in head:
+        sys.exit(f"bench: {page} is not compressed:\n{head}")
+    if zlib.decompress(body, 31).strip() != (directory / "site/page.html").read_bytes().strip():
+        sys.exit(f"bench: {page} is not what PHP said")
 
 
 def idle(server, count):
@@ -578,13 +672,15 @@ def main():
         servers = choose(args, directory)
         if not servers:
             sys.exit("bench: no server to measure")
-        php = start_php(directory) if "php" in args.scenarios else None
+        helpers = []
+        if any(SCENARIOS[name][1] in ("php", "page", "page3") for name in args.scenarios):
+            helpers = [start_php(directory), start_origin(directory)]
         try:
             results = run(args, servers, directory)
         finally:
-            if php:
-                php.terminate()
-                php.wait()
+            for helper in helpers:
+                helper.terminate()
+                helper.wait()
     versions = {n: s.version() for n, s in servers.items() if n != "floor"}
     print(f"{machine()}; {time.strftime('%Y-%m-%d')}; medians of {args.reps}")
     for server, version in versions.items():

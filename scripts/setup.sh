@@ -245,9 +245,13 @@ setup_test() {
 
 setup_peers() {
     apt_need h2o
-    sid_need nginx libnginx-mod-http-brotli-filter libnginx-mod-http-brotli-static caddy
+    sid_need nginx libnginx-mod-http-brotli-filter libnginx-mod-http-brotli-static caddy \
+        haproxy vinyl-cache hitch
     wrap nginx-sid /usr/sbin/nginx
     wrap caddy-sid /usr/bin/caddy
+    wrap haproxy-sid /usr/sbin/haproxy
+    wrap vinyld-sid /usr/sbin/vinyld
+    wrap hitch-sid /usr/sbin/hitch
 }
 
 for w in $WHAT; do
