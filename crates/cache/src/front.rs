@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::decisions::{Class, Note, Ring, Tallies};
+use bytes::Bytes;
+use http::Fields;
+
 use crate::growing::Wakes;
 use crate::key::Key;
 use crate::object::{Kind, Object};
@@ -15,10 +18,27 @@ use crate::store::{Freshness, Lookup, Store, judge};
 /// Objects larger than this are always asked for at the store, so that tables pin little memory.
 const FRONT_OBJECT_MAX: u64 = 1024 * 1024;
 
+/// LIMIT: forms of one object's answer that a worker remembers: as many as there are codings.
+const MEMOS_MAX: usize = 4;
+
+/// How an object was answered last time, for who answers with it again: the caller's business.
+#[derive(Clone, Debug)]
+pub struct Memo {
+    /// Under which circumstances.
+    pub tag: [u64; 2],
+    /// The fields of the answer.
+    pub fields: Fields,
+    /// Whether `Date` among them is the server's own, to be written anew.
+    pub own_date: bool,
+    /// Its body.
+    pub body: Bytes,
+}
+
 #[derive(Debug, Default)]
 struct Slot {
     object: Option<Arc<Object>>,
     hits: u32,
+    memos: Vec<Memo>,
 }
 
 impl Slot {
@@ -27,6 +47,7 @@ impl Slot {
             object.add_hits(self.hits);
         }
         self.hits = 0;
+        self.memos = Vec::new();
     }
 }
 
@@ -115,6 +136,62 @@ impl Front {
             break;
         }
         self.ask(key, now_ms)
+    }
+
+    /// What is there under `key` and fresh, an answer or names of fields; for who would not ask
+    /// an origin. A session without private objects costs no lock.
+    pub fn peek(&mut self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
+        let first = key.hash[1] as usize & (self.slots.len() - 1);
+        for at in [first, first ^ 1] {
+            let slot = &mut self.slots[at];
+            let Some(object) = slot.object.as_ref().filter(|object| object.is_named(key)) else {
+                continue;
+            };
+            assert!(object.is_for(key.session), "a private object answers its own session only");
+            if judge(object, &self.store.tags, now_ms) == Freshness::Fresh {
+                object.touch();
+                slot.hits = slot.hits.saturating_add(1);
+                self.hits += u64::from(object.kind() == Kind::Content);
+                return Some(Arc::clone(object));
+            }
+            break;
+        }
+        let object = self.store.peek(key, now_ms)?;
+        self.hits += u64::from(object.kind() == Kind::Content);
+        if object.charge() <= FRONT_OBJECT_MAX {
+            self.keep(key, &object);
+        }
+        Some(object)
+    }
+
+    /// How `object` was answered under the circumstances of `tag`, if this worker remembers.
+    #[inline]
+    #[must_use]
+    pub fn memo(&self, object: &Arc<Object>, tag: [u64; 2]) -> Option<&Memo> {
+        let slot = &self.slots[self.place_of(object)?];
+        slot.memos.iter().find(|memo| memo.tag == tag)
+    }
+
+    /// Remembers how `object` was answered, for as long as it has a place here; the first answer
+    /// is not worth it.
+    pub fn remember(&mut self, object: &Arc<Object>, memo: impl FnOnce() -> Memo) {
+        let Some(place) = self.place_of(object) else { return };
+        let slot = &mut self.slots[place];
+        if slot.hits == 0 {
+            return;
+        }
+        if slot.memos.len() >= MEMOS_MAX {
+            slot.memos.remove(0);
+        }
+        slot.memos.push(memo());
+    }
+
+    #[inline]
+    fn place_of(&self, object: &Arc<Object>) -> Option<usize> {
+        let first = object.slot_hash() as usize & (self.slots.len() - 1);
+        [first, first ^ 1].into_iter().find(|at| {
+            self.slots[*at].object.as_ref().is_some_and(|other| Arc::ptr_eq(other, object))
+        })
     }
 
     #[cold]

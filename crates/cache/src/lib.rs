@@ -31,6 +31,7 @@
 //!   Lookup::Join(follower)         follower.wait(Waiter { worker, exchange }), then poll
 //!   Lookup::Pass                   known to be uncacheable: ask the origin, keep nothing
 //! }
+//! front.peek(&keys.private(session), now_ms)        // what is there, if nothing is to be fetched
 //! ```
 //! The filler: `permit.stale()` is what may be revalidated or served on an error;
 //! `permit.begin(ObjectHead, &Tags) -> Wakes`, `permit.append(Bytes) -> Wakes`, then one of
@@ -63,7 +64,7 @@ mod store;
 mod tags;
 
 pub use decisions::{Class, DECISIONS_MAX, Decision, Note};
-pub use front::Front;
+pub use front::{Front, Memo};
 pub use growing::{Follow, Follower, Growing, Read, Waited, Waiter, Wakes};
 pub use key::{KEY_SIZE_MAX, Key, KeyBuilder, NamespaceId, Session};
 pub use object::{Kind, Location, Object, ObjectHead, Times, Variant};

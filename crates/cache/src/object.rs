@@ -467,6 +467,12 @@ impl Object {
         self.hash
     }
 
+    /// What its place in the tables of workers is found by.
+    #[inline]
+    pub(crate) const fn slot_hash(&self) -> u64 {
+        self.hash
+    }
+
     /// Whether this is what `key` names: hash, namespace, URL, vary part and session.
     #[inline]
     pub(crate) fn is_named(&self, key: &Key<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! The store: shards, tags, namespaces, limits; what happens under the locks.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -77,6 +77,13 @@ struct Sweep {
     stripe: usize,
 }
 
+/// Counters of private objects, so that most sessions are known to have none.
+const SESSION_BUCKETS: usize = 4096;
+
+fn session_bucket(session: Session<'_>) -> usize {
+    url_hash(NamespaceId(0), None, session.text()) as usize % SESSION_BUCKETS
+}
+
 /// The one store of a process.
 #[derive(Debug)]
 pub struct Store {
@@ -92,6 +99,8 @@ pub struct Store {
     victim: AtomicUsize,
     sweep: Mutex<Sweep>,
     loading: Mutex<Vec<u64>>,
+    /// How many private objects there are, by the hash of their session.
+    private: Vec<AtomicU32>,
     pub(crate) counters: Counters,
     pub(crate) rings: Mutex<Vec<Arc<Ring>>>,
 }
@@ -114,6 +123,7 @@ impl Store {
             victim: AtomicUsize::new(0),
             sweep: Mutex::default(),
             loading: Mutex::default(),
+            private: (0..SESSION_BUCKETS).map(|_| AtomicU32::new(0)).collect(),
             counters: Counters::default(),
             rings: Mutex::default(),
         })
@@ -159,6 +169,26 @@ impl Store {
         }
         self.counters.note(&found);
         found
+    }
+
+    /// The object under `key` if it is there and fresh; gives out no permit.
+    pub(crate) fn peek(&self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
+        if key.session.is_some_and(|session| !self.may_have_private(session)) {
+            return None;
+        }
+        let shard = lock(self.shard(key.url_hash));
+        let object = shard.at(shard.find(key)?)?.clone();
+        assert!(object.is_for(key.session), "a private object answers its own session only");
+        if judge(&object, &self.tags, now_ms) != Freshness::Fresh || object.kind() == Kind::Pass {
+            return None;
+        }
+        object.touch();
+        Some(object)
+    }
+
+    /// Whether there may be private objects of a session; a look without a lock.
+    fn may_have_private(&self, session: Session<'_>) -> bool {
+        self.private[session_bucket(session)].load(Ordering::Relaxed) > 0
     }
 
     fn lookup_locked(
@@ -301,6 +331,9 @@ impl Store {
     fn charge(&self, object: &Object) {
         let bytes = object.charge();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(session) = object.session() {
+            self.private[session_bucket(session)].fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(account) = self.accounts.make(object.namespace().0 as usize) {
             account.bytes.fetch_add(bytes, Ordering::Relaxed);
             account.objects.fetch_add(1, Ordering::Relaxed);
@@ -310,6 +343,9 @@ impl Store {
     /// What has to happen to an object that was just taken out of the index.
     fn let_go(&self, object: &Arc<Object>) {
         object.retire();
+        if let Some(session) = object.session() {
+            self.private[session_bucket(session)].fetch_sub(1, Ordering::Relaxed);
+        }
         let bytes = object.charge();
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(account) = self.accounts.get(object.namespace().0 as usize) {

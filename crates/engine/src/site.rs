@@ -38,6 +38,7 @@ pub struct Site {
     pub(crate) names_body_file: bool,
     /// Where answers are kept.
     kept: Option<Kept>,
+    serial: u64,
 }
 
 /// One listening address.
@@ -155,6 +156,11 @@ impl Site {
     /// What is wrong with it though every directive was right by itself.
     pub fn compile(config: Arc<Config>) -> Result<Self, Vec<conf::Diagnostic>> {
         Ok(compile::site(config))
+    }
+
+    /// A number that no other site of this process has.
+    pub(crate) const fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// The same site on a machine called `name`, for `$hostname`.

@@ -93,6 +93,17 @@ impl Fields {
         self.entries.push(Entry { name, removed: false, text_len: 0, start, value_len });
     }
 
+    /// The same for a name that is not known.
+    pub fn push_text_writing(&mut self, text: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        debug_assert!(Name::parse(text) == Name::Other, "a known name has its own way");
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(text);
+        let value_at = self.arena.len();
+        write(&mut self.arena);
+        let (text_len, value_len) = (text.len() as u16, (self.arena.len() - value_at) as u32);
+        self.entries.push(Entry { name: Name::Other, removed: false, text_len, start, value_len });
+    }
+
     /// The first value of a known name.
     #[must_use]
     #[inline]
@@ -146,6 +157,19 @@ impl Fields {
             let spelled = &arena[start..start + usize::from(entry.text_len)];
             entry.removed |= spelled.eq_ignore_ascii_case(text);
         }
+    }
+
+    /// Writes a value of the same length over the first one of a known name; false if there is
+    /// none, or it has another length.
+    pub fn overwrite(&mut self, name: Name, value: &[u8]) -> bool {
+        let Self { arena, entries } = self;
+        let mut all = entries.iter().filter(|entry| entry.name == name && !entry.removed);
+        let Some(entry) = all.next().filter(|entry| entry.value_len as usize == value.len()) else {
+            return false;
+        };
+        let start = entry.start as usize + usize::from(entry.text_len);
+        arena[start..start + value.len()].copy_from_slice(value);
+        true
     }
 
     /// Sets a known name to one value, in place of all earlier ones.
@@ -213,5 +237,8 @@ mod tests {
         let left: Vec<_> = fields.iter().map(|field| (field.text, field.value)).collect();
         assert_eq!(left, [(&b"Content-Type"[..], &b"text/html"[..]), (b"Host", b"b")]);
         assert_eq!(fields.len(), 2);
+        assert!(fields.overwrite(Name::Host, b"c") && !fields.overwrite(Name::Host, b"long"));
+        assert!(!fields.overwrite(Name::Date, b"c"));
+        assert_eq!(fields.all(Name::Host).collect::<Vec<_>>(), [b"c"]);
     }
 }

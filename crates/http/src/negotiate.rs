@@ -76,6 +76,12 @@ impl Codings {
         self.0 & 1 << coding as u8 != 0
     }
 
+    /// The set as a number; equal sets have equal numbers.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Whether no coding is in the set.
     #[must_use]
     pub const fn is_empty(self) -> bool {

@@ -198,6 +198,20 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) {
+        let fields = self.passed_fields(head, kind, shape, site, ctx);
+        let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
+        self.decorate(fields, status, modified, site, ctx);
+    }
+
+    /// The fields of such an answer, as far as they depend on it and the location.
+    pub(crate) fn passed_fields(
+        &mut self,
+        head: &OriginHead,
+        kind: &Kind,
+        shape: Shape,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) -> Fields {
         let location = site.location(self.request.location);
         let mut fields = std::mem::take(&mut self.answer.head.fields);
         fields.clear();
@@ -227,6 +241,19 @@ impl Exchange {
         } else if shape.ranges {
             fields.push(Name::AcceptRanges, b"bytes");
         }
+        fields
+    }
+
+    /// Adds what the configuration says, and makes `fields` those of the answer.
+    pub(crate) fn decorate(
+        &mut self,
+        mut fields: Fields,
+        status: u16,
+        modified: Option<u64>,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) {
+        let location = site.location(self.request.location);
         self.answer.head.status = status;
         if location.reads_answer {
             self.answer.head.fields = fields.clone();
@@ -234,7 +261,6 @@ impl Exchange {
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = Scope::new(&self.request, &self.answer, site, ctx);
-            let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
             headers::push_configured(&mut fields, &scope, status, modified, &mut scratch);
             self.scratch = scratch;
         }
@@ -252,7 +278,9 @@ impl Exchange {
         ctx: &Ctx<'_>,
     ) {
         let settings = &site.location(self.request.location).settings;
-        let mut text = value.to_vec();
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        text.extend_from_slice(value);
         let named = head
             .fields
             .get_text(b"X-Accel-Charset")
@@ -273,6 +301,7 @@ impl Exchange {
             }
         }
         fields.push(Name::ContentType, &text);
+        self.scratch = text;
     }
 
     /// Makes the body that what comes from the origin goes through.

@@ -9,6 +9,7 @@ use cache::{Follower, Object, Variant, Waiter};
 use files::Answer as Verdict;
 use http::cache_status::{CacheStatus, Forward};
 use http::conditional::{Conditions, Validator};
+use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name, OriginHead};
 
 use crate::answer::{Body, ByteSpan, Growth, Source};
@@ -16,10 +17,20 @@ use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next};
 use crate::filter::accel::{Shape, media};
-use crate::filter::compress;
+use crate::filter::{compress, warm};
 use crate::kinds::{Kind, kind};
 use crate::site::{Caching, Location, Site};
 use conf::model::StatusHeader;
+
+/// In which form an object leaves.
+enum Form {
+    /// Compressed.
+    Coded(bytes::Bytes),
+    /// As it is.
+    Plain,
+    /// As it is, until its compressed form is made.
+    Later,
+}
 
 impl Exchange {
     /// Answers with a kept object.
@@ -32,6 +43,10 @@ impl Exchange {
     ) -> Next {
         let location = site.location(self.request.location);
         self.answer.cached = cached;
+        if cached == Cached::Hit && self.serve_warm(&object, site, ctx) {
+            self.answer.object = Some(object);
+            return Next::Respond;
+        }
         if let Some(next) = self.intercepted(object.status(), location) {
             return next;
         }
@@ -74,7 +89,12 @@ impl Exchange {
                 &other
             }
         };
-        let (mut shape, body) = self.kept_shape(object, head, kind, location, ctx);
+        let (mut shape, form) = self.kept_shape(object, head, kind, location, ctx);
+        let (body, is_final) = match form {
+            Form::Coded(bytes) => (Some(bytes), true),
+            Form::Plain => (None, true),
+            Form::Later => (None, false),
+        };
         let mut status = status;
         if status == 200 {
             let conditions = Conditions::of(&self.request.head().fields);
@@ -105,7 +125,11 @@ impl Exchange {
             }
             shape.ranges = rules.max_ranges > 0 && status != 304;
         }
-        self.fill_from_origin(status, head, kind, shape, site, ctx);
+        let fields = self.passed_fields(head, kind, shape, site, ctx);
+        let warm = warm::Kept { status, head, body: body.as_ref(), is_final };
+        self.remember_warm(object, &warm, &fields, site, ctx);
+        let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
+        self.decorate(fields, status, modified, site, ctx);
         self.say_kept(object, location, ctx.now.unix_millis);
         self.answer.head.body = match (status, shape.range, &body) {
             (204, ..) => BodyLen::None,
@@ -136,30 +160,30 @@ impl Exchange {
         kind: &Kind,
         location: &Location,
         ctx: &mut Ctx<'_>,
-    ) -> (Shape, Option<bytes::Bytes>) {
+    ) -> (Shape, Form) {
         let len = object.body_len();
         let mut shape = Shape { len: Some(len), ..Shape::default() };
         let is_plain = head.fields.get(Name::ContentEncoding).is_none();
         if !location.coded || !is_plain || matches!(head.status, 204 | 304) {
-            return (shape, None);
+            return (shape, Form::Plain);
         }
         let now = ctx.now.unix_seconds();
         let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
         let choice = compress::choose(location, kind, head.status, Some(len), client);
         shape.choice.varies = choice.varies;
-        let Some(coding) = choice.coding else { return (shape, None) };
+        let Some(coding) = choice.coding else { return (shape, Form::Plain) };
         match object.variant(coding) {
             Some(Variant::Ready(form)) => {
                 shape.choice.coding = Some(coding);
-                (shape, Some(form.clone()))
+                (shape, Form::Coded(form.clone()))
             }
-            Some(Variant::NotWorth) => (shape, None),
+            Some(Variant::NotWorth) => (shape, Form::Plain),
             None => {
                 if object.claim_variant(coding) {
-                    let level = compress::level(location, coding);
+                    let level = compress::level(location, coding).max(lasting_level(coding));
                     ctx.effects.push(Effect::CompressObject(object.clone(), coding, level));
                 }
-                (shape, None)
+                (shape, Form::Later)
             }
         }
     }
@@ -276,9 +300,7 @@ impl Exchange {
 
 fn push_cache_status(fields: &mut Fields, caching: &Caching, status: &CacheStatus<'_>) {
     if let Some(name) = &caching.conf.page.cache_status {
-        let mut text = Vec::new();
-        status.push(&mut text, name.as_bytes());
-        fields.push_text(b"Cache-Status", &text);
+        fields.push_text_writing(b"Cache-Status", |out| status.push(out, name.as_bytes()));
     }
 }
 
@@ -302,5 +324,14 @@ fn source(object: &Arc<Object>) -> Source {
     match object.body() {
         Some(bytes) => Source::Memory(bytes),
         None => Source::Object(object.clone()),
+    }
+}
+
+/// How hard a form is compressed at least that is made once, in the background, and sent often.
+const fn lasting_level(coding: Coding) -> i8 {
+    match coding {
+        Coding::Gzip => 7,
+        Coding::Brotli => 6,
+        Coding::Zstd => 12,
     }
 }
