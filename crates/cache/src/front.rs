@@ -140,7 +140,7 @@ impl Front {
 
     /// What is there under `key` and fresh, an answer or names of fields; for who would not ask
     /// an origin. A session without private objects costs no lock.
-    pub fn peek(&mut self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
+    pub fn find_fresh(&mut self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
         let first = key.hash[1] as usize & (self.slots.len() - 1);
         for at in [first, first ^ 1] {
             let slot = &mut self.slots[at];
@@ -156,7 +156,13 @@ impl Front {
             }
             break;
         }
-        let object = self.store.peek(key, now_ms)?;
+        if self.is_dry {
+            return match self.store.peek(key, now_ms) {
+                Lookup::Hit(object) | Lookup::Vary(object) => Some(object),
+                _ => None,
+            };
+        }
+        let object = self.store.find_fresh(key, now_ms)?;
         self.hits += u64::from(object.kind() == Kind::Content);
         if object.charge() <= FRONT_OBJECT_MAX {
             self.keep(key, &object);

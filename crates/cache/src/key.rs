@@ -103,6 +103,26 @@ impl KeyBuilder {
         self.text.extend_from_slice(value);
     }
 
+    /// The same with a value that is written in place; `write` may only append.
+    pub fn push_vary_writing(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let at = self.text.len();
+        self.text.extend_from_slice(&[0; 4]);
+        write(&mut self.text);
+        let len = (self.text.len() - at - 4) as u32;
+        self.text[at..at + 4].copy_from_slice(&len.to_le_bytes());
+    }
+
+    /// How far the key is built, for [`Self::rewind`].
+    #[must_use]
+    pub const fn mark(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Drops what was pushed to the vary part since `mark`.
+    pub fn rewind(&mut self, mark: usize) {
+        self.text.truncate(mark.max(self.url_len as usize));
+    }
+
     /// Drops the vary part (`no-vary`).
     pub fn clear_vary(&mut self) {
         self.text.truncate(self.url_len as usize);
@@ -226,6 +246,15 @@ mod tests {
             hashes.insert(keys.public().hash());
         }
         assert_eq!(hashes.len(), 4 * 2 + 3);
+        keys.push_vary(b"xy");
+        let (hash, mark) = (keys.public().hash(), keys.mark());
+        keys.push_vary_writing(|out| out.extend_from_slice(b"z"));
+        assert_ne!(keys.public().hash(), hash);
+        keys.rewind(mark);
+        assert_eq!(keys.public().hash(), hash);
+        keys.rewind(0);
+        keys.push_vary_writing(|out| out.extend_from_slice(b"xy"));
+        assert_eq!(keys.public().hash(), hash);
     }
 
     #[test]

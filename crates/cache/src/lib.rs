@@ -31,7 +31,7 @@
 //!   Lookup::Join(follower)         follower.wait(Waiter { worker, exchange }), then poll
 //!   Lookup::Pass                   known to be uncacheable: ask the origin, keep nothing
 //! }
-//! front.peek(&keys.private(session), now_ms)        // what is there, if nothing is to be fetched
+//! front.find_fresh(&keys.private(session), now_ms)  // what is there, if nothing is to be fetched
 //! ```
 //! The filler: `permit.stale()` is what may be revalidated or served on an error;
 //! `permit.begin(ObjectHead, &Tags) -> Wakes`, `permit.append(Bytes) -> Wakes`, then one of

@@ -266,7 +266,7 @@ impl Fill {
             if !self.store.remember_vary(&key_of(&keys, session), &names) {
                 return (None, permit.abandon(Abandon::Gone));
             }
-            push_named(&mut keys, &names, fields, cookies);
+            push_named(&mut keys, names, fields, cookies);
         }
         let key = key_of(&keys, session);
         let own = permit.key();
@@ -333,17 +333,14 @@ pub(crate) fn key_of<'a>(keys: &'a KeyBuilder, session: Option<Session<'a>>) -> 
 }
 
 /// Adds what tells requests apart by the names that answers gave.
-pub(crate) fn push_named(
+pub(crate) fn push_named<'a>(
     keys: &mut KeyBuilder,
-    names: &[&[u8]],
+    names: impl IntoIterator<Item = &'a [u8]>,
     fields: &Fields,
     cookies: &Cookies<'_>,
 ) {
-    let mut text = Vec::new();
     for name in names {
-        text.clear();
-        rules::named(&mut text, name, fields, cookies);
-        keys.push_vary(&text);
+        keys.push_vary_writing(|out| rules::named(out, name, fields, cookies));
     }
 }
 

@@ -6,5 +6,5 @@ pub(crate) mod accel;
 pub(crate) mod compress;
 pub(crate) mod headers;
 pub(crate) mod kept;
-mod warm;
 pub(crate) mod range;
+mod warm;

@@ -1,9 +1,9 @@
-//! A warm static hit allocates nothing, from its start to its log line.
+//! A warm hit, of a file or of a kept answer, allocates nothing from its start to its log line.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use engine::fuzz::{World, request};
+use engine::fuzz::{Say, World, request};
 use http::Method;
 
 struct Counting;
@@ -73,5 +73,68 @@ fn a_warm_hit_allocates_nothing() {
             let allocated = world.count(head, || COUNT.with(Cell::get));
             assert!(!warm || allocated == 0, "{host}{path} allocates {allocated} times");
         }
+    }
+}
+
+const KEEPING: &str = r#"
+events {}
+http {
+    types { text/html html; }
+    root /srv/www; gzip on; gzip_vary on; gzip_min_length 10;
+    fastcgi_cache_path /srv/zone keys_zone=z:1m;
+    server {
+        listen 80; server_name zone.test;
+        location / {
+            fastcgi_pass unix:/run/x.sock; fastcgi_cache z; fastcgi_cache_valid 1h;
+            fastcgi_cache_key $scheme$host$request_uri; fastcgi_cache_bypass $cookie_admin;
+        }
+    }
+    server {
+        listen 80; server_name page.test; page_cache auto; cache_status on; page_cache_vary cookie=currency;
+        location / { fastcgi_pass unix:/run/x.sock; add_header X-One 1; }
+    }
+    server {
+        listen 80; server_name front.test; page_cache auto;
+        location / { try_files $uri /index.php; }
+        location ~ \.php$ { fastcgi_pass unix:/run/x.sock; }
+    }
+}
+"#;
+
+#[test]
+fn a_warm_hit_of_a_kept_answer_allocates_nothing() {
+    let mut world = World::keeping(KEEPING);
+    world.door.put("/srv/www/index.php", b"<?php");
+    let body = "a page of which there is enough to be compressed ".repeat(100);
+    let head = [
+        "Content-Type: text/html",
+        "Cache-Control: public, max-age=600",
+        "Vary: X-Device",
+        "ETag: \"x\"",
+        "X-LiteSpeed-Tag: a,b",
+    ];
+    world.origin.answers = vec![vec![Say::head(200, &head), Say::body(&body), Say::End]];
+    let gzip = [("Accept-Encoding", "gzip")];
+    let cookies =
+        [("Accept-Encoding", "gzip"), ("Cookie", "currency=EUR; PHPSESSID=abcdefghijklmnopqrst")];
+    let validated = [("If-None-Match", "\"x\"")];
+    let cases = [
+        ("zone.test", "/p?a=1", &[][..]),
+        ("zone.test", "/p?a=1", &gzip),
+        ("page.test", "/p", &gzip),
+        ("page.test", "/p", &cookies),
+        ("front.test", "/p", &cookies),
+        ("front.test", "/p", &validated),
+    ];
+    for (host, path, fields) in cases {
+        let first = world.ask(request(Method::Get, host, path, fields));
+        assert!(first.status < 400);
+        let asked = world.origin.got.len();
+        for warm in [false, false, false, true] {
+            let head = request(Method::Get, host, path, fields);
+            let allocated = world.count(head, || COUNT.with(Cell::get));
+            assert!(!warm || allocated == 0, "{host}{path} allocates {allocated} times");
+        }
+        assert_eq!(world.origin.got.len(), asked, "{host}{path} is answered without the origin");
     }
 }

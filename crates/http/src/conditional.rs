@@ -40,7 +40,7 @@ pub enum Verdict {
 }
 
 /// The fields that decide which part of a representation is sent, if any.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions<'a> {
     /// `If-Match`
     pub if_match: Option<&'a [u8]>,

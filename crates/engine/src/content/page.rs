@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::Instant;
 use cache::rules::{self, Environment, Facts, Gate, VaryPart};
 use cache::{
-    Abandon, FillPermit, Follow, Follower, KeyBuilder, Lookup, NamespaceId, Object, Session,
+    Abandon, FillPermit, Follow, Follower, KeyBuilder, Kind, Lookup, NamespaceId, Object, Session,
     Waited, Waiter,
 };
 use conf::Template;
@@ -305,11 +305,10 @@ impl Exchange {
 
     fn look_up(&mut self, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
         let gate = self.page.gate?;
-        if gate.private {
-            let mut keys = self.page.keys.clone();
-            if let Some(object) = self.find_private(&mut keys, ctx) {
-                return Some(self.serve_kept(object, Cached::Hit, site, ctx));
-            }
+        if gate.private
+            && let Some(object) = self.find_private(ctx)
+        {
+            return Some(self.serve_kept(object, Cached::Hit, site, ctx));
         }
         if !gate.public {
             self.answer.cached = Cached::Miss;
@@ -325,9 +324,9 @@ impl Exchange {
             let front = ctx.cache.as_deref_mut()?;
             match front.lookup(&self.page.keys.public(), now_ms) {
                 Lookup::Vary(names) => {
-                    let names: Vec<&[u8]> = names.vary_names().collect();
                     let fields = &self.request.head().fields;
-                    push_named(&mut self.page.keys, &names, fields, &Cookies::of(fields));
+                    let cookies = Cookies::of(fields);
+                    push_named(&mut self.page.keys, names.vary_names(), fields, &cookies);
                 }
                 found => return self.take_found(found, caching, site, ctx),
             }
@@ -335,28 +334,22 @@ impl Exchange {
         None
     }
 
-    /// The session's own object, if there is one.
-    fn find_private(&self, keys: &mut KeyBuilder, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
+    /// The session's own object, if there is one. Whether an answer that has to be asked for is
+    /// private is known when it is there.
+    fn find_private(&mut self, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
         let session = Session::new(&self.page.session)?;
-        let now_ms = ctx.now.unix_millis;
+        let front = ctx.cache.as_deref_mut()?;
+        let fields = &self.request.head().fields;
+        let keys = &mut self.page.keys;
+        let mark = keys.mark();
+        let mut found = None;
         for _ in 0..VARY_ROUNDS {
-            let found = ctx.cache.as_deref_mut()?.lookup(&keys.private(session), now_ms);
-            match found {
-                Lookup::Vary(names) => {
-                    let names: Vec<&[u8]> = names.vary_names().collect();
-                    let fields = &self.request.head().fields;
-                    push_named(keys, &names, fields, &Cookies::of(fields));
-                }
-                Lookup::Hit(object) => return Some(object),
-                Lookup::Stale(_, Some(permit)) | Lookup::Miss(permit) => {
-                    // Whether the answer is private is known when it is there.
-                    ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
-                    return None;
-                }
-                Lookup::Stale(_, None) | Lookup::Join(_) | Lookup::Pass => return None,
-            }
+            found = front.find_fresh(&keys.private(session), ctx.now.unix_millis);
+            let Some(names) = found.take_if(|object| object.kind() == Kind::Vary) else { break };
+            push_named(keys, names.vary_names(), fields, &Cookies::of(fields));
         }
-        None
+        keys.rewind(mark);
+        found
     }
 
     fn take_found(
@@ -619,20 +612,15 @@ pub(crate) fn push_base(
     fields: &Fields,
     value: Option<&[u8]>,
 ) {
-    let mut text = Vec::new();
     rules::vary_base(&caching.policy, environment, cookies, value, |part: VaryPart<'_>| {
-        text.clear();
-        part.push(&mut text);
-        keys.push_vary(&text);
+        keys.push_vary_writing(|out| part.push(out));
     });
     if environment.control.no_vary {
         return;
     }
     for by in caching.conf.page.vary.iter() {
         if let VaryBy::Header(name) = by {
-            text.clear();
-            rules::named(&mut text, name, fields, cookies);
-            keys.push_vary(&text);
+            keys.push_vary_writing(|out| rules::named(out, name, fields, cookies));
         }
     }
 }

@@ -189,7 +189,7 @@ impl Exchange {
     }
 
     /// `Age`, and what the configuration lets clients know.
-    fn say_kept(&mut self, object: &Object, location: &Location, now_ms: u64) {
+    pub(crate) fn say_kept(&mut self, object: &Object, location: &Location, now_ms: u64) {
         let Some(caching) = &location.caching else { return };
         let times = object.times();
         let cached = self.answer.cached;

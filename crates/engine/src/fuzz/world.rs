@@ -15,11 +15,13 @@ use base::{FileRef, Instant, Now, SendChain};
 use bytes::Bytes;
 use files::{DirEntry, Failure, Kind, Meta, Probe, Probed, Table, Want};
 use http::date::Clock;
+use http::negotiate::Coding;
 use http::{BodyLen, Method, Name, RequestHead, ResponseHead, Scheme};
 
 use crate::answer::Piece;
 use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
+use crate::fill::Fill;
 use crate::fuzz::origin::{self, Origin};
 use crate::log::{Due, LogTarget, Logs};
 use crate::site::Site;
@@ -277,6 +279,9 @@ pub struct World {
     clock: Clock,
     exchange: Exchange,
     effects: Vec<Effect>,
+    /// The worker's table of kept answers, and what listens to the origin for the store.
+    front: Option<cache::Front>,
+    fill: Option<Box<Fill>>,
     /// The origin.
     pub origin: Origin,
     /// What is left of the request body that the client sends, and whether it ends.
@@ -311,12 +316,14 @@ impl World {
             files: Table::new(1),
             requests: 0,
             pull_max: 16 * 1024,
-            site: SiteRef::new(site, groups),
             logs: Logs::new(12, 13),
             prng: Prng::new(7),
             clock: Clock::new(now, 0),
             exchange: Exchange::new(),
             effects: Vec::new(),
+            front: site.store().map(|store| store.front(0)),
+            fill: None,
+            site: SiteRef::new(site, groups),
             origin: Origin::default(),
             client_body: Vec::new(),
             body_ends: false,
@@ -333,6 +340,22 @@ impl World {
     pub fn of(config: &str) -> Self {
         match compile(config) {
             Ok(site) => Self::new(Arc::new(site)),
+            Err(messages) => panic!("{messages}"),
+        }
+    }
+
+    /// The same with a store of kept answers.
+    ///
+    /// # Panics
+    ///
+    /// When the configuration has an error.
+    #[must_use]
+    pub fn keeping(config: &str) -> Self {
+        match compile(config) {
+            Ok(site) => {
+                let store = cache::Store::new(cache::StoreLimits::default(), 7);
+                Self::new(Arc::new(site.with_store(store)))
+            }
             Err(messages) => panic!("{messages}"),
         }
     }
@@ -440,12 +463,11 @@ impl World {
                 }
                 self.wake(Wake::Spooled);
             }
-            Effect::Fill(_)
-            | Effect::Refresh(..)
-            | Effect::News(_)
-            | Effect::CompressObject(..) => {
-                unreachable!("this world keeps no answers")
-            }
+            Effect::Fill(fill) => self.fill = Some(fill),
+            Effect::CompressObject(object, coding, level) => self.code(&object, coding, level),
+            // There is one exchange, which waits for nobody; nothing is done behind its back.
+            Effect::News(_) => {}
+            Effect::Refresh(..) => unreachable!("this world has no background"),
             Effect::Fetch(request) => self.origin.ask(*request),
             Effect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
             Effect::FetchBodyEnd => self.origin.end_body(),
@@ -465,6 +487,15 @@ impl World {
             }
             Effect::Finish => unreachable!("the end is seen to elsewhere"),
         }
+    }
+
+    fn code(&self, object: &Arc<cache::Object>, coding: Coding, level: i8) {
+        let (Some(front), Some(body)) = (&self.front, object.body()) else { return };
+        let variant = match files::compress(coding, level, &body) {
+            Ok(form) if form.len() < body.len() => cache::Variant::Ready(Bytes::from(form)),
+            Ok(_) | Err(_) => cache::Variant::NotWorth,
+        };
+        front.store().set_variant(object, coding, variant);
     }
 
     /// What a worker does when nothing is left of a step: it pulls, reads the client, the origin.
@@ -511,7 +542,13 @@ impl World {
         let is_bounded = self.exchange.wants_origin() || !self.origin.is_allowed();
         assert!(is_bounded, "an origin that sends more than there is room for has to wait");
         match self.origin.next() {
-            origin::Next::News(news) => self.wake(Wake::Origin(news)),
+            origin::Next::News(news) => {
+                if let Some(fill) = &mut self.fill {
+                    drop(fill.hear(&news, self.now));
+                    self.exchange.note_kept(fill.is_filling());
+                }
+                self.wake(Wake::Origin(news));
+            }
             origin::Next::ClientLeaves => {
                 turn.reply.get_or_insert_with(silence);
                 turn.is_sent = true;
@@ -538,7 +575,9 @@ impl World {
         self.exchange.start(head, self.site.clone());
         self.wake(Wake::Start);
         let mut used = counter() - before;
-        while let Some(Effect::Probe(_) | Effect::Compress(_)) = self.effects.first() {
+        while let Some(Effect::Probe(_) | Effect::Compress(_) | Effect::CompressObject(..)) =
+            self.effects.first()
+        {
             match self.effects.remove(0) {
                 Effect::Probe(probe) => {
                     let probed = self.door.perform(&probe);
@@ -550,6 +589,7 @@ impl World {
                     self.files.finish_job(&job, output);
                     self.wake(Wake::Compressed);
                 }
+                Effect::CompressObject(object, coding, level) => self.code(&object, coding, level),
                 _ => {}
             }
             used = u64::MAX;
@@ -581,7 +621,7 @@ impl World {
             effects: &mut self.effects,
             requests_on_conn: self.requests,
             counters: Counters::default(),
-            cache: None,
+            cache: self.front.as_mut(),
             me: 0,
         };
         self.exchange.step(wake, &mut ctx);

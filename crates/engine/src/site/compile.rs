@@ -1,6 +1,7 @@
 //! From the model of a configuration to a [`Site`].
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use conf::model::{
@@ -47,8 +48,12 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         hostname: Box::default(),
         names_body_file,
         kept: None,
+        serial: SERIAL.fetch_add(1, Ordering::Relaxed),
     }
 }
+
+/// What the next site is known by.
+static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// Whether `$request_body_file` is used where a request could ask for it.
 fn names_body_file(http: &Http) -> bool {
