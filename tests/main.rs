@@ -13,6 +13,7 @@ mod abuse;
 mod access;
 mod browser;
 mod cache;
+mod caching_rfc9111;
 mod compare;
 mod compression;
 mod config;

@@ -118,6 +118,9 @@ impl FillPermit {
     }
 
     fn take_tags(&mut self, tags: &Tags) {
+        if self.growing.tags.get().is_some() {
+            return;
+        }
         let (table, growing) = (&self.store.tags, Arc::clone(&self.growing));
         let key = growing.key.key();
         let (namespace, session) = (key.namespace, key.session);
@@ -187,7 +190,8 @@ impl FillPermit {
     }
 
     /// The origin says that [`Self::stale`] is still good (304): keeps its body and status under
-    /// the new head and tags (RFC 9111 §4.3.4). Nothing may have begun.
+    /// the new head and tags (RFC 9111 §4.3.4), or its own tags if there are no new ones. Nothing
+    /// may have begun.
     #[must_use = "others wait for this fill"]
     pub fn freshen(mut self, mut head: ObjectHead, tags: &Tags) -> Committed {
         let Some(old) = self.growing.stale.clone() else {
@@ -195,6 +199,15 @@ impl FillPermit {
         };
         head.status = old.status();
         head.length = Some(old.body_len());
+        if tags.is_empty() {
+            let Some(ids) = self.store.inherit_tags(&self.growing.key.key(), &old) else {
+                return Committed { object: None, wakes: self.abandon(Abandon::Gone) };
+            };
+            if self.growing.tags.set(ids).is_err() {
+                return Committed { object: None, wakes: self.abandon(Abandon::Gone) };
+            }
+            let _ = self.growing.is_killed(&self.store.tags);
+        }
         let mut wakes = self.begin(head, tags);
         let mut offset = 0;
         while let Some(piece) = old.piece_at(offset) {

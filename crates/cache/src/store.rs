@@ -283,6 +283,18 @@ impl Store {
         self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
     }
 
+    /// The tags of `old` with a reference of their own; none if it is not what the index has under
+    /// `key`.
+    pub(crate) fn inherit_tags(&self, key: &Key<'_>, old: &Arc<Object>) -> Option<Vec<u32>> {
+        let shard = lock(self.shard(key.url_hash));
+        // Under the lock nobody takes it out, so it holds references to its tags.
+        let current = shard.find(key).and_then(|place| shard.at(place));
+        current.filter(|current| Arc::ptr_eq(current, old))?;
+        let ids: Vec<u32> = old.tags().collect();
+        ids.iter().for_each(|id| self.tags.retain(*id));
+        Some(ids)
+    }
+
     pub(crate) fn rest(&self, key: &Key<'_>, until_ms: u64, now_ms: u64) {
         lock(self.shard(key.url_hash)).rest(key, until_ms, now_ms);
     }

@@ -81,6 +81,12 @@ impl Tags {
         self.overflown
     }
 
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ends.is_empty() && !self.overflown
+    }
+
     /// Every tag, and whether it was pushed as public.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end.0));
@@ -274,6 +280,13 @@ impl TagTable {
             return None;
         }
         Some(ids)
+    }
+
+    /// Takes another reference to a tag that has one which cannot be given back meanwhile.
+    pub(crate) fn retain(&self, id: u32) {
+        if let Some(slot) = self.slot(id) {
+            slot.references.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Gives back one reference.

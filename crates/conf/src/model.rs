@@ -24,7 +24,7 @@ pub mod upstream;
 pub use access::{AccessRule, Network, Referers, Verdict, Who};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
-    DropQuery, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
+    DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
     StatusHeader, UseStale, VaryBy, ZoneUse,
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};

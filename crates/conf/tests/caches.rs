@@ -116,7 +116,8 @@ fn pages_are_not_cached_unless_somebody_says_so() {
 fn everything_about_pages_can_be_said() {
     let page = page(
         "page_cache on; page_cache_lookup off; page_cache_private off; page_cache_default_ttl 5m; \
-         page_cache_max_ttl 1d; page_cache_max_object 2g; page_cache_stale 30s error=1h; \
+         page_cache_max_ttl 1d; page_cache_max_object 2g; page_cache_valid 404 1m; \
+         page_cache_valid any 5s; page_cache_heuristic 20% max=1h; page_cache_stale 30s error=1h; \
          page_cache_vary cookie=currency header=X-Device; page_cache_vary value=$arg_v; \
          page_cache_drop_query -qs:ref sid_*; page_cache_drop_query tracking; \
          page_cache_key $host$uri; page_cache_bypass $cookie_a $arg_b; \
@@ -130,6 +131,9 @@ fn everything_about_pages_can_be_said() {
     assert_eq!((page.default_ttl, page.max_ttl), (seconds(300), Some(seconds(86_400))));
     assert_eq!((page.max_object, page.stale), (2 << 30, seconds(30)));
     assert_eq!(page.stale_error, seconds(3600));
+    let valid: Vec<_> = page.valid.iter().map(|line| (line.status, line.time)).collect();
+    assert_eq!(valid, [(Some(404), seconds(60)), (None, seconds(5))]);
+    assert_eq!(page.heuristic.map(|guess| (guess.percent, guess.max)), Some((20, seconds(3600))));
     assert_eq!(page.vary[0], VaryBy::Cookie((*b"currency").into()));
     assert_eq!(page.vary[1], VaryBy::Header((*b"x-device").into()));
     assert!(matches!(&page.vary[2..], [VaryBy::Value(text)] if text.vars().count() == 1));

@@ -1,5 +1,6 @@
 //! What answers a request: files, `return`, listings, error pages, origins.
 
+pub(crate) mod confirm;
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod listing;
@@ -9,3 +10,4 @@ pub(crate) mod params;
 pub(crate) mod purge;
 pub(crate) mod returned;
 pub(crate) mod sent;
+pub(crate) mod wishes;

@@ -25,6 +25,7 @@ use http::message::Scheme;
 use http::{Fields, Method, Name, OriginHead, date};
 use upstream::OriginNews;
 
+use crate::content::confirm::is_about;
 use crate::content::page::{push_base, push_session};
 use crate::ctx::SiteRef;
 use crate::route::LocationId;
@@ -182,6 +183,9 @@ impl Fill {
             && self.revalidates
             && let Some(old) = permit.stale().cloned()
         {
+            if !is_about(caching, &old, &head.fields) {
+                return permit.abandon(Abandon::Gone);
+            }
             return self.freshen(permit, &old, head, caching, now_ms);
         }
         let redirects = head.fields.get_text(b"X-Accel-Redirect").is_some();
@@ -229,6 +233,9 @@ impl Fill {
             return permit.abandon(Abandon::Gone);
         }
         stretch(&mut decision, caching);
+        if caching.is_page() && decision.cookies.is_empty() {
+            decision.cookies = fields.all(Name::SetCookie).map(Into::into).collect();
+        }
         let (mut kept, tags) =
             kept_head(old.status(), &fields, &decision, caching, now_ms, Some(old.body_len()));
         if kept.etag.is_empty() {
@@ -362,10 +369,12 @@ fn stretch(decision: &mut Decision, caching: &Caching) {
         }
         if !decision.must_revalidate {
             let seconds = |time: std::time::Duration| time.as_secs() as u32;
-            if decision.stale_while_revalidate == 0 {
+            if !decision.says_refreshable {
                 decision.stale_while_revalidate = seconds(page.stale);
             }
-            decision.stale_if_error = decision.stale_if_error.max(seconds(page.stale_error));
+            if !decision.says_for_errors {
+                decision.stale_if_error = seconds(page.stale_error);
+            }
         }
         return;
     }
@@ -389,6 +398,16 @@ fn kept_head(
 ) -> (ObjectHead, Tags) {
     let mut fields = answer.clone();
     rules::for_store(&mut fields, caching.policy.mode);
+    // RFC 9110 §6.6.1: whoever counts from the date to `Expires` needs the date of the answer.
+    if caching.is_page()
+        && let Some(date) = answer.get(Name::Date)
+    {
+        fields.push(Name::Date, date);
+    } else if caching.is_page() && answer.get(Name::Expires).is_some() {
+        fields.push_writing(Name::Date, |out| {
+            out.extend_from_slice(&date::http_date((now_ms / 1000) as i64));
+        });
+    }
     let mut tags = Tags::default();
     if caching.is_page() {
         for cookie in &decision.cookies {

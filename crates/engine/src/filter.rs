@@ -8,3 +8,4 @@ pub(crate) mod headers;
 pub(crate) mod kept;
 pub(crate) mod range;
 mod warm;
+mod weigh;

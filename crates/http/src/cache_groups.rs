@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use crate::Fields;
 use crate::structured;
 
-/// LIMIT: names taken from one response; RFC 9875 §2.1 asks for 32 of 32 bytes.
-pub const NAMES_MAX: usize = 16 * 1024;
+/// LIMIT: names taken from one response; RFC 9875 §2.1 asks for 32 of 32 bytes. More than a cache
+/// keeps, so that it learns of too many.
+pub const NAMES_MAX: usize = 64 * 1024;
 /// LIMIT: bytes of one name; longer ones are as if they were not there.
 pub const NAME_MAX: usize = 1024;
 

@@ -144,6 +144,10 @@ pub struct Decision {
     pub stale_while_revalidate: u32,
     /// Seconds after `ttl` in which it may be sent when the origin fails.
     pub stale_if_error: u32,
+    /// Whether the answer itself says how long it may be sent while it is made anew.
+    pub says_refreshable: bool,
+    /// Whether the answer itself says how long it may be sent when the origin fails.
+    pub says_for_errors: bool,
     /// Whether it must not be sent stale for any reason that it does not name itself.
     pub must_revalidate: bool,
     /// Whether its body is ESI, kept or not.
@@ -175,6 +179,8 @@ impl Decision {
             age: 0,
             stale_while_revalidate: 0,
             stale_if_error: 0,
+            says_refreshable: false,
+            says_for_errors: false,
             must_revalidate: false,
             esi: false,
             no_vary: false,
@@ -374,6 +380,7 @@ fn marked(policy: &Policy, said: &Said, decision: &mut Decision) -> Result<Scope
         return Err(Refusal::Stale);
     }
     decision.stale_while_revalidate = control.max_stale.unwrap_or(policy.max_stale);
+    decision.says_refreshable = control.max_stale.is_some();
     decision.no_vary = control.no_vary;
     // The object is as new as the application says it is.
     decision.age = 0;
@@ -389,8 +396,13 @@ fn standard(
     decision: &mut Decision,
 ) -> Result<Scope, Refusal> {
     let http = &said.http;
-    if http.no_store {
+    if http.no_store && !http.must_understand {
         return Err(Refusal::NoStore);
+    }
+    // RFC 9111 §5.2.2.3: such an answer needs a cache that knows its status, which then may keep
+    // it whatever `no-store` says to others.
+    if http.must_understand && http::status::reason(answer.status).is_empty() {
+        return Err(Refusal::Status);
     }
     if http.private {
         return Err(Refusal::Private);
@@ -406,10 +418,6 @@ fn standard(
     let (lifetime, source) = lifetime(policy, answer, said).ok_or(Refusal::NoLifetime)?;
     decision.source = source;
     let is_explicit = !matches!(source, Source::Heuristic | Source::Configuration);
-    // RFC 9111 §5.2.2.3: such an answer needs a cache that knows its status.
-    if http.must_understand && http::status::reason(answer.status).is_empty() {
-        return Err(Refusal::Status);
-    }
     if source == Source::Configuration {
         decision.age = 0;
     }
@@ -423,6 +431,8 @@ fn standard(
         let rest = |window: Option<u32>| window.unwrap_or(0).saturating_sub(over);
         decision.stale_while_revalidate = rest(http.stale_while_revalidate);
         decision.stale_if_error = rest(http.stale_if_error);
+        decision.says_refreshable = http.stale_while_revalidate.is_some();
+        decision.says_for_errors = http.stale_if_error.is_some();
     }
     let scope = said.control.scope();
     Ok(if scope == Some(Scope::Private) { Scope::Private } else { Scope::Public })

@@ -138,6 +138,13 @@ fn zone(r: &mut Reader, name: &[u8]) -> Result<CacheZoneId, Fault> {
 }
 
 fn valid(r: &mut Reader, node: &Node) -> Parsed {
+    let made = valids(node)?;
+    extend(r, |cache| &mut cache.valid, made);
+    Ok(())
+}
+
+/// Reads statuses and the time that their answers are fresh.
+pub(super) fn valids(node: &Node) -> Result<Vec<CacheValid>, Fault> {
     let last = node.args_count() - 1;
     let word = node.arg(last);
     let time = values::time(word, Unit::Seconds)
@@ -154,8 +161,7 @@ fn valid(r: &mut Reader, node: &Node) -> Parsed {
     if made.is_empty() {
         made.extend([200, 301, 302].map(|status| CacheValid { status: Some(status), time }));
     }
-    extend(r, |cache| &mut cache.valid, made);
-    Ok(())
+    Ok(made)
 }
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];

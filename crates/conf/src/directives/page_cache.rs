@@ -7,7 +7,9 @@ use super::cache::{extend, texts};
 use super::cache_zone;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, flag, list, offset, seconds, value};
-use crate::model::{AccessRule, PageCache, PageMode, PageScopes, Pattern, StatusHeader, VaryBy};
+use crate::model::{
+    AccessRule, Guess, PageCache, PageMode, PageScopes, Pattern, StatusHeader, VaryBy,
+};
 use crate::reader::{Fault, INVALID, Parsed, Reader, flag as read_flag, invalid_parameter};
 use crate::value::{self as values, Unit};
 
@@ -52,6 +54,19 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("How long a page is fresh at most, whatever it says.", "page_cache_max_ttl 7d;"),
+    list("page_cache_valid", HSL, Args::at_least(1), |r, node| {
+        let made = super::cache::valids(node)?;
+        extend(r, |cache| &mut cache.page.valid, made);
+        Ok(())
+    })
+    .doc(
+        "How long answers of these statuses are fresh that do not say; the first that fits holds.",
+        "page_cache_valid 404 410 1m;",
+    ),
+    value("page_cache_heuristic", HSL, Args::between(1, 2), heuristic).doc(
+        "Guesses how long a page is fresh: a part of the time since it was changed last.",
+        "page_cache_heuristic 10% max=1d;",
+    ),
     offset("page_cache_max_object", HSL, |r| &mut page(r).max_object)
         .doc("The largest answer that is kept.", "page_cache_max_object 10m;"),
     value("page_cache_stale", HSL, Args::between(1, 2), stale).doc(
@@ -224,6 +239,23 @@ fn stale(r: &mut Reader, node: &Node) -> Parsed {
         word => read(word.strip_prefix(b"error=").ok_or_else(|| invalid_parameter(word))?)?,
     };
     (page(r).stale, page(r).stale_error) = (stale, error);
+    Ok(())
+}
+
+fn heuristic(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    page(r).heuristic = if word == b"off" && node.args_count() == 1 {
+        None
+    } else {
+        let percent = word.strip_suffix(b"%").and_then(values::number);
+        let percent = percent.filter(|percent| (1..=100).contains(percent));
+        let max = match node.arg(1) {
+            b"" if node.args_count() == 1 => Duration::from_secs(86_400),
+            more => time(more.strip_prefix(b"max=").ok_or_else(|| invalid_parameter(more))?)?,
+        };
+        let percent = percent.ok_or_else(|| invalid_parameter(word))? as u8;
+        Some(Guess { percent, max })
+    };
     Ok(())
 }
 

@@ -208,6 +208,10 @@ pub struct PageCache {
     pub default_ttl: Duration,
     /// `page_cache_max_ttl`: whatever an answer says; none is no limit.
     pub max_ttl: Option<Duration>,
+    /// `page_cache_valid`: how long answers are fresh that do not say.
+    pub valid: Arc<Vec<CacheValid>>,
+    /// `page_cache_heuristic`
+    pub heuristic: Option<Guess>,
     /// `page_cache_max_object`: the largest body in bytes.
     pub max_object: u64,
     /// `page_cache_stale`: how long after its time an answer still serves while a new one is
@@ -253,6 +257,15 @@ pub struct PageCache {
     pub is_litespeed: bool,
     /// `LiteMage on`: whether applications get `X-LITEMAGE`.
     pub litemage: bool,
+}
+
+/// How long a page with `Last-Modified` is fresh that does not say (RFC 9111 §4.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guess {
+    /// Part of the time since it was changed, in per cent; 1 to 100.
+    pub percent: u8,
+    /// At most.
+    pub max: Duration,
 }
 
 /// `page_cache`.
@@ -464,6 +477,8 @@ impl Default for PageCache {
             private: true,
             default_ttl: Duration::from_secs(3600),
             max_ttl: None,
+            valid: Arc::default(),
+            heuristic: None,
             max_object: 10 << 20,
             stale: Duration::from_secs(200),
             stale_error: Duration::from_secs(200),

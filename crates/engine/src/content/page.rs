@@ -17,6 +17,7 @@ use http::cookies::Cookies;
 use http::{Fields, Method, RequestBody};
 
 use crate::answer::Body;
+use crate::content::confirm::confirms;
 use crate::ctx::{Ctx, Effect, SiteRef};
 use crate::exchange::{Exchange, Next, Step};
 use crate::fill::{Fill, Judge, Question, push_named};
@@ -84,12 +85,14 @@ pub(crate) struct Page {
     permit: Option<FillPermit>,
     follower: Option<Follower>,
     /// An old object that may stand in for an error, or be confirmed.
-    stale: Option<Arc<Object>>,
-    revalidates: bool,
+    pub(super) stale: Option<Arc<Object>>,
+    pub(super) revalidates: bool,
     rounds: u8,
     until: Option<Instant>,
     /// Whether the answer that comes is kept.
     is_kept: bool,
+    /// Whether the origin was asked as if nobody had a condition or wanted a part.
+    pub(crate) is_whole: bool,
 }
 
 impl Page {
@@ -119,6 +122,7 @@ impl Page {
         self.revalidates = false;
         self.until = None;
         self.is_kept = false;
+        self.is_whole = false;
     }
 }
 
@@ -160,6 +164,12 @@ impl Exchange {
             return Some(next);
         }
         self.autoflush(caching, space, site, ctx);
+        // What comes for a body is not what comes for an address.
+        let has_body =
+            !matches!(self.request.head().body, RequestBody::None | RequestBody::Length(0));
+        if caching.is_page() && has_body {
+            return None;
+        }
         match self.open_gate(caching, site, ctx) {
             Some(gate) => self.page.gate = Some(gate),
             None => return None,
@@ -360,15 +370,15 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
         let background = caching.is_page() || caching.conf.background_update;
+        let found = match caching.policy.honour_request {
+            true => match self.obey(found, site, ctx) {
+                Ok(found) => found,
+                Err(next) => return next,
+            },
+            false => found,
+        };
         match found {
-            Lookup::Hit(object) => {
-                if caching.policy.honour_request && self.asks_anew(&object, ctx) {
-                    self.answer.cached = Cached::Bypass;
-                    self.take_over(ctx);
-                    return None;
-                }
-                Some(self.serve_kept(object, Cached::Hit, site, ctx))
-            }
+            Lookup::Hit(object) => Some(self.serve_kept(object, Cached::Hit, site, ctx)),
             Lookup::Stale(object, None) => {
                 Some(self.serve_kept(object, Cached::Updating, site, ctx))
             }
@@ -390,13 +400,6 @@ impl Exchange {
         }
     }
 
-    /// Whether the client wants something newer (RFC 9111 §5.2.1), where that counts.
-    fn asks_anew(&self, object: &Object, ctx: &Ctx<'_>) -> bool {
-        let control = http::cache_control::RequestControl::of(&self.request.head().fields);
-        let wish = rules::judge(&control, Some(&object.times()), false, ctx.now.unix_millis);
-        wish != rules::Instructions::Serve
-    }
-
     /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
     fn keep_permit(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut Ctx<'_>) {
         let stale = permit.stale().cloned();
@@ -408,12 +411,12 @@ impl Exchange {
             ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
             return;
         }
-        self.page.revalidates = caching.conf.revalidate && self.page.stale.is_some();
+        self.page.revalidates = self.page.stale.as_ref().is_some_and(|old| confirms(caching, old));
         self.page.permit = Some(permit);
     }
 
     /// Asks past the store, and keeps what comes in place of what is there.
-    fn take_over(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn take_over(&mut self, ctx: &mut Ctx<'_>) {
         if self.request.head().method == Method::Head {
             return;
         }
@@ -502,6 +505,7 @@ impl Exchange {
             return None;
         }
         let permit = self.page.permit.take();
+        self.page.is_whole = permit.is_some();
         // Without a permit, only the application's purges matter.
         if permit.is_none() && !caching.is_page() {
             return None;
@@ -553,7 +557,7 @@ impl Exchange {
         let has_body = self.request.head().body != RequestBody::None;
         let is_get = self.request.head().method == Method::Get && !has_body;
         let stale = permit.stale().cloned();
-        let revalidates = caching.conf.revalidate && stale.is_some();
+        let revalidates = stale.as_ref().is_some_and(|old| confirms(caching, old));
         let asked = if is_get {
             let fill = self.fill_of(Some(permit), (revalidates, Cached::Expired), site, ctx);
             let old = stale.as_ref().filter(|_| revalidates);
@@ -568,32 +572,9 @@ impl Exchange {
         }
     }
 
-    /// The object that the origin is asked to confirm, if it is.
-    pub(crate) fn to_confirm(&self) -> Option<&Arc<Object>> {
-        self.page.stale.as_ref().filter(|_| self.page.revalidates)
-    }
-
     /// Whether the fetch that begins may be kept: it is made as if nobody had asked for a part.
     pub(crate) const fn is_to_keep(&self) -> bool {
         self.page.permit.is_some()
-    }
-
-    /// The old object, where it may stand in for an answer of this status.
-    pub(crate) fn stand_in(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
-        let caching = site.location(self.request.location).caching.as_ref()?;
-        let stale = self.page.stale.as_ref()?;
-        if status == 304 && self.page.revalidates {
-            let object = self.page.stale.take()?;
-            self.drop_fetch(ctx);
-            return Some(self.serve_kept(object, Cached::Revalidated, site, ctx));
-        }
-        let is_in_time = ctx.now.unix_millis < stale.times().error_until_ms();
-        if !caching.covers(status) || !is_in_time {
-            return None;
-        }
-        let object = self.page.stale.take()?;
-        self.drop_fetch(ctx);
-        Some(self.serve_kept(object, Cached::Stale, site, ctx))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use base::SpoolLimits;
 use conf::model::CharsetOf;
+use files::Answer as Verdict;
 use http::conditional::{Conditions, Validator};
 use http::range::{ByteRange, Outcome};
 use http::{BodyLen, Fields, Method, Name, OriginHead, Scheme};
@@ -14,6 +15,7 @@ use crate::ctx::Ctx;
 use crate::exchange::{Exchange, Next};
 use crate::filter::compress::{self, Choice};
 use crate::filter::headers;
+use crate::filter::weigh::weigh;
 use crate::kinds::{Kind, kind};
 use crate::record;
 use crate::site::{Location, Site};
@@ -51,10 +53,14 @@ impl Exchange {
         if let Some(asked) = &mut self.answer.origin {
             asked.note_head(&head.fields, ctx.now);
         }
-        if location.caching.is_some()
-            && let Some(next) = self.stand_in(status, site, ctx)
-        {
-            return next;
+        if let Some(caching) = &location.caching {
+            let next = match status {
+                304 => self.confirmed(head, caching, site, ctx),
+                _ => self.stand_in(status, site, ctx),
+            };
+            if let Some(next) = next {
+                return next;
+            }
         }
         let settings = &location.settings;
         if settings.origin.intercept_errors
@@ -133,7 +139,22 @@ impl Exchange {
                 &other
             }
         };
-        let shape = self.shape(status, head, kind, location, ctx.now.unix_seconds());
+        let mut shape = self.shape(status, head, kind, location, ctx.now.unix_seconds());
+        let mut status = status;
+        if self.page.is_whole && status == 200 {
+            match self.weigh_asked(head, &mut shape, location) {
+                304 => {
+                    status = 304;
+                    shape = Shape::default();
+                    self.drop_fetch(ctx);
+                }
+                412 => {
+                    self.drop_fetch(ctx);
+                    return Next::Fail(412);
+                }
+                _ => {}
+            }
+        }
         if shape.unsatisfiable {
             self.drop_fetch(ctx);
             self.unsatisfied = shape.len;
@@ -141,6 +162,10 @@ impl Exchange {
         }
         let status = if shape.range.is_some() { 206 } else { status };
         self.fill_from_origin(status, head, kind, shape, site, ctx);
+        if status == 304 && self.page.is_whole {
+            self.answer.head.fields.remove(Name::ContentType);
+            self.answer.head.fields.remove(Name::ContentEncoding);
+        }
         if location.caching.is_some() {
             self.say_asked(location);
         }
@@ -186,6 +211,33 @@ impl Exchange {
             Outcome::Whole => {}
         }
         shape
+    }
+
+    /// What the client's conditions and ranges, which the origin was not told of, make of its 200:
+    /// the status. A part goes into `shape`.
+    fn weigh_asked(&mut self, head: &OriginHead, shape: &mut Shape, location: &Location) -> u16 {
+        let validator = Validator {
+            etag: head.fields.get(Name::Etag),
+            last_modified: head.fields.get(Name::LastModified).and_then(http::date::parse),
+        };
+        let max_ranges = u32::from(shape.choice.coding.is_none() && shape.len.is_some());
+        let (request, len) = (&self.request.head().fields, shape.len.unwrap_or(0));
+        match weigh(request, validator, len, location, max_ranges, &mut self.ranges) {
+            Verdict::NotModified => 304,
+            Verdict::PreconditionFailed => 412,
+            Verdict::Partial => {
+                shape.range = self.ranges.first().copied();
+                206
+            }
+            Verdict::Unsatisfiable => {
+                shape.unsatisfiable = true;
+                416
+            }
+            Verdict::Whole | Verdict::NotAllowed => {
+                shape.ranges |= max_ranges > 0 && location.rules.max_ranges > 0;
+                200
+            }
+        }
     }
 
     /// Writes the head of an answer that an origin gives.

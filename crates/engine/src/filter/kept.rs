@@ -8,15 +8,17 @@ use std::sync::Arc;
 use cache::{Follower, Object, Variant, Waiter};
 use files::Answer as Verdict;
 use http::cache_status::{CacheStatus, Forward};
-use http::conditional::{Conditions, Validator};
+use http::conditional::Validator;
 use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name, OriginHead};
 
 use crate::answer::{Body, ByteSpan, Growth, Source};
+use crate::content::confirm::push_validators;
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next};
 use crate::filter::accel::{Shape, media};
+use crate::filter::weigh::weigh;
 use crate::filter::{compress, warm};
 use crate::kinds::{Kind, kind};
 use crate::site::{Caching, Location, Site};
@@ -70,7 +72,7 @@ impl Exchange {
         is_caught.then_some(Next::Fail(status))
     }
 
-    fn serve_head(
+    pub(crate) fn serve_head(
         &mut self,
         object: &Arc<Object>,
         head: &OriginHead,
@@ -97,19 +99,11 @@ impl Exchange {
         };
         let mut status = status;
         if status == 200 {
-            let conditions = Conditions::of(&self.request.head().fields);
-            // nginx, and so `evaluate`, weighs nothing of an answer without a date; the page cache
-            // knows tags alone as well.
-            let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
-            let by_tag = is_page && object.etag().is_some() && conditions.if_none_match.is_some();
-            let validator = Validator {
-                etag: object.etag(),
-                last_modified: object.last_modified().or_else(|| by_tag.then_some(0)),
-            };
-            let mut rules = location.rules;
-            rules.max_ranges = rules.max_ranges.min(u32::from(shape.choice.coding.is_none()));
-            let method = Method::Get;
-            match files::answer(method, &conditions, validator, len, rules, &mut self.ranges) {
+            let max_ranges = u32::from(shape.choice.coding.is_none());
+            let validator =
+                Validator { etag: object.etag(), last_modified: object.last_modified() };
+            let request = &self.request.head().fields;
+            match weigh(request, validator, len, location, max_ranges, &mut self.ranges) {
                 Verdict::Whole => {}
                 Verdict::Partial => {
                     shape.range = self.ranges.first().copied();
@@ -123,7 +117,7 @@ impl Exchange {
                     return Next::Fail(416);
                 }
             }
-            shape.ranges = rules.max_ranges > 0 && status != 304;
+            shape.ranges = location.rules.max_ranges.min(max_ranges) > 0 && status != 304;
         }
         let fields = self.passed_fields(head, kind, shape, site, ctx);
         let warm = warm::Kept { status, head, body: body.as_ref(), is_final };
@@ -301,22 +295,6 @@ impl Exchange {
 fn push_cache_status(fields: &mut Fields, caching: &Caching, status: &CacheStatus<'_>) {
     if let Some(name) = &caching.conf.page.cache_status {
         fields.push_text_writing(b"Cache-Status", |out| status.push(out, name.as_bytes()));
-    }
-}
-
-/// Validators that are kept beside the fields.
-fn push_validators(object: &Object, fields: &mut Fields) {
-    if let Some(etag) = object.etag()
-        && fields.get(Name::Etag).is_none()
-    {
-        fields.push(Name::Etag, etag);
-    }
-    if let Some(at) = object.last_modified()
-        && fields.get(Name::LastModified).is_none()
-    {
-        fields.push_writing(Name::LastModified, |out| {
-            out.extend_from_slice(&http::date::http_date(at as i64));
-        });
     }
 }
 

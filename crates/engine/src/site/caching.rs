@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cache::rules::{Ignore, Mode, Policy, QueryRules, Valid, Valids};
+use cache::rules::{Heuristic, Ignore, Mode, Policy, QueryRules, Valid, Valids};
 use cache::{NamespaceId, Store};
 use conf::Template;
 use conf::model::{self, CacheSettings, Http, PageMode, VaryBy, ZoneUse};
@@ -66,7 +66,8 @@ impl Caching {
     /// of an origin that failed.
     pub(crate) fn covers(&self, status: u16) -> bool {
         if self.is_page() {
-            return status >= 500;
+            // RFC 5861 §4: these are failures of who answers, not answers.
+            return matches!(status, 500 | 502 | 503 | 504);
         }
         let stale = &self.conf.use_stale;
         match status {
@@ -106,15 +107,19 @@ fn ignored(settings: &model::Settings) -> Ignore {
     }
 }
 
+fn valids(lines: &[model::CacheValid]) -> Valids {
+    let valid = |line: &model::CacheValid| Valid {
+        statuses: line.status.into_iter().collect(),
+        seconds: seconds(line.time),
+    };
+    Valids(lines.iter().map(valid).collect())
+}
+
 fn zone_policy(settings: &model::Settings) -> Policy {
     let conf = &settings.cache;
-    let valid = |valid: &model::CacheValid| Valid {
-        statuses: valid.status.into_iter().collect(),
-        seconds: seconds(valid.time),
-    };
     Policy {
         mode: Mode::Zone,
-        valid: Valids(conf.valid.iter().map(valid).collect()),
+        valid: valids(&conf.valid),
         ignore: ignored(settings),
         object_max: conf.page.max_object,
         with_post: conf.methods.post,
@@ -146,6 +151,10 @@ fn page_policy(settings: &model::Settings) -> Policy {
         ttl: seconds(page.default_ttl),
         private_ttl: seconds(page.default_ttl),
         max_stale: seconds(page.stale),
+        valid: valids(&page.valid),
+        heuristic: page
+            .heuristic
+            .map(|guess| Heuristic { percent: guess.percent, max: seconds(guess.max) }),
         ignore: ignored(settings),
         object_max: page.max_object,
         honour_request: page.respect_request,

@@ -1,0 +1,125 @@
+//! Asking an origin whether what is kept is still good, and what stands in when it fails.
+//!
+//! Owns what an old object means to the exchange that asks; what a confirmation makes of the object
+//! is the business of `fill`. Easiest to break: a confirmation of something else leads to a second
+//! question, which has no conditions.
+
+use std::sync::Arc;
+
+use cache::rules;
+use cache::{Abandon, Lookup, Object};
+use http::{Fields, Name, OriginHead};
+
+use crate::content::page::Cached;
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::site::{Caching, Site};
+
+/// Whether an origin is asked to confirm `old` instead of sending it again.
+pub(crate) fn confirms(caching: &Caching, old: &Object) -> bool {
+    let has_validator = old.etag().is_some() || old.last_modified().is_some();
+    caching.conf.revalidate || caching.is_page() && has_validator && old.status() == 200
+}
+
+/// Whether `confirmation` is about `old`.
+pub(crate) fn is_about(caching: &Caching, old: &Object, confirmation: &Fields) -> bool {
+    // nginx takes whatever comes for a confirmation.
+    if !caching.is_page() {
+        return true;
+    }
+    let modified = old.last_modified().map(|at| http::date::http_date(at as i64));
+    rules::is_same(old.etag(), modified.as_ref().map(|text| &text[..]), confirmation)
+}
+
+impl Exchange {
+    /// The object that the origin is asked to confirm, if it is.
+    pub(crate) fn to_confirm(&self) -> Option<&Arc<Object>> {
+        self.page.stale.as_ref().filter(|_| self.page.revalidates)
+    }
+
+    /// What becomes of a 304 that we asked for (RFC 9111 §4.3.3).
+    pub(crate) fn confirmed(
+        &mut self,
+        head: &OriginHead,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        if !self.page.revalidates {
+            return None;
+        }
+        let old = self.page.stale.take()?;
+        self.page.revalidates = false;
+        self.drop_fetch(ctx);
+        if !is_about(caching, &old, &head.fields) {
+            self.take_over(ctx);
+            return Some(Next::Step(Step::Ask));
+        }
+        if !caching.is_page() {
+            return Some(self.serve_kept(old, Cached::Revalidated, site, ctx));
+        }
+        let now_ms = ctx.now.unix_millis;
+        let key = self.page.keys.public();
+        match ctx.cache.as_deref_mut()?.lookup(&key, now_ms) {
+            Lookup::Hit(new) => return Some(self.serve_kept(new, Cached::Revalidated, site, ctx)),
+            Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) => {
+                ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+            }
+            _ => {}
+        }
+        // It must not be kept any longer, or is stale again: good for this client alone.
+        let mut confirmation = head.fields.clone();
+        rules::for_store(&mut confirmation, caching.policy.mode);
+        let mut told = OriginHead { status: old.status(), ..OriginHead::default() };
+        old.fields(&mut told.fields);
+        rules::freshen(&mut told.fields, &confirmation);
+        Some(self.serve_told(&old, &told, site, ctx))
+    }
+
+    /// The old object, where it may stand in for an answer of this status.
+    pub(crate) fn stand_in(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let caching = site.location(self.request.location).caching.as_ref()?;
+        let stale = self.page.stale.as_ref()?;
+        let is_in_time = ctx.now.unix_millis < stale.times().error_until_ms();
+        if !caching.covers(status) || !is_in_time {
+            return None;
+        }
+        let object = self.page.stale.take()?;
+        self.drop_fetch(ctx);
+        Some(self.serve_kept(object, Cached::Stale, site, ctx))
+    }
+
+    /// Answers with an object whose fields an origin has just renewed.
+    fn serve_told(
+        &mut self,
+        object: &Arc<Object>,
+        told: &OriginHead,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        self.answer.cached = Cached::Revalidated;
+        let mut head = told.clone();
+        push_validators(object, &mut head.fields);
+        let next = self.serve_head(object, &head, site, ctx);
+        // RFC 9111 §4.2.3: the age is counted from the confirmation.
+        self.answer.head.fields.remove(Name::Age);
+        self.answer.object = Some(object.clone());
+        next
+    }
+}
+
+/// Validators that are kept beside the fields.
+pub(crate) fn push_validators(object: &Object, fields: &mut Fields) {
+    if let Some(etag) = object.etag()
+        && fields.get(Name::Etag).is_none()
+    {
+        fields.push(Name::Etag, etag);
+    }
+    if let Some(at) = object.last_modified()
+        && fields.get(Name::LastModified).is_none()
+    {
+        fields.push_writing(Name::LastModified, |out| {
+            out.extend_from_slice(&http::date::http_date(at as i64));
+        });
+    }
+}

@@ -1,0 +1,65 @@
+//! What a client says to caches on its way (RFC 9111 §5.2.1), where it is heard.
+
+use cache::rules::{self, Instructions};
+use cache::{Abandon, FillPermit, Lookup};
+use http::cache_control::{CacheControl, RequestControl};
+
+use crate::content::page::Cached;
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next};
+use crate::site::Site;
+
+impl Exchange {
+    /// What is left of a look-up after the client's wishes.
+    ///
+    /// # Errors
+    /// What comes instead; none is a question to the origin.
+    pub(super) fn obey(
+        &mut self,
+        found: Lookup,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Lookup, Option<Next>> {
+        let object = match &found {
+            Lookup::Hit(object) | Lookup::Stale(object, _) => Some(object.clone()),
+            Lookup::Miss(permit) => permit.stale().cloned(),
+            _ => None,
+        };
+        let is_strict = object.as_ref().is_some_and(|object| {
+            let lines = object
+                .iter_fields()
+                .filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
+            CacheControl::of(lines.map(|(_, value)| value)).forbids_stale()
+        });
+        let control = RequestControl::of(&self.request.head().fields);
+        let times = object.as_ref().map(|object| object.times());
+        match rules::judge(&control, times.as_ref(), is_strict, ctx.now.unix_millis) {
+            Instructions::Refuse => {
+                if let Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) = found {
+                    give_back(permit, ctx);
+                }
+                Err(Some(Next::Fail(504)))
+            }
+            Instructions::Serve => match (found, object) {
+                (Lookup::Miss(permit), Some(object)) => {
+                    give_back(permit, ctx);
+                    Err(Some(self.serve_kept(object, Cached::Stale, site, ctx)))
+                }
+                (found, _) => Ok(found),
+            },
+            Instructions::Ask => match found {
+                Lookup::Hit(_) | Lookup::Stale(_, None) => {
+                    self.answer.cached = Cached::Bypass;
+                    self.take_over(ctx);
+                    Err(None)
+                }
+                Lookup::Stale(_, Some(permit)) => Ok(Lookup::Miss(permit)),
+                found => Ok(found),
+            },
+        }
+    }
+}
+
+fn give_back(permit: FillPermit, ctx: &mut Ctx<'_>) {
+    ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+}

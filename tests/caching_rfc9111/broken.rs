@@ -1,0 +1,184 @@
+//! Owns: answers that are broken, cut, contradictory or huge: nothing wrong is kept of them.
+
+use std::thread;
+
+use testkit::{App, Said};
+
+use super::{Lab, run};
+
+const KEEP: &str = "Cache-Control: max-age=60";
+
+#[test]
+fn an_answer_that_is_cut_is_not_kept() {
+    let lab = Lab::auto();
+    let long = vec![b'x'; 100_000];
+    let rows = [
+        Said::head(KEEP).body(b"part").cut(),
+        Said::head(KEEP).body(&long).cut(),
+        Said::head(&format!("{KEEP}\nContent-Length: 10")).body(b"part"),
+        Said::head(&format!("{KEEP}\nContent-Length: 200000")).body(&long),
+        Said::head(&format!("{KEEP}\nContent-Length: 10")).body(b"part").cut(),
+        Said::head(&format!("{KEEP}\nContent-Length: 10")).body(b""),
+    ];
+    for said in rows {
+        let path = lab.path();
+        lab.app.plan(&path, vec![said.clone(), Said::head(KEEP)]);
+        let mut client = lab.server.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let first = client.try_answer("GET");
+        // Nobody is told that it is whole.
+        assert!(first.is_err() || first.is_ok_and(|answer| answer.status == 502), "{}", said.head);
+        testkit::wait_until("the next answer", || {
+            lab.server.connect().get(&path, "").status == 200 && lab.app.count(&path) >= 2
+        });
+        assert_eq!(run(&lab.get(&path)), lab.app.count(&path), "{}", said.head);
+    }
+}
+
+#[test]
+fn what_comes_after_the_end_is_nobodys() {
+    let lab = Lab::auto();
+    let path = lab.path();
+    let head = format!("{KEEP}\nContent-Length: 4");
+    lab.app.plan(&path, vec![Said::head(&head).body(b"good and bad")]);
+    for _ in 0..2 {
+        let answer = lab.get(&path);
+        assert_eq!((answer.status, &*answer.text()), (200, "good"));
+    }
+}
+
+#[test]
+fn who_followed_a_cut_answer_learns_of_it() {
+    let lab = Lab::auto();
+    let path = lab.path();
+    let cut = Said::head(&format!("{KEEP}\nContent-Length: 100000")).body(&[b'x'; 50_000]).cut();
+    lab.app.plan(&path, vec![cut, Said::head(KEEP)]);
+    lab.app.hold(&path);
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..4)
+            .map(|_| {
+                let mut client = lab.server.connect();
+                let path = &path;
+                scope.spawn(move || {
+                    client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+                    client.try_answer("GET")
+                })
+            })
+            .collect();
+        testkit::wait_until("the application to be asked", || lab.app.count(&path) >= 1);
+        testkit::pause(100);
+        lab.app.release();
+        for one in all {
+            // Either cut, or a whole answer of a later question.
+            match one.join().unwrap() {
+                Ok(answer) => {
+                    assert!(matches!(answer.status, 200 | 502) && answer.body.len() < 999);
+                }
+                Err(why) => assert!(why.contains("closed after"), "{why}"),
+            }
+        }
+    });
+    testkit::wait_until("a good answer", || lab.server.connect().get(&path, "").status == 200);
+}
+
+#[test]
+fn fields_that_make_no_sense_keep_nothing_and_break_nothing() {
+    let lab = Lab::auto();
+    let huge = "x".repeat(30_000);
+    let many = "max-age=60, ".repeat(2_000);
+    let rows = [
+        ("Cache-Control: \u{1}\u{2}max-age=60".to_owned(), false),
+        ("Cache-Control: =60, =, \"".into(), false),
+        ("Cache-Control: max-age==60".into(), false),
+        ("Cache-Control: \"max-age=60\"".into(), false),
+        (format!("Cache-Control: {huge}=1, max-age=60"), true),
+        (format!("Cache-Control: {many}no-store"), false),
+        (format!("Cache-Control: {many}max-age=60"), true),
+        (format!("{KEEP}\nVary: {huge}"), false),
+        (format!("{KEEP}\nETag: \"{}\"", "e".repeat(9_000)), true),
+        (format!("{KEEP}\nETag: unquoted"), true),
+        (format!("{KEEP}\nLast-Modified: never"), true),
+        (format!("{KEEP}\nSurrogate-Key: {}", "\u{7f}"), true),
+        (format!("{KEEP}\nCache-Groups: \"unfinished"), true),
+        (format!("{KEEP}\nAge: 18446744073709551616"), false),
+        (format!("{KEEP}\nNo-Vary-Search: params=(\"a"), true),
+    ];
+    let lab_large = Lab::new(&format!(
+        "{} fastcgi_buffer_size 256k; fastcgi_buffers 8 256k; fastcgi_busy_buffers_size 512k;",
+        super::AUTO
+    ));
+    let mut failures = Vec::new();
+    for (head, expected) in &rows {
+        if lab_large.keeps(head) != *expected {
+            failures.push(format!("{expected}: {}", head.get(..80).unwrap_or(head)));
+        }
+    }
+    crate::report(rows.len(), &failures);
+    // A head that does not fit is an error that is not kept.
+    let path = lab.page(&format!("{KEEP}\nX-Long: {}", "x".repeat(200_000)));
+    assert_eq!(lab.get(&path).status, 502);
+    assert_eq!(lab.get(&path).status, 502);
+    assert_eq!(lab.app.count(&path), 2);
+}
+
+#[test]
+fn two_hundred_kilobytes_of_tags_are_all_heard() {
+    let lab = Lab::new(&format!(
+        "{} fastcgi_buffer_size 512k; fastcgi_buffers 8 512k; fastcgi_busy_buffers_size 1m;",
+        super::AUTO
+    ));
+    let tags: Vec<String> = (0..20_000).map(|n| format!("tag_{n:05}")).collect();
+    for field in ["Surrogate-Key", "X-LiteSpeed-Tag"] {
+        let separator = if field == "Surrogate-Key" { " " } else { "," };
+        // Fewer are all kept; with too many the page is not kept at all, and never wrongly.
+        for count in [4_000, 20_000] {
+            let list = tags[..count].join(separator);
+            let mark = "X-LiteSpeed-Cache-Control: public,max-age=60";
+            let path = lab.page(&format!("{mark}\n{field}: {list}"));
+            assert_eq!(run(&lab.get(&path)), 1);
+            let again = run(&lab.get(&path));
+            let purge = lab.page(&format!("X-LiteSpeed-Purge: tag={}", tags[count - 1]));
+            lab.send("POST", &purge, "x");
+            assert_eq!(run(&lab.get(&path)), again + 1, "{field} {count}");
+        }
+    }
+}
+
+#[test]
+fn an_object_that_is_too_large_is_not_kept() {
+    let lab = Lab::new(&format!("{} page_cache_max_object 10k;", super::AUTO));
+    for (size, length, kept) in
+        [(9_000, true, true), (9_000, false, true), (20_000, true, false), (20_000, false, false)]
+    {
+        let path = lab.path();
+        let head = if length { format!("{KEEP}\nContent-Length: {size}") } else { KEEP.to_owned() };
+        lab.app.plan(&path, vec![Said::head(&head).body(&vec![b'x'; size])]);
+        for _ in 0..2 {
+            assert_eq!(lab.get(&path).body.len(), size);
+        }
+        assert_eq!(lab.app.count(&path) == 1, kept, "{size} {length}");
+    }
+}
+
+#[test]
+fn an_origin_that_is_gone_and_comes_back() {
+    let lab = Lab::auto();
+    let path = lab.page(KEEP);
+    lab.app.vanish();
+    assert_eq!(lab.get(&path).status, 502);
+    assert_eq!(lab.get(&path).status, 502);
+    drop(App::start());
+}
+
+#[test]
+fn unkeyed_fields_poison_nothing_that_says_what_it_depends_on() {
+    let lab = Lab::auto();
+    let path = lab.page(&format!("{KEEP}\nVary: X-Forwarded-Host"));
+    assert_eq!(run(&lab.get_with(&path, "X-Forwarded-Host: evil\r\n")), 1);
+    assert_eq!(run(&lab.get(&path)), 2);
+    // A path written in another way is another page: an application may tell them apart.
+    lab.app.say("/page%41", KEEP);
+    lab.app.say("/pageA", KEEP);
+    assert_eq!((run(&lab.get("/page%41")), run(&lab.get("/pageA"))), (1, 1));
+    assert_eq!((lab.app.count("/page%41"), lab.app.count("/pageA")), (1, 1));
+}

@@ -1,0 +1,96 @@
+//! Owns: how `Cache-Control` and `Pragma` of answers are read, and answers to those who proved who
+//! they are (RFC 9111 §3, §3.5, §5.2.2, §5.4).
+
+use super::{Lab, keeps_all};
+
+#[test]
+fn directives_are_heard_in_any_spelling() {
+    let rows = [
+        ("MAX-AGE=60", true),
+        ("Max-Age=60", true),
+        ("  max-age=60\t", true),
+        (",max-age=60,,", true),
+        ("foo,max-age=60", true),
+        ("foo=bar, max-age=60", true),
+        ("foo=\"bar\", max-age=60", true),
+        ("foo=\"max-age=0, no-store\", max-age=60", true),
+        ("foo=\"\\\", no-store, \\\"\", max-age=60", true),
+        ("foo\nCache-Control: max-age=60", true),
+        ("max-age=60, foo=no-store", true),
+        ("nomax-age=60", false),
+        ("max-age60", false),
+        ("max-age:60", false),
+        ("max-age=60;foo", false),
+        ("NO-STORE, max-age=60", false),
+        ("max-age=60,no-store", false),
+        ("max-age=60, No-Store", false),
+        ("no-store=\"\", max-age=60", false),
+        ("no-store=x, max-age=60", false),
+        ("max-age=60\nCache-Control: no-store", false),
+        ("foo=\", no-store, max-age=60", false),
+    ];
+    let heads = rows.map(|(control, kept)| (format!("Cache-Control: {control}"), kept));
+    keeps_all(&Lab::auto(), &heads.each_ref().map(|(head, kept)| (&**head, *kept)));
+}
+
+#[test]
+fn of_contradictions_the_one_that_keeps_less_holds() {
+    let rows = [
+        ("public, no-store, max-age=60", false),
+        ("public, private, max-age=60", false),
+        ("public, no-cache, max-age=60", false),
+        ("private, s-maxage=60", false),
+        ("private=\"X-A\", max-age=60", false),
+        ("no-cache=\"X-A\", max-age=60", false),
+        ("no-cache, max-age=60", false),
+        ("must-revalidate, max-age=60", true),
+        ("proxy-revalidate, max-age=60", true),
+        ("must-revalidate, max-age=0", false),
+        ("immutable, max-age=60", true),
+        ("no-transform, max-age=60", true),
+        ("public, max-age=0", false),
+        // Who knows the status need not obey `no-store` (RFC 9111 §5.2.2.3).
+        ("must-understand, no-store, max-age=60", true),
+        ("must-understand, max-age=60", true),
+        ("must-understand, private, max-age=60", false),
+    ];
+    let heads = rows.map(|(control, kept)| (format!("Cache-Control: {control}"), kept));
+    keeps_all(&Lab::auto(), &heads.each_ref().map(|(head, kept)| (&**head, *kept)));
+}
+
+#[test]
+fn pragma_of_an_answer_means_nothing() {
+    let rows = [
+        ("Pragma: no-cache\nCache-Control: max-age=60", true),
+        ("Pragma: no-store\nCache-Control: max-age=60", true),
+        ("Pragma: max-age=60", false),
+        ("Pragma: public", false),
+    ];
+    keeps_all(&Lab::auto(), &rows);
+}
+
+#[test]
+fn answers_to_who_proved_who_he_is_need_permission() {
+    let lab = Lab::auto();
+    let rows = [
+        ("Cache-Control: max-age=60", false),
+        ("Cache-Control: public, max-age=60", true),
+        ("Cache-Control: must-revalidate, max-age=60", true),
+        ("Cache-Control: s-maxage=60", true),
+        ("Cache-Control: proxy-revalidate, max-age=60", false),
+        ("Expires: Sun, 06 Nov 2094 08:49:37 GMT", false),
+        ("Cache-Control: private, s-maxage=60", false),
+        ("Cache-Control: no-store, public, max-age=60", false),
+    ];
+    for (head, expected) in rows {
+        assert_eq!(lab.keeps_for(head, "Authorization: Basic YTpi\r\n"), expected, "{head}");
+    }
+    // What is kept of nobody's request is for everybody.
+    let path = lab.page("Cache-Control: max-age=60");
+    lab.get(&path);
+    assert_eq!(super::run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
+    // And what was kept for who proved who he is, too: its owner said so.
+    let path = lab.page("Cache-Control: public, max-age=60");
+    lab.get_with(&path, "Authorization: Basic YTpi\r\n");
+    assert_eq!(super::run(&lab.get(&path)), 1);
+}

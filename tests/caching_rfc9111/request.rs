@@ -1,0 +1,110 @@
+//! Owns: what a client may ask of the cache (RFC 9111 §5.2.1), and that it may not by default.
+
+use super::{AUTO, Lab, run};
+
+const KEEP: &str = "Cache-Control: max-age=100\nAge: 50";
+
+fn heard() -> Lab {
+    Lab::new(&format!("{AUTO} page_cache_respect_request on;"))
+}
+
+/// What a page that is kept, is 50 seconds old and good for 50 more gives for these fields: the
+/// status and which answer it is.
+fn found(lab: &Lab, fields: &str) -> (u16, usize) {
+    let path = lab.page(KEEP);
+    assert_eq!(run(&lab.get(&path)), 1);
+    let answer = lab.get_with(&path, &format!("{fields}\r\n"));
+    let run = if answer.status == 200 { run(&answer) } else { 0 };
+    (answer.status, run)
+}
+
+#[test]
+fn a_client_that_is_heard_gets_what_it_asks_for() {
+    let lab = heard();
+    let rows = [
+        ("Cache-Control: no-cache", (200, 2)),
+        ("Cache-Control: No-Cache", (200, 2)),
+        ("Cache-Control: foo, no-cache", (200, 2)),
+        ("Cache-Control: no-store", (200, 2)),
+        ("Cache-Control: max-age=0", (200, 2)),
+        ("Cache-Control: max-age=40", (200, 2)),
+        ("Cache-Control: max-age=80", (200, 1)),
+        ("Cache-Control: max-age=x", (200, 2)),
+        ("Cache-Control: min-fresh=20", (200, 1)),
+        ("Cache-Control: min-fresh=80", (200, 2)),
+        ("Cache-Control: only-if-cached", (200, 1)),
+        ("Cache-Control: only-if-cached, max-age=40", (504, 0)),
+        ("Cache-Control: max-stale", (200, 1)),
+        ("Cache-Control: foo", (200, 1)),
+        ("Pragma: no-cache", (200, 2)),
+        ("Pragma: no-cache\r\nCache-Control: foo", (200, 1)),
+        ("Pragma: foo", (200, 1)),
+    ];
+    for (fields, expected) in rows {
+        assert_eq!(found(&lab, fields), expected, "{fields}");
+    }
+}
+
+#[test]
+fn by_default_a_client_is_not_heard() {
+    let lab = Lab::auto();
+    for fields in [
+        "Cache-Control: no-cache",
+        "Cache-Control: no-store",
+        "Cache-Control: max-age=0",
+        "Cache-Control: min-fresh=1000",
+        "Cache-Control: only-if-cached, max-age=0",
+        "Pragma: no-cache",
+    ] {
+        assert_eq!(found(&lab, fields), (200, 1), "{fields}");
+    }
+    let path = lab.page(KEEP);
+    assert_eq!(run(&lab.get_with(&path, "Cache-Control: only-if-cached\r\n")), 1);
+}
+
+#[test]
+fn what_a_client_has_asked_anew_is_for_everybody() {
+    let lab = heard();
+    let path = lab.page(KEEP);
+    assert_eq!(run(&lab.get(&path)), 1);
+    assert_eq!(run(&lab.get_with(&path, "Cache-Control: no-cache\r\n")), 2);
+    assert_eq!(run(&lab.get(&path)), 2);
+    // What must not be stored is not, and leaves alone what is.
+    assert_eq!(run(&lab.get_with(&path, "Cache-Control: no-store\r\n")), 3);
+    assert_eq!(run(&lab.get(&path)), 2);
+    let path = lab.page(KEEP);
+    assert_eq!(run(&lab.get_with(&path, "Cache-Control: no-store\r\n")), 1);
+    assert_eq!(run(&lab.get(&path)), 2);
+}
+
+#[test]
+fn who_wants_only_what_is_cached_is_told_that_nothing_is() {
+    let lab = heard();
+    let path = lab.page(KEEP);
+    assert_eq!(lab.get_with(&path, "Cache-Control: only-if-cached\r\n").status, 504);
+    assert_eq!(lab.app.count(&path), 0);
+    assert_eq!(run(&lab.get(&path)), 1);
+    assert_eq!(lab.get_with(&path, "Cache-Control: only-if-cached\r\n").status, 200);
+}
+
+#[test]
+fn a_client_may_take_what_is_stale() {
+    let lab = heard();
+    let kept = |control: &str| lab.page(&format!("Cache-Control: max-age=1{control}\nETag: \"a\""));
+    let (plain, strict) = (kept(""), kept(", must-revalidate"));
+    let rows = [
+        (&plain, "Cache-Control: max-stale=60", 1),
+        (&plain, "Cache-Control: max-stale", 1),
+        (&plain, "Cache-Control: only-if-cached, max-stale=60", 1),
+        (&strict, "Cache-Control: max-stale=60", 2),
+    ];
+    for path in [&plain, &strict] {
+        assert_eq!(run(&lab.get(path)), 1);
+    }
+    testkit::pause(1100);
+    assert_eq!(lab.get_with(&plain, "Cache-Control: only-if-cached\r\n").status, 504);
+    for (path, fields, expected) in rows {
+        assert_eq!(run(&lab.get_with(path, &format!("{fields}\r\n"))), expected, "{fields}");
+    }
+    assert_eq!(run(&lab.get_with(&plain, "Cache-Control: max-stale=0\r\n")), 2);
+}

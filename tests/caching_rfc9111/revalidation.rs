@@ -1,0 +1,184 @@
+//! Owns: asking the origin whether a stale answer is still good (RFC 9111 §4.3).
+
+use testkit::{Response, Said};
+
+use super::{Lab, run};
+
+const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+/// Asks once, waits until what came is stale, and asks again.
+fn twice(lab: &Lab, answers: &[&str], fields: &str) -> (String, Response) {
+    let path = lab.pages(answers);
+    assert_eq!(lab.get(&path).status, 200);
+    testkit::pause(1100);
+    let second = lab.get_with(&path, fields);
+    (path, second)
+}
+
+#[test]
+fn a_stale_answer_is_confirmed_by_its_tag() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"\nX-Test: 1\nX-Old: 1\nContent-Type: a/b";
+    let confirmed = "Status: 304\nCache-Control: max-age=60\nETag: \"a\"\nX-Test: 2\nX-New: 1\n\
+                     Content-Type: c/d\nContent-Encoding: x\nContent-Range: bytes 0-1/2\n\
+                     Content-Length: 0";
+    let (path, second) = twice(&lab, &[first, confirmed, "Status: 500"], "");
+    assert_eq!(lab.app.asked(&path)[1].field("If-None-Match"), Some("\"a\""));
+    for answer in [second, lab.get(&path)] {
+        assert_eq!((answer.status, run(&answer)), (200, 1));
+        for (name, value) in [
+            ("cache-control", Some("max-age=60")),
+            ("x-test", Some("2")),
+            ("x-new", Some("1")),
+            ("x-old", Some("1")),
+            ("content-type", Some("a/b")),
+            ("content-length", Some("5")),
+            ("content-encoding", None),
+            ("content-range", None),
+            ("etag", Some("\"a\"")),
+        ] {
+            assert_eq!(answer.header(name), value, "{name}");
+        }
+        let age: u32 = answer.header("age").unwrap_or("0").parse().unwrap();
+        assert!(age < 10, "{age}");
+    }
+    assert_eq!(lab.app.count(&path), 2);
+}
+
+#[test]
+fn a_stale_answer_is_confirmed_by_its_date() {
+    let lab = Lab::auto();
+    let first = format!("Cache-Control: max-age=1\nLast-Modified: {MODIFIED}");
+    let (path, second) =
+        twice(&lab, &[&first, "Status: 304\nCache-Control: max-age=60", "Status: 500"], "");
+    assert_eq!(run(&second), 1);
+    let asked = lab.app.asked(&path);
+    assert_eq!(asked[1].field("If-Modified-Since"), Some(MODIFIED));
+    assert_eq!(asked[1].field("If-None-Match"), None);
+    assert_eq!((run(&lab.get(&path)), lab.app.count(&path)), (1, 2));
+}
+
+#[test]
+fn a_new_answer_takes_the_place_of_the_stale_one() {
+    let lab = Lab::auto();
+    let (path, second) = twice(
+        &lab,
+        &[
+            "Cache-Control: max-age=1\nETag: \"a\"\nX-Old: 1",
+            "Cache-Control: max-age=60\nETag: \"b\"",
+            "Status: 500",
+        ],
+        "",
+    );
+    assert_eq!((run(&second), second.header("etag")), (2, Some("\"b\"")));
+    let kept = lab.get(&path);
+    assert_eq!((run(&kept), kept.header("x-old"), lab.app.count(&path)), (2, None, 2));
+}
+
+#[test]
+fn a_304_that_is_about_something_else_confirms_nothing() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"";
+    let other = "Status: 304\nCache-Control: max-age=60\nETag: \"b\"";
+    let third = "Cache-Control: max-age=60\nETag: \"b\"";
+    let (path, second) = twice(&lab, &[first, other, third, "Status: 500"], "");
+    assert_eq!((second.status, run(&second), second.header("etag")), (200, 3, Some("\"b\"")));
+    let asked = lab.app.asked(&path);
+    assert_eq!(asked[2].field("If-None-Match"), None);
+    assert_eq!((run(&lab.get(&path)), lab.app.count(&path)), (3, 3));
+}
+
+#[test]
+fn what_the_client_has_is_its_own_business() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"";
+    let confirmed = "Status: 304\nCache-Control: max-age=60";
+    for (fields, status) in [
+        ("If-None-Match: \"a\"\r\n", 304),
+        ("If-None-Match: \"x\"\r\n", 200),
+        ("If-Modified-Since: Sun, 06 Nov 2044 08:49:37 GMT\r\n", 200),
+    ] {
+        let (path, second) = twice(&lab, &[first, confirmed, "Status: 500"], fields);
+        assert_eq!(second.status, status, "{fields}");
+        let asked = lab.app.asked(&path);
+        assert_eq!(asked[1].field("If-None-Match"), Some("\"a\""), "{fields}");
+        assert_eq!(asked[1].field("If-Modified-Since"), None, "{fields}");
+        assert_eq!((run(&lab.get(&path)), lab.app.count(&path)), (1, 2), "{fields}");
+    }
+    let (path, part) = twice(&lab, &[first, confirmed], "Range: bytes=0-2\r\n");
+    assert_eq!((part.status, &*part.text()), (206, "run"));
+    assert_eq!(lab.app.asked(&path)[1].field("Range"), None);
+}
+
+#[test]
+fn a_confirmation_may_forbid_to_keep() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"";
+    let (path, second) = twice(
+        &lab,
+        &[first, "Status: 304\nCache-Control: no-store", "Cache-Control: max-age=60"],
+        "",
+    );
+    assert_eq!((second.status, run(&second)), (200, 1));
+    assert_eq!((run(&lab.get(&path)), lab.app.count(&path)), (3, 3));
+}
+
+#[test]
+fn without_a_validator_the_whole_answer_is_asked_for() {
+    let lab = Lab::auto();
+    let (path, second) = twice(&lab, &["Cache-Control: max-age=1"], "");
+    assert_eq!(run(&second), 2);
+    let asked = lab.app.asked(&path);
+    assert_eq!(
+        (asked[1].field("If-None-Match"), asked[1].field("If-Modified-Since")),
+        (None, None)
+    );
+}
+
+#[test]
+fn a_failed_question_is_told_where_nothing_allows_what_is_stale() {
+    let lab = Lab::auto();
+    for status in [500, 503, 404] {
+        let failed = format!("Status: {status}");
+        let (path, second) =
+            twice(&lab, &["Cache-Control: max-age=1, must-revalidate\nETag: \"a\"", &failed], "");
+        assert_eq!(second.status, status);
+        assert_eq!(lab.app.count(&path), 2);
+    }
+}
+
+#[test]
+fn what_is_confirmed_keeps_its_names_unless_it_gets_others() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nETag: \"a\"\nSurrogate-Key: one\nxkey: two";
+    let rows = [
+        ("Status: 304\nCache-Control: max-age=60", "one", true),
+        ("Status: 304\nCache-Control: max-age=60", "two", true),
+        ("Status: 304\nCache-Control: max-age=60\nxkey: three", "three", true),
+        ("Status: 304\nCache-Control: max-age=60\nxkey: three", "one", false),
+    ];
+    for (confirmed, tag, expected) in rows {
+        let (path, second) = twice(&lab, &[first, confirmed, "Cache-Control: max-age=60"], "");
+        assert_eq!((run(&second), run(&lab.get(&path))), (1, 1));
+        let purge = lab.page(&format!("X-LiteSpeed-Purge: tag={tag}"));
+        lab.send("POST", &purge, "x");
+        assert_eq!(run(&lab.get(&path)) == 3, expected, "{tag} {confirmed}");
+    }
+}
+
+#[test]
+fn many_confirmations_leave_the_body_alone() {
+    let lab = Lab::auto();
+    let path = lab.path();
+    let whole = |control: &str| Said::head(&format!("Cache-Control: {control}\nETag: \"a\""));
+    let body: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+    let confirmed = Said::head("Status: 304\nCache-Control: max-age=1\nETag: \"a\"");
+    let plan = vec![whole("max-age=1").body(&body), confirmed.clone(), confirmed];
+    lab.app.plan(&path, plan);
+    assert_eq!(lab.get(&path).body, body);
+    for _ in 0..2 {
+        testkit::pause(1100);
+        assert_eq!(lab.get(&path).body, body);
+    }
+    assert_eq!(lab.app.count(&path), 3);
+}

@@ -1,0 +1,95 @@
+//! Owns: answers that depend on fields of the request (RFC 9111 §4.1).
+
+use super::{Lab, run};
+
+/// Asks in turn with these fields, and says which answer each got.
+fn runs(lab: &Lab, head: &str, requests: &[&str]) -> Vec<usize> {
+    let path = lab.page(&format!("Cache-Control: max-age=60\n{head}"));
+    requests.iter().map(|fields| run(&lab.get_with(&path, fields))).collect()
+}
+
+#[test]
+fn each_value_has_its_own_answer() {
+    let lab = Lab::auto();
+    let rows: [(&str, &[&str], &[usize]); 15] = [
+        ("Vary: X-A", &["X-A: 1\r\n", "X-A: 1\r\n"], &[1, 1]),
+        ("Vary: X-A", &["X-A: 1\r\n", "X-A: 2\r\n", "X-A: 1\r\n", "X-A: 2\r\n"], &[1, 2, 1, 2]),
+        ("Vary: X-A", &["", "X-A: 1\r\n", "", "X-A: 1\r\n"], &[1, 2, 1, 2]),
+        ("Vary: X-A", &["X-A:\r\n", "", "X-A:\r\n"], &[1, 2, 1]),
+        ("Vary: X-A", &["X-A: 1\r\n", "x-a: 1\r\n"], &[1, 1]),
+        ("vary: x-a", &["X-A: 1\r\n", "X-A: 2\r\n"], &[1, 2]),
+        ("Vary: X-A", &["X-A: a\r\n", "X-A: A\r\n"], &[1, 2]),
+        ("Vary: X-A", &["X-A: 1, 2\r\n", "X-A: 1,2\r\n", "X-A: 1\r\nX-A: 2\r\n"], &[1, 1, 1]),
+        ("Vary: X-A", &["X-A: 1, 2\r\n", "X-A: 2, 1\r\n"], &[1, 2]),
+        ("Vary: X-A", &["X-A: 1\r\nX-B: 1\r\n", "X-A: 1\r\nX-B: 2\r\n"], &[1, 1]),
+        (
+            "Vary: X-A, X-B",
+            &["X-A: 1\r\nX-B: 1\r\n", "X-A: 1\r\nX-B: 2\r\n", "X-B: 1\r\nX-A: 1\r\n"],
+            &[1, 2, 1],
+        ),
+        (
+            "Vary: X-A\nVary: X-B",
+            &["X-A: 1\r\nX-B: 1\r\n", "X-A: 1\r\nX-B: 2\r\n", "X-A: 2\r\nX-B: 1\r\n"],
+            &[1, 2, 3],
+        ),
+        ("Vary: X-A,,X-A", &["X-A: 1\r\n", "X-A: 1\r\n"], &[1, 1]),
+        ("Vary: Cookie", &["Cookie: a=1\r\n", "Cookie: a=2\r\n", "Cookie: a=1\r\n"], &[1, 2, 1]),
+        // One object has all codings.
+        (
+            "Vary: Accept-Encoding",
+            &["Accept-Encoding: gzip\r\n", "Accept-Encoding: br\r\n", ""],
+            &[1, 1, 1],
+        ),
+    ];
+    for (head, requests, expected) in rows {
+        assert_eq!(runs(&lab, head, requests), expected, "{head} {requests:?}");
+    }
+}
+
+#[test]
+fn what_depends_on_everything_is_never_kept() {
+    let lab = Lab::auto();
+    let many: String = (0..40).map(|n| format!("X-{n}, ")).collect();
+    for vary in ["*", "X-A, *", "*, X-A", "X-A\nVary: *", "a b", "\"x\"", &many] {
+        let head = format!("Cache-Control: max-age=60\nVary: {vary}");
+        assert!(!lab.keeps(&head), "{vary}");
+    }
+}
+
+#[test]
+fn what_answers_depend_on_may_change() {
+    let lab = Lab::auto();
+    let path = lab.pages(&[
+        "Cache-Control: max-age=60\nVary: X-A",
+        "Cache-Control: max-age=60\nVary: X-A, X-B",
+        "Cache-Control: max-age=60\nVary: X-A, X-B",
+    ]);
+    assert_eq!(run(&lab.get_with(&path, "X-A: 1\r\nX-B: 1\r\n")), 1);
+    assert_eq!(run(&lab.get_with(&path, "X-A: 2\r\nX-B: 1\r\n")), 2);
+    // Never the answer that was for another value of the second field.
+    let other = run(&lab.get_with(&path, "X-A: 2\r\nX-B: 2\r\n"));
+    assert_eq!(other, 3);
+    assert_eq!(run(&lab.get_with(&path, "X-A: 2\r\nX-B: 1\r\n")), 2);
+    assert_eq!(run(&lab.get_with(&path, "X-A: 2\r\nX-B: 2\r\n")), 3);
+}
+
+#[test]
+fn a_coded_answer_is_for_those_who_understand_it() {
+    let lab = Lab::auto();
+    let path = lab.page("Cache-Control: max-age=60\nVary: Accept-Encoding\nContent-Encoding: gzip");
+    let coded = lab.get_with(&path, "Accept-Encoding: gzip\r\n");
+    assert_eq!((run(&coded), coded.header("content-encoding")), (1, Some("gzip")));
+    assert_eq!(run(&lab.get_with(&path, "Accept-Encoding: gzip\r\n")), 1);
+    assert_eq!(run(&lab.get(&path)), 2);
+}
+
+#[test]
+fn a_purge_takes_all_copies() {
+    let lab = Lab::auto();
+    let path = lab.page("Cache-Control: max-age=60\nVary: X-A");
+    assert_eq!(run(&lab.get_with(&path, "X-A: 1\r\n")), 1);
+    assert_eq!(run(&lab.get_with(&path, "X-A: 2\r\n")), 2);
+    assert_eq!(lab.ask("PURGE", &path, "").status, 200);
+    assert_eq!(run(&lab.get_with(&path, "X-A: 1\r\n")), 3);
+    assert_eq!(run(&lab.get_with(&path, "X-A: 2\r\n")), 4);
+}
