@@ -2,8 +2,9 @@
 # Owns: the gate against regressions in instructions per request, which other work
 # on the machine cannot disturb as it disturbs times.
 #
-#   bench/instructions.sh [--update] [h1|h2|h3]...
+#   bench/instructions.sh [--update] [h1|h2|h3|page]...
 #
+# h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2.
 # The release binary runs under callgrind twice per protocol, for N and for 2N requests;
 # (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
 # bench/instructions.toml by its tolerance. --update writes the results there.
@@ -17,7 +18,7 @@ table=bench/instructions.toml
 update=
 [ "${1:-}" = --update ] && { update=1; shift; }
 protocols=("${@:-}")
-[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3)
+[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page)
 
 binary=${BOLIDE_BINARY:-}
 if [ -z "$binary" ]; then
@@ -29,9 +30,10 @@ for tool in valgrind h2load-h3 openssl; do
 done
 
 dir=$(mktemp -d)
-server=
+server= php=
 cleanup() {
     [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
+    [ -z "$php" ] || kill "$php" 2>/dev/null || true
     rm -rf "$dir"
 }
 trap cleanup EXIT
@@ -41,13 +43,39 @@ chmod 755 "$dir"
 head -c 1024 /dev/zero | tr '\0' x >"$dir/site/1k.jpg"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 \
     -subj /CN=localhost -keyout "$dir/key.pem" -out "$dir/cert.pem" 2>/dev/null
-sed "s|@DIR@|$dir|g" bench/conf/nginx.conf >"$dir/nginx.conf"
+for conf in nginx.conf fastcgi_params; do
+    sed "s|@DIR@|$dir|g" "bench/conf/$conf" >"$dir/$conf"
+done
+
+# PHP is asked once; it is stopped with the server that asked it.
+start_php() {
+    local fpm
+    fpm=$(ls /usr/sbin/php-fpm* 2>/dev/null | tail -1)
+    [ -n "$fpm" ] || { echo "missing tool: php-fpm (run scripts/setup.sh test)" >&2; return 1; }
+    cat >"$dir/site/page.php" <<'PHP'
+<?php for ($i = 0; $i < 600; $i++) echo "<p class='item'>", $i, ' of a list whose lines are much alike', "</p>\n";
+PHP
+    printf '[global]\nerror_log=%s/php.log\n[www]\nuser=nobody\nlisten=%s/php.sock\n' "$dir" "$dir" \
+        >"$dir/php.conf"
+    printf 'listen.mode=0666\npm=static\npm.max_children=1\n' >>"$dir/php.conf"
+    "$fpm" -F -y "$dir/php.conf" >>"$dir/php.log" 2>&1 &
+    php=$!
+    for _ in $(seq 100); do [ -S "$dir/php.sock" ] && return; sleep 0.1; done
+    cat "$dir/php.log" >&2
+    return 1
+}
 
 # load PROTOCOL N: one connection, so that each run has the same turns
 load() {
-    local url=https://127.0.0.1:8443/1k.jpg alpn=$1 streams=10
+    local url=https://127.0.0.1:8443/1k.jpg alpn=$1 streams=10 more=()
     [ "$1" != h1 ] || alpn=http/1.1 streams=1
-    h2load-h3 --alpn-list="$alpn" -n "$2" -c 1 -m "$streams" "$url" >"$dir/load" 2>&1
+    if [ "$1" = page ]; then
+        url=https://127.0.0.1:8443/page.php alpn=h2 more=(-H accept-encoding:gzip)
+        # The first answer is kept, the second asks for its compressed form.
+        h2load-h3 "${more[@]}" -n 2 -c 1 $url >"$dir/load"
+        sleep 2
+    fi
+    h2load-h3 "${more[@]}" --alpn-list="$alpn" -n "$2" -c 1 -m "$streams" "$url" >"$dir/load" 2>&1
     grep -q "status codes: $2 2xx" "$dir/load" || { cat "$dir/load" >&2; return 1; }
 }
 
@@ -83,6 +111,7 @@ tolerance=$(value tolerance_percent)
 failed=0
 for protocol in "${protocols[@]}"; do
     n=5000
+    [ "$protocol" != page ] || [ -n "$php" ] || start_php
     instructions "$protocol" $n
     once=$count
     instructions "$protocol" $((2 * n))
