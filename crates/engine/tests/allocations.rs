@@ -90,7 +90,8 @@ http {
         }
     }
     server {
-        listen 80; server_name page.test; page_cache auto; cache_status on; page_cache_vary cookie=currency;
+        listen 80; server_name page.test;
+        page_cache auto; cache_status on; page_cache_vary cookie=currency;
         location / { fastcgi_pass unix:/run/x.sock; add_header X-One 1; }
     }
     server {
