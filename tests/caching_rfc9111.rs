@@ -6,6 +6,7 @@ mod conditional;
 mod control;
 mod fields;
 mod freshness;
+mod groups;
 mod invalidation;
 mod methods;
 mod partial;

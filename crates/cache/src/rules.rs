@@ -31,7 +31,7 @@ pub use policy::{Heuristic, Ignore, Mode, Policy, SessionRule, SetCookie, Valid,
 pub use query::QueryRules;
 pub use strip::{for_client, for_origin, for_store};
 pub use validate::{conditions, freshen, invalidated, is_same};
-pub use words::{PurgeOrder, PurgeTarget, TagWord, purges, tags};
+pub use words::{PurgeOrder, PurgeTarget, TagWord, asked_purges, purges, tags};
 
 #[cfg(test)]
 mod tests;

@@ -37,6 +37,8 @@ pub enum Separator {
     Blank,
     /// Commas, with blanks around them: `Cache-Tag`.
     Comma,
+    /// Either: `Cache-Tags`, which applications write in both ways.
+    Either,
 }
 
 /// The names of all lines of `field`.
@@ -48,6 +50,7 @@ pub fn names<'a>(
     let separates = move |byte: &u8| match separator {
         Separator::Blank => matches!(byte, b' ' | b'\t'),
         Separator::Comma => *byte == b',',
+        Separator::Either => matches!(byte, b' ' | b'\t' | b','),
     };
     fields
         .all_text(field)
@@ -87,5 +90,7 @@ mod tests {
         assert_eq!(found, [&b"a"[..], b"b,c", b"d", b"e"]);
         let found: Vec<_> = names(&fields, b"cache-tag", Separator::Comma).collect();
         assert_eq!(found, [&b"a b"[..], b"c"]);
+        let found: Vec<_> = names(&fields, b"cache-tag", Separator::Either).collect();
+        assert_eq!(found, [b"a", b"b", b"c"]);
     }
 }

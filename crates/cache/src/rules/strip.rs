@@ -28,6 +28,8 @@ const CONTROLS: &[&[u8]] = &[
     b"Surrogate-Key",
     b"xkey",
     b"Edge-Cache-Tag",
+    b"X-Cache-Tags",
+    b"X-Magento-Tags",
 ];
 /// What only a cache in front of this server may say.
 const FORGERIES: &[&[u8]] = &[

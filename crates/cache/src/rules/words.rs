@@ -15,21 +15,27 @@ pub struct TagWord<'a> {
     pub public: bool,
 }
 
-/// Calls `take` with each tag of an answer: `X-LiteSpeed-Tag`, `Surrogate-Key`, `xkey`,
-/// `Cache-Tag`, `Edge-Cache-Tag`, `Cache-Groups`. Those of a public object are not marked `public`.
+/// Fields that hold tags, beside LSCache's and `Cache-Groups`.
+const LISTS: [(&[u8], Separator); 7] = [
+    (b"Surrogate-Key", Separator::Blank),
+    (b"xkey", Separator::Blank),
+    (b"Cache-Tag", Separator::Comma),
+    (b"Edge-Cache-Tag", Separator::Comma),
+    (b"X-Magento-Tags", Separator::Comma),
+    (b"Cache-Tags", Separator::Either),
+    (b"X-Cache-Tags", Separator::Either),
+];
+
+/// Calls `take` with each tag of an answer: of `X-LiteSpeed-Tag`, `Surrogate-Key`, `xkey`,
+/// `Cache-Tag`, `Cache-Tags`, `Edge-Cache-Tag`, `X-Cache-Tags`, `X-Magento-Tags`, `Cache-Groups`.
+/// Those of a public object are not marked `public`.
 pub fn tags(answer: &Fields, mut take: impl FnMut(TagWord<'_>)) {
     for line in answer.all_text(b"X-LiteSpeed-Tag") {
         for tag in lscache::tags(line, Scope::Private) {
             take(TagWord { text: tag.text, public: tag.scope == Scope::Public });
         }
     }
-    let lists: [(&'static [u8], Separator); 4] = [
-        (b"Surrogate-Key", Separator::Blank),
-        (b"xkey", Separator::Blank),
-        (b"Cache-Tag", Separator::Comma),
-        (b"Edge-Cache-Tag", Separator::Comma),
-    ];
-    for (field, separator) in lists {
+    for (field, separator) in LISTS {
         for text in cache_groups::names(answer, field, separator) {
             take(TagWord { text, public: true });
         }
@@ -89,6 +95,27 @@ pub fn purges(policy: &Policy, method: Method, status: u16, answer: &Fields) -> 
                 orders.push(PurgeOrder { scope: Scope::Public, effect: Effect::Dead, target });
             }
         });
+    }
+    orders
+}
+
+/// What a `PURGE` asks for that names tags in its fields, as other caches have it: `Surrogate-Key`
+/// and its kin, `xkey-purge`, `xkey-softpurge`. None if it has no such field, and means its URL.
+#[must_use]
+pub fn asked_purges(request: &Fields) -> Option<Vec<PurgeOrder>> {
+    const HARD: (&[u8], Separator) = (b"xkey-purge", Separator::Blank);
+    const SOFT: (&[u8], Separator) = (b"xkey-softpurge", Separator::Blank);
+    let mut orders = None;
+    for (field, separator) in LISTS.into_iter().chain([HARD, SOFT]) {
+        if request.get_text(field).is_none() {
+            continue;
+        }
+        let orders: &mut Vec<PurgeOrder> = orders.get_or_insert_default();
+        let effect = if field == SOFT.0 { Effect::Stale } else { Effect::Dead };
+        let room = ORDERS_MAX - orders.len();
+        orders.extend(cache_groups::names(request, field, separator).take(room).map(|name| {
+            PurgeOrder { scope: Scope::Public, effect, target: PurgeTarget::Tag(name.into()) }
+        }));
     }
     orders
 }

@@ -78,29 +78,33 @@ impl Exchange {
         }
         let store = site.kept()?.store.clone();
         let facts = self.facts(site, ctx);
-        if is_purge_uri {
-            let fields = &self.request.head().fields;
-            for order in rules::purges(&caching.policy, Method::Get, 200, fields) {
-                let how = match order.effect {
-                    Lapse::Dead => Purge::Dead,
-                    Lapse::Stale => Purge::Stale,
+        let fields = &self.request.head().fields;
+        let orders = match (is_purge_uri, rules::asked_purges(fields)) {
+            (true, _) => rules::purges(&caching.policy, Method::Get, 200, fields),
+            (false, Some(orders)) => orders,
+            (false, None) => {
+                let order = |scope| {
+                    let target = PurgeTarget::Url(facts.target.into());
+                    PurgeOrder { scope, effect: Lapse::Dead, target }
                 };
-                carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
+                vec![order(Whose::Public), order(Whose::Private)]
             }
-        } else {
-            let target = PurgeTarget::Url(facts.target.into());
-            for scope in [Whose::Public, Whose::Private] {
-                let (effect, target) = (Lapse::Dead, target.clone());
-                let order = PurgeOrder { scope, effect, target };
-                carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
-            }
+        };
+        let mut hit = 0;
+        for order in orders {
+            let how = if order.effect == Lapse::Stale { Purge::Stale } else { how };
+            hit += carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
         }
         let mut text = b"Processed ".to_vec();
         text.extend_from_slice(method);
         text.extend_from_slice(b" by \"");
         text.extend_from_slice(&self.request.head().target);
         text.extend_from_slice(b"\"\n");
-        Some(self.say(200, text, site, ctx))
+        let next = self.say(200, text, site, ctx);
+        self.answer.head.fields.push_text_writing(b"X-Purged-Objects", |out| {
+            http::digits::push_decimal(out, hit);
+        });
+        Some(next)
     }
 
     fn purge_zone(
