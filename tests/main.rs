@@ -17,6 +17,7 @@ mod caching_rfc9111;
 mod compare;
 mod compression;
 mod config;
+mod esi;
 mod h1;
 mod h2;
 mod h3;

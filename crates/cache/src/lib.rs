@@ -67,7 +67,7 @@ pub use decisions::{Class, DECISIONS_MAX, Decision, Note};
 pub use front::{Front, Memo};
 pub use growing::{Follow, Follower, Growing, Read, Waited, Waiter, Wakes};
 pub use key::{KEY_SIZE_MAX, Key, KeyBuilder, NamespaceId, Session};
-pub use object::{Kind, Location, Object, ObjectHead, Times, Variant};
+pub use object::{ESI_MARK, Kind, Location, Object, ObjectHead, Times, Variant};
 pub use permit::{Abandon, Committed, FillPermit, Moved};
 pub use stats::{NamespaceStats, Stats};
 pub use store::{Freshness, Loaded, Loading, Lookup, Store, StoreLimits};

@@ -33,6 +33,11 @@ const REFRESHING: u8 = 4;
 const MAIN: u8 = 8;
 /// The first of three bits: a compressed form is being made.
 const CLAIMED: u8 = 16;
+/// Put together from fragments when it is sent.
+const ASSEMBLED: u8 = 128;
+
+/// The field of a kept head that says that its body is ESI; no client is shown it.
+pub const ESI_MARK: (&[u8], &[u8]) = (b"Surrogate-Control", b"content=\"ESI/1.0\"");
 
 const STATUS_VARY: u16 = 0;
 const STATUS_PASS: u16 = 1;
@@ -126,6 +131,7 @@ pub enum Kind {
 struct Extra {
     pieces: Vec<Bytes>,
     variants: [OnceLock<Variant>; 3],
+    prepared: OnceLock<Box<esi::Prepared>>,
     location: OnceLock<Location>,
 }
 
@@ -207,7 +213,7 @@ impl Object {
             status,
             head_len: head.len() as u32,
             hits: AtomicU16::new(0),
-            marks: AtomicU8::new(0),
+            marks: AtomicU8::new(if is_marked(head) { ASSEMBLED } else { 0 }),
             warmth: AtomicU8::new(0),
             known: AtomicU64::new(known),
         }
@@ -394,6 +400,37 @@ impl Object {
         };
         let extra = self.extra.get_or_init(Box::default);
         if extra.variants[coding.index()].set(variant).is_ok() { size } else { 0 }
+    }
+
+    /// Whether its body is ESI, so that it is put together from fragments when it is sent.
+    #[must_use]
+    pub fn is_esi(&self) -> bool {
+        self.marks.load(Ordering::Relaxed) & ASSEMBLED != 0
+    }
+
+    /// The body as pages with ESI are put together from it; read at the first call.
+    #[must_use]
+    pub fn prepared(&self) -> &esi::Prepared {
+        self.extra.get_or_init(Box::default).prepared.get_or_init(|| {
+            let mut offset = 0;
+            let pieces = std::iter::from_fn(|| {
+                let piece = self.piece_at(offset)?;
+                offset += piece.len() as u64;
+                Some(piece)
+            });
+            Box::new(match self.is_esi() {
+                true => esi::Prepared::page(pieces, esi::Limits::default()),
+                false => esi::Prepared::plain(pieces),
+            })
+        })
+    }
+
+    /// Compresses the literals of [`Self::prepared`], which costs time at the first call.
+    pub fn make_parts(&self, coding: Coding, level: i8) {
+        let prepared = self.prepared();
+        if prepared.parts(coding).is_none() {
+            prepared.make_parts(coding, level);
+        }
     }
 
     /// Where the disk tier has it.
@@ -615,6 +652,18 @@ pub(crate) fn pack_head(head: &ObjectHead) -> Vec<u8> {
         packed.extend_from_slice(field.value);
     }
     packed
+}
+
+/// Whether a packed head says that the body is ESI.
+fn is_marked(head: &[u8]) -> bool {
+    let mut rest = head.get(8..).unwrap_or_default();
+    while let Some((name, value, next)) = split_field(rest) {
+        if (name, value) == ESI_MARK {
+            return true;
+        }
+        rest = next;
+    }
+    false
 }
 
 #[inline]

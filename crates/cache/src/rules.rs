@@ -23,7 +23,7 @@ mod validate;
 mod words;
 mod zone;
 
-pub use decide::{Answer, Decision, Refusal, Source, Verdict, decide};
+pub use decide::{Answer, Decision, Refusal, Source, Verdict, decide, is_esi};
 pub use fresh::{Instructions, State, judge};
 pub use gate::{Bypass, Environment, Gate, autoflushes, gate};
 pub use identity::{Facts, VaryPart, named, session, url, url_of, vary_base};

@@ -93,7 +93,6 @@ const TABLES: &[&[Directive]] = &[
 const UNBUILT: &[&str] = &[
     "fastcgi_cache_max_range_offset",
     "page_cache_path",
-    "page_cache_esi",
     "page_cache_trusted",
     "lscache_compat",
     "CacheRoot",

@@ -3,8 +3,10 @@
 //! Owns how much of a body has left; the invariant that is easiest to break is that a body of a
 //! stated length yields exactly that many bytes.
 
+mod assembly;
 mod growth;
 mod inflow;
+mod script;
 
 use base::{FileRef, SendChain};
 use bytes::Bytes;
@@ -15,6 +17,9 @@ use http::{Fields, Name, ResponseHead};
 use crate::content::origin::Asked;
 use crate::content::page::Cached;
 
+pub use assembly::Pulled;
+
+pub(crate) use assembly::Assembly;
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 
@@ -40,6 +45,9 @@ pub enum Piece {
         /// What the file must still look like, lest two versions be mixed.
         expect: Meta,
     },
+    /// Pull from the exchange of this name, give what came to `Exchange::take_fragment`, then ask
+    /// again.
+    Fragment(u64),
     /// Send this part of a file, then call `Exchange::advanced` with what was sent.
     File {
         /// The open file.
@@ -82,6 +90,8 @@ pub(crate) enum Body {
     Origin(Box<Inflow>),
     /// What somebody else's fetch brings.
     Growing(Box<Growth>),
+    /// A page that is put together.
+    Assembly(Box<Assembly>),
 }
 
 /// What is left of a span.
@@ -135,6 +145,52 @@ impl Body {
             Self::Stream(stream) => stream.pull(max, out),
             Self::Origin(inflow) => inflow.pull(max, out),
             Self::Growing(growth) => growth.pull(max, out),
+            Self::Assembly(assembly) => assembly.pull(max, out),
+        }
+    }
+
+    /// What comes from an origin, if anything does.
+    pub(crate) fn inflow(&self) -> Option<&Inflow> {
+        match self {
+            Self::Origin(inflow) => Some(inflow),
+            Self::Assembly(assembly) => assembly.origin(),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn inflow_mut(&mut self) -> Option<&mut Inflow> {
+        match self {
+            Self::Origin(inflow) => Some(inflow),
+            Self::Assembly(assembly) => assembly.inflow_mut(),
+            _ => None,
+        }
+    }
+
+    /// Takes more of what comes from an origin.
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        match self {
+            Self::Origin(inflow) => inflow.push(bytes),
+            Self::Assembly(assembly) => assembly.push(bytes),
+            _ => {}
+        }
+    }
+
+    /// The origin has sent all.
+    pub(crate) fn finish(&mut self) {
+        match self {
+            Self::Origin(inflow) => inflow.finish(),
+            Self::Assembly(assembly) => assembly.finish(),
+            _ => {}
+        }
+    }
+
+    /// The origin sends no more, and that was not all.
+    pub(crate) fn fail(&mut self) {
+        match self {
+            Self::Origin(inflow) => inflow.fail(),
+            Self::Assembly(assembly) => assembly.fail(),
+            _ => {}
         }
     }
 
@@ -151,6 +207,7 @@ impl Body {
             Self::Span(_, span) => Some(span),
             Self::Parts(parts) => parts.span.as_mut(),
             Self::Origin(inflow) => return inflow.advance(len),
+            Self::Assembly(assembly) => return assembly.advance(len),
             Self::Empty | Self::Stream(_) | Self::Growing(_) => None,
         };
         if let Some(span) = span {

@@ -2,6 +2,7 @@
 
 pub(crate) mod confirm;
 pub(crate) mod error;
+pub(crate) mod esi;
 pub(crate) mod file;
 pub(crate) mod listing;
 pub(crate) mod origin;

@@ -211,6 +211,8 @@ pub enum Effect {
     Compress(files::CompressJob),
     /// The head is ready; the body is pulled.
     Respond,
+    /// Ask for the fragments that `Exchange::next_fragment` names.
+    Fragments,
     /// A body that was pending may have bytes.
     Ready,
     /// What comes of the request body is thrown away without waking.

@@ -24,7 +24,7 @@ use conf::model::Level;
 use http::{Method, Name, RequestBody, RequestHead, ResponseHead, Scheme, Version};
 use upstream::OriginNews;
 
-use crate::answer::{Answer, Body, Piece};
+use crate::answer::{Answer, Body, Inflow, Piece};
 use crate::content::page::Page;
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
 use crate::filter::headers::{self, Draft, Place};
@@ -309,8 +309,7 @@ impl Exchange {
     pub fn spool_mut(&mut self) -> Option<&mut Spool> {
         match (self.state, &mut self.answer.body) {
             (State::Collecting(_), _) => self.request.upload.spool_mut(),
-            (_, Body::Origin(inflow)) => Some(inflow.spool_mut()),
-            _ => None,
+            (_, body) => body.inflow_mut().map(Inflow::spool_mut),
         }
     }
 
@@ -318,10 +317,7 @@ impl Exchange {
     /// `Effect::FetchMore` had forbidden it.
     #[must_use]
     pub fn wants_origin(&self) -> bool {
-        match &self.answer.body {
-            Body::Origin(inflow) => !inflow.spool().is_full(),
-            _ => true,
-        }
+        self.answer.body.inflow().is_none_or(|inflow| !inflow.spool().is_full())
     }
 
     /// How fast the body may leave, evaluated now.
@@ -623,6 +619,9 @@ impl Exchange {
         self.page.let_go();
         self.answer.is_responded = true;
         ctx.effects.push(Effect::Respond);
+        if matches!(self.answer.body, Body::Assembly(_)) {
+            ctx.effects.push(Effect::Fragments);
+        }
         State::Delivering
     }
 
@@ -653,7 +652,9 @@ impl Exchange {
     fn finish(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
         let mut scratch = std::mem::take(&mut self.scratch);
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
-        record::access(&scope, ctx, &mut scratch);
+        if !self.request.is_fragment || scope.location().settings.log_subrequest {
+            record::access(&scope, ctx, &mut scratch);
+        }
         self.scratch = scratch;
         if !self.request.notes.get_mut().is_empty() {
             self.log_notes(site, ctx);

@@ -9,6 +9,7 @@
 //! Owns the permit and outlives the client that asked. Easiest to break: whoever ends the permit
 //! hands on whom to wake.
 
+mod inlines;
 mod judge;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use http::message::Scheme;
 use http::{Fields, Method, Name, OriginHead, date};
 use upstream::OriginNews;
 
+use self::inlines::Cutting;
 use crate::content::confirm::is_about;
 use crate::content::page::{push_base, push_session};
 use crate::ctx::SiteRef;
@@ -88,6 +90,8 @@ pub struct Fill {
     /// Bytes that came, and those that were told.
     pub(crate) size: u64,
     pub(crate) told: Option<u64>,
+    /// For a page with ESI, kept or not.
+    pub(crate) cutting: Option<Box<Cutting>>,
 }
 
 impl Fill {
@@ -108,14 +112,8 @@ impl Fill {
                     None => Wakes::default(),
                 }
             }
-            OriginNews::Body(bytes) => self.take_body(bytes, now_ms),
-            OriginNews::End => match self.permit.take() {
-                Some(permit) if self.told.is_some_and(|told| told > self.size) => {
-                    permit.abandon(Abandon::Failed { now_ms, rest_until_ms: now_ms + REST_MS })
-                }
-                Some(permit) => permit.commit().wakes,
-                None => Wakes::default(),
-            },
+            OriginNews::Body(bytes) => self.take_body(bytes, now),
+            OriginNews::End => self.end(now),
             OriginNews::Failed(_) => {
                 self.give_up(Abandon::Failed { now_ms, rest_until_ms: now_ms + REST_MS })
             }
@@ -133,20 +131,44 @@ impl Fill {
         self.permit.take().map_or_else(Wakes::default, |permit| permit.abandon(why))
     }
 
-    fn take_body(&mut self, bytes: &bytes::Bytes, now_ms: u64) -> Wakes {
-        let Some(permit) = &mut self.permit else { return Wakes::default() };
+    fn end(&mut self, now: Now) -> Wakes {
+        let now_ms = now.unix_millis;
+        let (rest, mut wakes) = self.finish_cut(now);
+        let Some(mut permit) = self.permit.take() else { return wakes };
+        if self.told.is_some_and(|told| told > self.size) {
+            let rest_until_ms = now_ms + REST_MS;
+            wakes.join(permit.abandon(Abandon::Failed { now_ms, rest_until_ms }));
+            return wakes;
+        }
+        for piece in rest {
+            wakes.join(permit.append(piece));
+        }
+        wakes.join(permit.commit().wakes);
+        wakes
+    }
+
+    fn take_body(&mut self, bytes: &bytes::Bytes, now: Now) -> Wakes {
+        if self.permit.is_none() && self.cutting.is_none() {
+            return Wakes::default();
+        }
         let mut bytes = bytes.clone();
         if let Some(told) = self.told {
             let left = told.saturating_sub(self.size);
             bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         }
         self.size += bytes.len() as u64;
+        let (pieces, mut wakes, is_sure) = self.cut(bytes, now);
+        let Some(permit) = &mut self.permit else { return wakes };
         let limit = self.site.location(self.location).caching.as_ref();
         let fits = limit.is_some_and(|caching| self.size <= caching.policy.object_max);
-        if fits && permit.is_storable() {
-            return permit.append(bytes);
+        if fits && is_sure && permit.is_storable() {
+            for piece in pieces {
+                wakes.join(permit.append(piece));
+            }
+            return wakes;
         }
-        self.give_up(Abandon::Uncacheable { until_ms: now_ms + PASS_MS })
+        wakes.join(self.give_up(Abandon::Uncacheable { until_ms: now.unix_millis + PASS_MS }));
+        wakes
     }
 
     fn take_head(&mut self, head: &OriginHead, caching: &Caching, now: Now) -> Wakes {
@@ -174,6 +196,10 @@ impl Fill {
         let facts = question.facts();
         let mut decision = rules::decide(&caching.policy, &facts, &answer, !session.is_empty());
         self.purge(&decision.purges, &facts, caching, &session);
+        decision.esi &= head.fields.get(Name::ContentEncoding).is_none();
+        if decision.esi && status != 304 {
+            self.cutting = Some(Box::new(Cutting::new(&head.fields, &session)));
+        }
         let Some(mut permit) = self.permit.take() else { return Wakes::default() };
         if status != 304 && caching.covers(status) && permit.stale().is_some() {
             let rest_until_ms = now_ms + REST_MS;
@@ -201,7 +227,8 @@ impl Fill {
         let Some(moved) = key else { return wakes };
         permit = moved;
         let mut wakes = wakes;
-        let (kept, tags) = kept_head(status, &head.fields, &decision, caching, now_ms, told);
+        let length = told.filter(|_| self.cutting.is_none());
+        let (kept, tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
         wakes.join(permit.begin(kept, &tags));
         self.told = told;
         self.permit = Some(permit);
@@ -232,6 +259,8 @@ impl Fill {
         if decision.scope().is_none() {
             return permit.abandon(Abandon::Gone);
         }
+        // What is kept has its mark, whatever the confirmation says.
+        decision.esi |= old.is_esi();
         stretch(&mut decision, caching);
         if caching.is_page() && decision.cookies.is_empty() {
             decision.cookies = fields.all(Name::SetCookie).map(Into::into).collect();
@@ -407,6 +436,9 @@ fn kept_head(
         fields.push_writing(Name::Date, |out| {
             out.extend_from_slice(&date::http_date((now_ms / 1000) as i64));
         });
+    }
+    if decision.esi {
+        fields.push_text(cache::ESI_MARK.0, cache::ESI_MARK.1);
     }
     let mut tags = Tags::default();
     if caching.is_page() {

@@ -4,6 +4,7 @@
 
 pub(crate) mod accel;
 pub(crate) mod compress;
+pub(crate) mod esi;
 pub(crate) mod headers;
 pub(crate) mod kept;
 pub(crate) mod range;

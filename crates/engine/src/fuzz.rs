@@ -8,6 +8,7 @@ use http::{Method, RequestBody, Version};
 use crate::ctx::Refusal;
 use crate::site::Site;
 
+pub mod fragments;
 pub mod origin;
 pub mod world;
 

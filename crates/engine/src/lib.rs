@@ -29,7 +29,8 @@ mod route;
 mod site;
 mod vars;
 
-pub use answer::Piece;
+pub use answer::{Piece, Pulled};
+pub use content::esi::Lineage;
 pub use ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;

@@ -7,6 +7,7 @@ use http::{Fields, Method, RequestBody, RequestHead, Version};
 
 use crate::body::Upload;
 use crate::captures::{Captures, Failure};
+use crate::content::esi::Lineage;
 use crate::ctx::SiteRef;
 use crate::route::LocationId;
 
@@ -79,6 +80,10 @@ pub(crate) struct Request {
     /// `$request_id`
     pub(crate) id: [u64; 2],
     spare_args: Vec<u8>,
+    /// The page that it is a fragment of, or that has fragments.
+    pub(crate) lineage: Option<Box<Lineage>>,
+    /// Whether it is a fragment.
+    pub(crate) is_fragment: bool,
 }
 
 impl Request {
@@ -106,6 +111,8 @@ impl Request {
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.body_received = 0;
+        self.lineage = None;
+        self.is_fragment = false;
         if self.has_upload {
             self.upload.clear();
         }

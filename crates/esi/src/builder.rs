@@ -38,6 +38,9 @@ pub(crate) struct Builder {
     inlined: usize,
     /// The first include with `as-var` of each address.
     vars: HashMap<Bytes, u32>,
+    /// Where the inlines stood that are over.
+    cuts: Vec<Range<u64>>,
+    is_doubtful: bool,
 }
 
 impl Builder {
@@ -51,7 +54,31 @@ impl Builder {
             elements: 0,
             inlined: 0,
             vars: HashMap::new(),
+            cuts: Vec::new(),
+            is_doubtful: false,
         }
+    }
+
+    pub(crate) const fn program_mut(&mut self) -> &mut Program {
+        &mut self.program
+    }
+
+    /// Where inlines stood that ended since the last call, as bytes of the page.
+    pub(crate) fn take_cuts(&mut self) -> Vec<Range<u64>> {
+        std::mem::take(&mut self.cuts)
+    }
+
+    /// Where the inline begins that has not ended.
+    pub(crate) const fn open_inline(&self) -> Option<u64> {
+        match self.mode {
+            Mode::Inline { at, .. } => Some(at),
+            Mode::Page | Mode::Remove { .. } => None,
+        }
+    }
+
+    /// Whether markup could not be read that may have hidden something.
+    pub(crate) const fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 
     pub(crate) const fn program(&self) -> &Program {
@@ -63,6 +90,8 @@ impl Builder {
     }
 
     pub(crate) fn problem(&mut self, at: u64, kind: ProblemKind) {
+        let hides = [ProblemKind::TagTooLong, ProblemKind::BrokenTag];
+        self.is_doubtful |= hides.contains(&kind);
         if self.program.problems.len() < PROBLEMS_MAX {
             self.program.problems.push(Problem { at, kind });
         }
@@ -154,7 +183,7 @@ impl Builder {
         }
         if is_over {
             self.flush_before(&place);
-            self.close();
+            self.close(tag.at + place.len() as u64);
         } else {
             self.text(place);
         }
@@ -164,6 +193,11 @@ impl Builder {
         if tag.side == Side::Open {
             if self.elements == self.limits.elements {
                 self.problem(tag.at, ProblemKind::TooManyElements);
+                if tag.element == Element::Inline {
+                    // What may be one session's is cut all the same.
+                    self.flush_before(&place);
+                    return self.open(tag, None, &place, is_empty);
+                }
                 return self.text(place);
             }
             self.elements += 1;
@@ -179,10 +213,7 @@ impl Builder {
                         None
                     }
                 };
-                self.mode = Mode::Inline { depth: 1, at: tag.at, inline, body: Vec::new() };
-                if is_empty {
-                    self.close();
-                }
+                self.open(tag, inline, &place, is_empty);
             }
             (Element::Remove, Side::Open) if !is_empty => self.mode = Mode::Remove { depth: 1 },
             // An element's end without its beginning is of no use to anybody.
@@ -190,9 +221,19 @@ impl Builder {
         }
     }
 
-    /// The end of `remove` or `inline`.
-    fn close(&mut self) {
+    fn open(&mut self, tag: Tag, inline: Option<Inline>, place: &Place<'_>, is_empty: bool) {
+        self.mode = Mode::Inline { depth: 1, at: tag.at, inline, body: Vec::new() };
+        if is_empty {
+            self.close(tag.at + place.len() as u64);
+        }
+    }
+
+    /// The end of `remove` or `inline`, which stands before byte `end` of the page.
+    fn close(&mut self, end: u64) {
         let mode = std::mem::replace(&mut self.mode, Mode::Page);
+        if let Mode::Inline { at, .. } = mode {
+            self.cuts.push(at..end);
+        }
         if let Mode::Inline { inline: Some(mut inline), mut body, .. } = mode {
             inline.body = if body.len() == 1 { body.remove(0) } else { body.concat().into() };
             self.program.inlines.push(inline);

@@ -5,12 +5,16 @@
 //! Fetches nothing and knows no cache: what an include means is its caller's business.
 
 mod builder;
+mod cutter;
 pub mod fuzz;
 pub mod markup;
+mod prepared;
 pub mod program;
 mod scan;
 pub mod source;
 pub mod splice;
 
+pub use cutter::Cutter;
+pub use prepared::Prepared;
 pub use program::{Combine, Include, Inline, Limits, Piece, Problem, ProblemKind, Program};
 pub use program::{OnError, Parser};

@@ -228,6 +228,33 @@ impl Parser {
         self.builder.program()
     }
 
+    /// Takes out the pieces that are certain so far. Numbers of includes count those taken, too.
+    pub fn take_pieces(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.builder.program_mut().pieces)
+    }
+
+    /// Takes out the inlines that are complete so far.
+    pub(crate) fn take_inlines(&mut self) -> Vec<Inline> {
+        std::mem::take(&mut self.builder.program_mut().inlines)
+    }
+
+    pub(crate) fn take_cuts(&mut self) -> Vec<std::ops::Range<u64>> {
+        self.builder.take_cuts()
+    }
+
+    /// Bytes of the page that are no part of an inline which has not ended, nor held.
+    pub(crate) fn settled(&self) -> u64 {
+        self.builder.open_inline().unwrap_or_else(|| self.scanner.settled())
+    }
+
+    pub(crate) const fn is_in_inline(&self) -> bool {
+        self.builder.open_inline().is_some()
+    }
+
+    pub(crate) const fn is_doubtful(&self) -> bool {
+        self.builder.is_doubtful()
+    }
+
     /// The whole program, at the end of the page.
     #[must_use]
     pub fn finish(mut self) -> Program {

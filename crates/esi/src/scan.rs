@@ -132,6 +132,11 @@ impl Scanner {
         Self { tag_max, base: 0, held: Vec::new(), state: Held::Prefix, in_comment: false }
     }
 
+    /// Bytes of the page that were read and are not held.
+    pub(crate) const fn settled(&self) -> u64 {
+        self.base - self.held.len() as u64
+    }
+
     pub(crate) fn feed(&mut self, chunk: &Bytes, out: &mut Builder) {
         let mut at = 0;
         while !self.held.is_empty() && at < chunk.len() {

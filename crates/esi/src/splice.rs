@@ -105,6 +105,12 @@ impl Part {
         Self { coding, bytes: bytes.into(), len: data.len() as u64, crc }
     }
 
+    /// What the page has to know of it.
+    #[must_use]
+    pub const fn seal(&self) -> Seal {
+        Seal { coding: self.coding, len: self.len, crc: self.crc, is_empty: self.bytes.is_empty() }
+    }
+
     /// What is sent for it.
     #[must_use]
     pub const fn bytes(&self) -> &Bytes {
@@ -122,6 +128,15 @@ impl Part {
     pub const fn coding(&self) -> Coding {
         self.coding
     }
+}
+
+/// What the page has to know of a part that left already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seal {
+    coding: Coding,
+    len: u64,
+    crc: u32,
+    is_empty: bool,
 }
 
 /// A page being sent: what comes before, between and after the parts.
@@ -153,6 +168,12 @@ impl Joint {
         Self { coding, crc: 0, len: 0, has_parts: false }
     }
 
+    /// The coding of the page.
+    #[must_use]
+    pub const fn coding(&self) -> Coding {
+        self.coding
+    }
+
     /// What is sent first.
     #[must_use]
     pub const fn head(&self) -> &'static [u8] {
@@ -165,12 +186,17 @@ impl Joint {
 
     /// Notes that `part` is sent next.
     pub fn add(&mut self, part: &Part) {
+        self.add_sealed(part.seal());
+    }
+
+    /// Notes that the part of `seal` is sent next.
+    pub fn add_sealed(&mut self, part: Seal) {
         debug_assert_eq!(self.coding, part.coding, "one page has one coding");
         if self.coding == Coding::Gzip {
             self.crc = crc32_combine(self.crc, part.crc, part.len);
         }
         self.len += part.len;
-        self.has_parts |= !part.bytes.is_empty();
+        self.has_parts |= !part.is_empty;
     }
 
     /// What is sent last.

@@ -6,6 +6,7 @@ use files::Meta;
 use io::Io;
 use wire::{BodySource, Pull, User};
 
+use crate::children::Family;
 use crate::exchanges::Live;
 
 /// Bytes read from a file in one call.
@@ -20,6 +21,8 @@ pub(crate) struct Bodies<'a, I> {
     pub(crate) paced: &'a mut Vec<(User, Instant)>,
     /// Where exchanges go whose origins may be read again.
     pub(crate) roomy: &'a mut Vec<Key<Live>>,
+    /// What is to be done for pages and their fragments.
+    pub(crate) family: &'a mut Family,
 }
 
 impl<I: Io> BodySource for Bodies<'_, I> {
@@ -69,6 +72,9 @@ impl<I: Io> Bodies<'_, I> {
 
     fn pull_some(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
         let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
+        if live.exchange.is_assembled() {
+            return self.pull_page(Key::from_bits(user), max, out);
+        }
         let mut piece = live.exchange.pull(max, out);
         // A body that is compressed on its way reads until it has something to give.
         while let Piece::Read { file, offset, len, expect } = piece {
@@ -78,11 +84,23 @@ impl<I: Io> Bodies<'_, I> {
             live.exchange.feed(&buffer[..n]);
             piece = live.exchange.pull(max, out);
         }
+        self.give(Key::from_bits(user), piece, max, out)
+    }
+
+    /// Hands on what a body gave.
+    pub(crate) fn give(
+        &mut self,
+        key: Key<Live>,
+        piece: Piece,
+        max: usize,
+        out: &mut SendChain,
+    ) -> Pull {
+        let Some(live) = self.exchanges.get_mut(key) else { return Pull::Broken };
         match piece {
             Piece::More => Pull::More,
             Piece::Pending => Pull::Pending,
             Piece::End => Pull::End,
-            Piece::Broken | Piece::Read { .. } => Pull::Broken,
+            Piece::Broken | Piece::Read { .. } | Piece::Fragment(_) => Pull::Broken,
             Piece::File { file, offset, len, expect: None } => {
                 let want = (len as usize).min(max).min(READ_MAX);
                 let taken = out

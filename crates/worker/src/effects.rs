@@ -30,19 +30,13 @@ impl<I: Io> Worker<I> {
             Effect::Compress(job) => self.compress(key, job),
             Effect::CheckPassword(check) => self.check_password(key, &check),
             Effect::Respond => self.respond(key),
-            Effect::Ready => {
-                self.with_stream(key, StreamAct::Ready);
-                None
-            }
+            Effect::Fragments => self.start_fragments(key),
+            Effect::Ready => self.tell_stream(key, StreamAct::Ready),
             Effect::DiscardBody => {
                 self.end_upload(key.to_bits());
-                self.with_stream(key, StreamAct::Discard);
-                None
+                self.tell_stream(key, StreamAct::Discard)
             }
-            Effect::BodyConsumed(bytes) => {
-                self.with_stream(key, StreamAct::Consumed(bytes));
-                None
-            }
+            Effect::BodyConsumed(bytes) => self.tell_stream(key, StreamAct::Consumed(bytes)),
             Effect::Spool(directory) => {
                 self.spool(key, directory);
                 None
@@ -101,7 +95,7 @@ impl<I: Io> Worker<I> {
                 match owner {
                     Some(Owner::Tcp(conn)) => self.close(conn, Reset::No),
                     Some(Owner::Quic(conn)) => self.close_quic(conn),
-                    None => {}
+                    Some(Owner::Page(_)) | None => {}
                 }
                 None
             }
@@ -129,6 +123,7 @@ impl<I: Io> Worker<I> {
                     self.mark_quic(conn);
                 }
             }
+            Owner::Page(_) => {}
         }
     }
 
@@ -148,6 +143,8 @@ impl<I: Io> Worker<I> {
                 self.mark_quic(conn);
                 answered
             }
+            // Only the page has a pace.
+            Owner::Page(page) => return self.respond_fragment(key, page),
         };
         if paced {
             self.pace(key);
@@ -170,6 +167,11 @@ impl<I: Io> Worker<I> {
         while let Some((user, at)) = self.scratch.paced.pop() {
             self.wheel.arm_once(at, crate::token::Token::Exchange(Key::from_bits(user)).pack());
         }
+    }
+
+    fn tell_stream(&mut self, key: Key<Live>, act: StreamAct) -> Option<Wake> {
+        self.with_stream(key, act);
+        None
     }
 
     pub(crate) fn with_stream(&mut self, key: Key<Live>, act: StreamAct) {
@@ -196,6 +198,8 @@ impl<I: Io> Worker<I> {
                 self.quic_stream(conn, stream, act);
                 self.mark_quic(conn);
             }
+            Owner::Page(page) if matches!(act, StreamAct::Ready) => self.with_stream(page, act),
+            Owner::Page(_) => {}
         }
     }
 

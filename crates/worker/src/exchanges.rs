@@ -29,6 +29,8 @@ pub(crate) enum Owner {
     Tcp(Key<TcpConn>),
     /// HTTP/3.
     Quic(Key<QuicConn>),
+    /// None: it is part of this one's answer.
+    Page(Key<Live>),
 }
 
 /// An exchange in flight, and where its answer goes.
@@ -50,6 +52,8 @@ pub(crate) struct Live {
     /// Whether a look is due at how long that was ago.
     pub(crate) watched: bool,
     pub(crate) upload: Upload,
+    /// The fragments that it waits for.
+    pub(crate) children: Vec<Key<Self>>,
 }
 
 /// How the request body of an exchange comes in.
@@ -96,7 +100,7 @@ impl<I: Io> Worker<I> {
             Event::Request { stream, head } => {
                 let refused = match owner {
                     Owner::Tcp(key) => self.conns.get(key).is_some_and(|conn| conn.plain_on_tls),
-                    Owner::Quic(_) => false,
+                    Owner::Quic(_) | Owner::Page(_) => false,
                 };
                 let wake = if refused { Wake::Refused(PLAIN_ON_TLS) } else { Wake::Start };
                 self.begin(owner, stream, head, wake);
@@ -254,14 +258,24 @@ impl<I: Io> Worker<I> {
         if due > now {
             return self.wheel.arm_once(due, Token::Stall(key).pack());
         }
-        let info = match live.owner {
-            Owner::Tcp(conn) => self.conns.get(conn).map(|conn| conn.info.clone()),
-            Owner::Quic(conn) => self.quics.get(conn).map(|conn| conn.info.clone()),
-        };
-        if let Some(info) = info {
+        // A fragment whose turn has not come may be slow, too.
+        let Some((root, is_pulled)) = self.root(key) else { return };
+        if !is_pulled {
+            return self.wheel.arm_once(now.after(timeout), Token::Stall(key).pack());
+        }
+        if let Some(info) = self.info_of(root) {
             self.log_conn(Level::Info, &info, "client timed out (110: Connection timed out)");
         }
-        self.cut_stream(key);
+        self.cut_stream(root);
+    }
+
+    /// The connection by which an answer leaves.
+    pub(crate) fn info_of(&self, key: Key<Live>) -> Option<Box<ConnInfo>> {
+        match self.root_owner(Owner::Page(key))? {
+            Owner::Tcp(conn) => self.conns.get(conn).map(|conn| conn.info.clone()),
+            Owner::Quic(conn) => self.quics.get(conn).map(|conn| conn.info.clone()),
+            Owner::Page(_) => None,
+        }
     }
 
     /// Ends the stream of a client that is late, which was logged.
@@ -277,13 +291,14 @@ impl<I: Io> Worker<I> {
                 self.reset_quic(conn, stream);
                 Cut::Stream
             }
+            Owner::Page(_) => Cut::Stream,
         };
         self.step(key, Wake::SentAway);
         self.retire(key);
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
             Owner::Tcp(conn) => self.mark_dirty(conn),
-            Owner::Quic(_) => {}
+            Owner::Quic(_) | Owner::Page(_) => {}
         }
     }
 
@@ -306,6 +321,7 @@ impl<I: Io> Worker<I> {
                 true => Upload::Coming { since: self.now.mono, owed: 0 },
                 false => Upload::Over,
             },
+            children: Vec::new(),
         };
         let key = match self.core.exchanges.insert(live) {
             Ok(key) => key,
@@ -329,6 +345,7 @@ impl<I: Io> Worker<I> {
                     conn.h3.bind(stream, key.to_bits());
                 }
             }
+            Owner::Page(_) => {}
         }
         if has_body && matches!(wake, Wake::Start) && matches!(owner, Owner::Tcp(_)) {
             return self.scratch.early.push((key, wake));
@@ -343,6 +360,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(key) => self.close(key, io::Reset::Yes),
             Owner::Quic(key) => self.close_quic(key),
+            Owner::Page(_) => {}
         }
     }
 
@@ -358,6 +376,7 @@ impl<I: Io> Worker<I> {
                 let conn = self.quics.get_mut(key)?;
                 (&mut *conn.info, &mut conn.generation)
             }
+            Owner::Page(_) => return None,
         };
         if generation.number == newest.number {
             return Some(self.site.clone());
@@ -387,9 +406,13 @@ impl<I: Io> Worker<I> {
     }
 
     /// An exchange and everything that it may touch.
-    fn lend(&mut self, key: Key<Live>) -> Option<(&mut Live, Ctx<'_>)> {
+    pub(crate) fn lend(&mut self, key: Key<Live>) -> Option<(&mut Live, Ctx<'_>)> {
+        let mut owner = self.core.exchanges.get(key)?.owner;
+        if matches!(owner, Owner::Page(_)) {
+            owner = self.root_owner(owner)?;
+        }
         let live = self.core.exchanges.get_mut(key)?;
-        let (info, requests): (&ConnInfo, u64) = match live.owner {
+        let (info, requests): (&ConnInfo, u64) = match owner {
             Owner::Tcp(conn) => {
                 let conn = self.conns.get(conn)?;
                 (&conn.info, conn.framing.as_ref().map_or(0, |framing| framing.requests()))
@@ -398,6 +421,7 @@ impl<I: Io> Worker<I> {
                 let conn = self.quics.get(conn)?;
                 (&conn.info, conn.h3.requests())
             }
+            Owner::Page(_) => return None,
         };
         let ctx = Ctx {
             now: self.now,
@@ -424,6 +448,10 @@ impl<I: Io> Worker<I> {
 
     /// Frees an exchange whose log lines are written.
     pub(crate) fn retire(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        for child in std::mem::take(&mut live.children) {
+            self.give_up(child);
+        }
         let Some(mut live) = self.core.exchanges.remove(key) else { return };
         if let Some(fetch) = live.fetch {
             self.abandon_fetch(fetch);
@@ -439,6 +467,7 @@ impl<I: Io> Worker<I> {
                     conn.exchanges -= 1;
                 }
             }
+            Owner::Page(page) => self.leave_page(key, page),
         }
         self.core.heads.put(live.exchange.take_request());
         if self.core.spare.len() < SPARE_MAX {
@@ -490,6 +519,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(key) => self.conns.get(key).map_or(0, |conn| conn.exchanges),
             Owner::Quic(key) => self.quics.get(key).map_or(0, |conn| conn.exchanges),
+            Owner::Page(_) => 0,
         }
     }
 
@@ -504,6 +534,7 @@ impl<I: Io> Worker<I> {
             Owner::Quic(key) => {
                 into.extend(self.quics.get(key).into_iter().flat_map(|conn| conn.h3.users()));
             }
+            Owner::Page(_) => {}
         }
     }
 
@@ -532,8 +563,14 @@ impl<I: Io> Worker<I> {
         // The rest of a body may stand before the end.
         let Some(live) = live.filter(|live| live.upload == Upload::Over) else { return };
         let fetch = live.fetch.and_then(|fetch| self.origins.fetches.get(fetch));
-        let Some(fetch) = fetch else { return };
-        if fetch.fetch.request().settings.ignore_client_abort {
+        let ignores = match fetch {
+            Some(fetch) => fetch.fetch.request().settings.ignore_client_abort,
+            None if live.children.is_empty() => return,
+            None => {
+                live.exchange.settings().is_some_and(|settings| settings.origin.ignore_client_abort)
+            }
+        };
+        if ignores {
             return;
         }
         self.close(key, io::Reset::No);

@@ -82,6 +82,7 @@ impl<I: Io> Worker<I> {
         live.fetch = Some(fetch);
         live.paused = false;
         let owner = live.owner;
+        let Some(owner) = self.root_owner(owner) else { return };
         self.step_fetch(fetch, FetchWake::Start);
         self.check_client(owner);
         if let Owner::Quic(conn) = owner {
@@ -159,7 +160,8 @@ impl<I: Io> Worker<I> {
             live.fetch.body_mut().finish();
             self.resume_body(key);
         }
-        if let Some(owner) = self.core.exchanges.get(key).map(|live| live.owner) {
+        let owner = self.core.exchanges.get(key).map(|live| live.owner);
+        if let Some(owner) = owner.and_then(|owner| self.root_owner(owner)) {
             self.check_client(owner);
         }
     }

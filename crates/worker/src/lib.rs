@@ -3,6 +3,7 @@
 //! Nothing here decides what a request means; that is `engine`'s.
 
 mod bodies;
+mod children;
 mod effects;
 mod exchanges;
 mod fetches;

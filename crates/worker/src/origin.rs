@@ -54,6 +54,8 @@ pub(crate) struct Origins {
     pub(crate) unsent: Vec<cache::Waiter>,
     /// Fetches that nobody listens to any more.
     pub(crate) unheard: Vec<Key<LiveFetch>>,
+    /// What is to be done for pages and their fragments.
+    pub(crate) family: crate::children::Family,
     /// Turns since the store was swept.
     pub(crate) unswept: u32,
 }
@@ -80,6 +82,7 @@ impl Origins {
             turns: Turns::default(),
             unsent: Vec::new(),
             unheard: Vec::new(),
+            family: crate::children::Family::default(),
             unswept: 0,
         }
     }
@@ -92,6 +95,7 @@ impl Origins {
             && self.roomy.is_empty()
             && self.news.is_empty()
             && self.unheard.is_empty()
+            && self.family.is_idle()
             && self.unsent.is_empty())
     }
 
@@ -114,6 +118,7 @@ impl<I: Io> Worker<I> {
             || self.origins.stepped
             || !self.origins.left.is_empty()
             || !self.origins.unheard.is_empty()
+            || !self.origins.family.is_idle()
         {
             self.settle_some();
         }
@@ -128,6 +133,9 @@ impl<I: Io> Worker<I> {
         }
         while let Some(fetch) = self.origins.unheard.pop() {
             self.abandon_fetch(fetch);
+        }
+        if !self.origins.family.is_idle() {
+            self.settle_family();
         }
         if std::mem::take(&mut self.origins.stepped) {
             self.take_turns();

@@ -72,6 +72,7 @@ impl<I: Io> Worker<I> {
                 now: self.now.mono,
                 paced: &mut self.scratch.paced,
                 roomy: &mut self.origins.roomy,
+                family: &mut self.origins.family,
             };
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
             framing.transmit(self.now, left, chain, events, &mut bodies);

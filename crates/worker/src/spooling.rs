@@ -9,7 +9,7 @@ use conf::model::Level;
 use engine::Wake;
 use io::{FileFailure, Io};
 
-use crate::exchanges::{Live, Owner};
+use crate::exchanges::Live;
 use crate::worker::Worker;
 
 /// Bytes written for one exchange in one turn.
@@ -33,8 +33,7 @@ impl<I: Io> Worker<I> {
             Spooled::All => {}
             Spooled::Failed(failure) => {
                 spool.fail();
-                let owner = live.owner;
-                self.log_failure(owner, &failure, &dir);
+                self.log_failure(key, &failure, &dir);
             }
         }
         self.origins.news.push_back((key, Wake::Spooled));
@@ -47,12 +46,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn log_failure(&mut self, owner: Owner, failure: &FileFailure, dir: &Path) {
-        let info = match owner {
-            Owner::Tcp(key) => self.conns.get(key).map(|conn| conn.info.clone()),
-            Owner::Quic(key) => self.quics.get(key).map(|conn| conn.info.clone()),
-        };
-        let Some(info) = info else { return };
+    fn log_failure(&mut self, key: Key<Live>, failure: &FileFailure, dir: &Path) {
+        let Some(info) = self.info_of(key) else { return };
         let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
         let words = words.split(" (os error").next().unwrap_or_default();
         let (call, errno, dir) = (failure.call, failure.errno, dir.display());

@@ -464,6 +464,7 @@ impl<I: Io> Worker<I> {
                 now: self.now.mono,
                 paced: &mut self.scratch.paced,
                 roomy: &mut self.origins.roomy,
+                family: &mut self.origins.family,
             };
             let settings = &conn.generation.listens[conn.info.listen].h3;
             self.scratch.chain.configure(Weave::Shared(1024), false);

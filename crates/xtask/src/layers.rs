@@ -15,20 +15,20 @@ const TABLE: &[(&str, &[&str])] = &[
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
     ("upstream", &["base", "http", "wire", "conf"]),
-    ("cache", &["base", "http"]),
-    ("engine", &["base", "http", "conf", "files", "upstream", "cache"]),
+    ("cache", &["base", "http", "esi"]),
+    ("engine", &["base", "http", "conf", "files", "upstream", "esi", "cache"]),
     (
         "worker",
         &[
-            "base", "http", "wire", "conf", "files", "upstream", "cache", "engine", "io", "tls",
-            "quic",
+            "base", "http", "wire", "conf", "files", "upstream", "esi", "cache", "engine", "io",
+            "tls", "quic",
         ],
     ),
     (
         "sim",
         &[
-            "base", "http", "wire", "conf", "files", "upstream", "cache", "engine", "io", "tls",
-            "quic", "worker",
+            "base", "http", "wire", "conf", "files", "upstream", "esi", "cache", "engine", "io",
+            "tls", "quic", "worker",
         ],
     ),
     ("testkit", &[]),

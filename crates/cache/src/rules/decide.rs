@@ -251,6 +251,12 @@ pub fn decide(
     decision
 }
 
+/// Whether the body of an answer is ESI, kept or not; as [`Decision::esi`].
+#[must_use]
+pub fn is_esi(policy: &Policy, facts: &Facts<'_>, answer: &Answer<'_>) -> bool {
+    policy.esi && policy.mode != Mode::Zone && Said::by(policy, facts, answer).esi
+}
+
 /// What an answer says, in the words of whoever is heard first.
 struct Said {
     source: Source,

@@ -6,6 +6,19 @@ use cache::{Follower, Read, Waited, Waiter};
 
 use super::Piece;
 
+/// What was read of a fill.
+#[derive(Debug)]
+pub(crate) enum Grown {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// Nothing yet; there will be a wake.
+    Pending,
+    /// That was all.
+    End,
+    /// The rest will not come.
+    Broken,
+}
+
 /// A reader of a fill.
 #[derive(Debug)]
 pub(crate) struct Growth {
@@ -36,15 +49,27 @@ impl Growth {
                 out.push_owned(piece);
                 return Piece::More;
             }
+            match self.read() {
+                Grown::Bytes(bytes) => self.rest = bytes,
+                Grown::End => return Piece::End,
+                Grown::Broken => return Piece::Broken,
+                Grown::Pending => {
+                    self.is_waiting = true;
+                    return Piece::Pending;
+                }
+            }
+        }
+    }
+
+    /// Reads on; without bytes, asks to be woken.
+    pub(super) fn read(&mut self) -> Grown {
+        loop {
             match self.follower.read() {
-                Read::Bytes(bytes) => self.rest = bytes,
-                Read::End => return Piece::End,
-                Read::Broken => return Piece::Broken,
+                Read::Bytes(bytes) => return Grown::Bytes(bytes),
+                Read::End => return Grown::End,
+                Read::Broken => return Grown::Broken,
                 Read::Pending => match self.follower.wait(self.waiter) {
-                    Waited::Registered => {
-                        self.is_waiting = true;
-                        return Piece::Pending;
-                    }
+                    Waited::Registered => return Grown::Pending,
                     Waited::Moved => {}
                 },
             }

@@ -11,7 +11,7 @@ use conf::model::{Balance, PassTo, Protocol, UpstreamId};
 use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, OriginNews, OriginRequest, Refused, request::Target};
 
-use crate::answer::{Body, Inflow};
+use crate::answer::Body;
 use crate::body::{FileHolds, Progress};
 use crate::content::file::Look;
 use crate::content::params;
@@ -354,7 +354,7 @@ impl Exchange {
     /// What the origin did while its answer leaves.
     pub(crate) fn take_more(&mut self, news: OriginNews, site: &Site, ctx: &mut Ctx<'_>) {
         match news {
-            OriginNews::Body(bytes) => self.fill_body(site, ctx, |inflow| inflow.push(bytes)),
+            OriginNews::Body(bytes) => self.fill_body(site, ctx, |body| body.push(bytes)),
             OriginNews::End | OriginNews::Failed(_) => {
                 let is_whole = matches!(news, OriginNews::End);
                 if let Some(asked) = &mut self.answer.origin {
@@ -363,8 +363,8 @@ impl Exchange {
                 self.fill_body(
                     site,
                     ctx,
-                    |inflow| {
-                        if is_whole { inflow.finish() } else { inflow.fail() }
+                    |body| {
+                        if is_whole { body.finish() } else { body.fail() }
                     },
                 );
                 if let Body::Origin(inflow) = &self.answer.body {
@@ -380,10 +380,11 @@ impl Exchange {
 
     /// Lets something be done to the body; what it holds too much of goes to a file, and when it is
     /// full the origin has to wait.
-    fn fill_body(&mut self, site: &Site, ctx: &mut Ctx<'_>, fill: impl FnOnce(&mut Inflow)) {
-        let Body::Origin(inflow) = &mut self.answer.body else { return };
+    fn fill_body(&mut self, site: &Site, ctx: &mut Ctx<'_>, fill: impl FnOnce(&mut Body)) {
+        let Some(inflow) = self.answer.body.inflow() else { return };
         let was_writing = inflow.spool().wants_writing();
-        fill(inflow);
+        fill(&mut self.answer.body);
+        let Some(inflow) = self.answer.body.inflow() else { return };
         if inflow.spool().wants_writing() && !was_writing {
             let settings = &site.location(self.request.location).settings;
             ctx.effects.push(Effect::Spool(settings.origin.temp_path.clone()));
@@ -445,9 +446,7 @@ impl Exchange {
     /// The answer ends where it is, visibly.
     pub(crate) fn cut_answer(&mut self, ctx: &mut Ctx<'_>) {
         self.drop_fetch(ctx);
-        if let Body::Origin(inflow) = &mut self.answer.body {
-            inflow.fail();
-        }
+        self.answer.body.fail();
         self.tell_ready(ctx);
     }
 

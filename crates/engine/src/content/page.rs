@@ -130,7 +130,11 @@ impl Exchange {
     /// Whether it waits for what somebody else fetches.
     #[must_use]
     pub fn is_joined(&self) -> bool {
-        let waits = |body: &Body| matches!(body, Body::Growing(growth) if growth.is_waiting());
+        let waits = |body: &Body| match body {
+            Body::Growing(growth) => growth.is_waiting(),
+            Body::Assembly(assembly) => assembly.is_waiting(),
+            _ => false,
+        };
         self.page.follower.is_some() || waits(&self.answer.body)
     }
 
@@ -155,7 +159,7 @@ impl Exchange {
         ctx.cache.as_ref()?;
         self.page.space = self.space(caching, site, ctx);
         let space = self.page.space?;
-        self.page.environment = Environment::default();
+        self.page.environment = self.environment();
         if let Some(value) = self.vary_value(caching, site, ctx) {
             self.page.environment.vary_value = Some(value.into());
         }
@@ -236,7 +240,7 @@ impl Exchange {
         self.page.session = session;
     }
 
-    pub(super) fn facts<'a>(&'a self, site: &'a Site, ctx: &Ctx<'_>) -> Facts<'a> {
+    pub(crate) fn facts<'a>(&'a self, site: &'a Site, ctx: &Ctx<'_>) -> Facts<'a> {
         Facts {
             method: self.request.method,
             fields: &self.request.head().fields,
@@ -322,10 +326,11 @@ impl Exchange {
         }
         if !gate.public {
             self.answer.cached = Cached::Miss;
-            if caching.conf.page.lookup.public {
+            if caching.conf.page.lookup.public && !gate.private {
                 return None;
             }
-            // `page_cache_lookup off` keeps answers all the same.
+            // `page_cache_lookup off` keeps answers all the same, and so does who looks among
+            // private ones only.
             self.take_over(ctx);
             return None;
         }
@@ -549,6 +554,7 @@ impl Exchange {
             judge: judge.map(Box::new),
             size: 0,
             told: None,
+            cutting: None,
         }))
     }
 

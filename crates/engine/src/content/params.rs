@@ -131,10 +131,20 @@ pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, is_to_keep: bool, out: &mu
         && caching.is_page()
     {
         let page = &caching.conf.page;
-        out.push(b"X-LSCACHE", if page.crawler { b"on,crawler" } else { b"on" });
+        let words: &[u8] = match (page.crawler, page.esi) {
+            (true, true) => b"on,crawler,esi",
+            (true, false) => b"on,crawler",
+            (false, true) => b"on,esi",
+            (false, false) => b"on",
+        };
+        out.push(b"X-LSCACHE", words);
         if page.litemage {
             out.push(b"X-LITEMAGE", b"1");
         }
+    }
+    if let Some(lineage) = scope.request.lineage.as_ref().filter(|_| scope.request.is_fragment) {
+        out.push(b"ESI_REFERER", lineage.page());
+        out.push(b"ESI_CONTENT_TYPE", lineage.content_type());
     }
 }
 

@@ -129,6 +129,9 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> Next {
         let location = site.location(self.request.location);
+        if self.is_esi_page(head, location, ctx, site) {
+            return self.send_esi(head, site, ctx);
+        }
         let status = self.answer.status_or(status);
         let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
         let other;

@@ -55,9 +55,13 @@ impl Exchange {
         let mut head = std::mem::take(&mut self.page.head);
         head.fields.clear();
         object.fields(&mut head.fields);
-        push_validators(&object, &mut head.fields);
         head.status = object.status();
-        let next = self.serve_head(&object, &head, site, ctx);
+        let next = if object.is_esi() && Self::assembles(location) {
+            self.serve_assembled(&object, &mut head, site, ctx)
+        } else {
+            push_validators(&object, &mut head.fields);
+            self.serve_head(&object, &head, site, ctx)
+        };
         self.page.head = head;
         self.answer.object = Some(object);
         next
@@ -259,6 +263,12 @@ impl Exchange {
         let mut head = std::mem::take(&mut self.page.head);
         head.fields.copy_from(&kept.fields);
         head.status = kept.status;
+        let mark = head.fields.get_text(cache::ESI_MARK.0);
+        if mark == Some(cache::ESI_MARK.1) && Self::assembles(location) {
+            let next = self.serve_growing_page(follower, waiter, &mut head, site, ctx);
+            self.page.head = head;
+            return next;
+        }
         let len = kept.length;
         if head.fields.get(Name::Etag).is_none() && !kept.etag.is_empty() {
             head.fields.push(Name::Etag, &kept.etag);

@@ -22,6 +22,7 @@ use crate::answer::Piece;
 use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::fill::Fill;
+use crate::fuzz::fragments::Fragments;
 use crate::fuzz::origin::{self, Origin};
 use crate::log::{Due, LogTarget, Logs};
 use crate::site::Site;
@@ -284,6 +285,8 @@ pub struct World {
     fill: Option<Box<Fill>>,
     /// The origin.
     pub origin: Origin,
+    /// What pages with ESI are put together from.
+    pub fragments: Fragments,
     /// What is left of the request body that the client sends, and whether it ends.
     client_body: Vec<Bytes>,
     body_ends: bool,
@@ -325,6 +328,7 @@ impl World {
             fill: None,
             site: SiteRef::new(site, groups),
             origin: Origin::default(),
+            fragments: Fragments::default(),
             client_body: Vec::new(),
             body_ends: false,
             sends_late: false,
@@ -468,6 +472,7 @@ impl World {
             // There is one exchange, which waits for nobody; nothing is done behind its back.
             Effect::News(_) => {}
             Effect::Refresh(..) => unreachable!("this world has no background"),
+            Effect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
             Effect::Fetch(request) => self.origin.ask(*request),
             Effect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
             Effect::FetchBodyEnd => self.origin.end_body(),
@@ -503,13 +508,17 @@ impl World {
         if let Some(reply) = &mut turn.reply
             && !turn.is_sent
         {
-            match pull(&mut self.exchange, self.pull_max, &self.door, &self.origin, reply) {
+            let Self { exchange, door, origin, fragments, conn, .. } = self;
+            let pulled = pull(exchange, self.pull_max, door, origin, fragments, reply);
+            fragments.begin(exchange, conn);
+            match pulled {
                 Pulled::Some => {
                     if self.exchange.wants_origin() {
                         self.origin.allow(true);
                     }
                     return true;
                 }
+                Pulled::Nothing if self.fragments.go_on(&mut self.exchange) => return true,
                 Pulled::Nothing => {}
                 Pulled::All => {
                     turn.is_sent = true;
@@ -675,6 +684,7 @@ fn pull(
     max: usize,
     door: &Door,
     origin: &Origin,
+    fragments: &mut Fragments,
     reply: &mut Reply,
 ) -> Pulled {
     let mut out = SendChain::new(Weave::Contiguous);
@@ -682,6 +692,7 @@ fn pull(
     reply.body.extend_from_slice(out.contiguous().unwrap_or_default());
     match piece {
         Piece::More => {}
+        Piece::Fragment(name) => fragments.give(exchange, name, max),
         Piece::Pending => return Pulled::Nothing,
         Piece::End => return Pulled::All,
         Piece::Broken => return Pulled::Broken,

@@ -158,7 +158,7 @@ fn page_policy(settings: &model::Settings) -> Policy {
         ignore: ignored(settings),
         object_max: page.max_object,
         honour_request: page.respect_request,
-        esi: false,
+        esi: page.esi,
         query,
         vary_cookies: page.vary.iter().filter_map(cookie).collect(),
         ..Policy::default()

@@ -1,0 +1,400 @@
+//! The body of a page that is put together while it leaves: literals and fragments in their order.
+//!
+//! ```text
+//!            an include comes up           its turn           End
+//!   (text) ───────────────────▶ New ─▶ Asked ─▶ Answering ─────────▶ (text)
+//!                                │       └─ failed: New with `alt`, else Nothing
+//!                                └─ refused: Nothing
+//! ```
+//! Owns which fragments are asked for when, and their order. Who asks and who pulls from them is
+//! the worker. Easiest to break: a fragment that failed before its first byte gives nothing; one
+//! that breaks later breaks the page.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::SendChain;
+use bytes::Bytes;
+use cache::Object;
+use esi::splice::{Joint, Part};
+use esi::{Include, OnError};
+use http::negotiate::Coding;
+
+use super::script::{Next, Script};
+use super::{Inflow, Piece};
+use crate::answer::growth::Growth;
+
+/// LIMIT: fragments of one page that are asked for at once.
+pub(crate) const AT_ONCE: usize = 8;
+/// LIMIT: bytes of a fragment that is used at several places (`as-var`); a larger one is none.
+const VAR_MAX: usize = 256 * 1024;
+/// Bytes of a fragment below which compressing it alone is not worth the while.
+const COMPRESS_MIN: usize = 256;
+
+/// How a pull from a fragment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulled {
+    /// There may be more.
+    Some,
+    /// That was all of it.
+    All,
+    /// It cannot be completed.
+    Broken,
+}
+
+/// How a fragment stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Not asked for; the second one means its `alt`.
+    New,
+    Alternative,
+    /// Asked for, by the exchange of this name; its head has not come.
+    Asked(u64),
+    /// Its head has come and is good.
+    Answering(u64),
+    /// The same as the include of this number.
+    Same(u32),
+    /// Gives nothing.
+    Nothing,
+}
+
+/// An include that came up and is not over.
+#[derive(Debug)]
+struct Fragment {
+    include: Include,
+    /// Among the includes of the page.
+    number: u32,
+    standing: Standing,
+    /// Whether bytes of it were taken.
+    has_begun: bool,
+    /// Whether `alt` was tried.
+    is_second: bool,
+}
+
+/// A page on its way.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    script: Script,
+    fragments: VecDeque<Fragment>,
+    /// Whether the first of them is what is sent now.
+    in_fragment: bool,
+    /// Includes that came up.
+    count: u32,
+    /// What several includes share: number of the first, bytes.
+    vars: Vec<(u32, Bytes)>,
+    var: Vec<u8>,
+    /// What leaves next.
+    ready: Bytes,
+    joint: Option<(Joint, i8)>,
+    is_headed: bool,
+    is_over: bool,
+    is_broken: bool,
+    is_waiting: bool,
+}
+
+impl Assembly {
+    fn new(script: Script) -> Self {
+        Self {
+            script,
+            fragments: VecDeque::new(),
+            in_fragment: false,
+            count: 0,
+            vars: Vec::new(),
+            var: Vec::new(),
+            ready: Bytes::new(),
+            joint: None,
+            is_headed: false,
+            is_over: false,
+            is_broken: false,
+            is_waiting: false,
+        }
+    }
+
+    /// A kept page.
+    pub(crate) fn kept(object: Arc<Object>) -> Self {
+        let mut assembly = Self::new(Script::kept(object));
+        assembly.look_ahead();
+        assembly
+    }
+
+    /// A page that somebody else fetches.
+    pub(crate) fn growing(growth: Growth) -> Self {
+        let mut assembly = Self::new(Script::growing(growth));
+        assembly.look_ahead();
+        assembly
+    }
+
+    /// A page that an origin sends for us alone; `len` is what it told.
+    pub(crate) fn inflow(inflow: Inflow, len: Option<u64>) -> Self {
+        Self::new(Script::inflow(inflow, len))
+    }
+
+    /// Has the page leave in `coding`. Nothing may have left.
+    pub(crate) fn encode(&mut self, coding: Coding, level: i8) {
+        self.joint = Some((Joint::new(coding), level));
+        self.script.encode(coding, level);
+    }
+
+    /// Where an origin's page goes through.
+    pub(crate) const fn inflow_mut(&mut self) -> Option<&mut Inflow> {
+        self.script.inflow_mut()
+    }
+
+    /// The same.
+    pub(crate) const fn origin(&self) -> Option<&Inflow> {
+        self.script.origin()
+    }
+
+    /// Takes what an origin sent of the page.
+    pub(crate) fn push(&mut self, bytes: Bytes) {
+        self.script.push(bytes);
+        self.look_ahead();
+    }
+
+    /// The origin has sent all of the page.
+    pub(crate) fn finish(&mut self) {
+        self.script.finish();
+        self.look_ahead();
+    }
+
+    /// The rest of the page will not come.
+    pub(crate) fn fail(&mut self) {
+        self.script.fail();
+    }
+
+    /// Whether the client waits for the origin of the page or of a fragment.
+    pub(crate) const fn is_waiting(&self) -> bool {
+        self.is_waiting
+    }
+
+    /// Takes note of the includes that are known.
+    fn look_ahead(&mut self) {
+        while self.fragments.len() < AT_ONCE
+            && let Some(include) = self.script.next_include()
+        {
+            let number = self.count;
+            self.count += 1;
+            let standing = match include.same_as {
+                Some(first) => Standing::Same(first),
+                None => Standing::New,
+            };
+            let (has_begun, is_second) = (false, false);
+            self.fragments.push_back(Fragment { include, number, standing, has_begun, is_second });
+        }
+    }
+
+    /// Whether fragments are to be asked for.
+    pub(crate) fn wants_fragments(&self) -> bool {
+        !self.is_broken && self.wanted().is_some()
+    }
+
+    fn wanted(&self) -> Option<usize> {
+        let is_wanted = |fragment: &Fragment| {
+            matches!(fragment.standing, Standing::New | Standing::Alternative)
+        };
+        self.fragments.iter().position(is_wanted)
+    }
+
+    /// The include that is to be asked for next, and the address of its to ask.
+    pub(crate) fn next_wanted(&self) -> Option<(&Include, &Bytes)> {
+        let fragment = self.fragments.get(self.wanted()?)?;
+        let include = &fragment.include;
+        match (fragment.standing, &include.alt) {
+            (Standing::Alternative, Some(alt)) => Some((include, alt)),
+            _ => Some((include, &include.src)),
+        }
+    }
+
+    /// Notes that the include that was next is asked for by the exchange `child`.
+    pub(crate) fn bind(&mut self, child: u64) {
+        if let Some(at) = self.wanted() {
+            self.fragments[at].standing = Standing::Asked(child);
+        }
+    }
+
+    /// Notes that the include that was next is not asked for.
+    pub(crate) fn refuse(&mut self) {
+        if let Some(at) = self.wanted() {
+            self.give_up(at);
+        }
+    }
+
+    /// Whether the fragment that `child` asked for is what is sent now.
+    pub(crate) fn is_at(&self, child: u64) -> bool {
+        self.in_fragment && self.fragments.front().is_some_and(|fragment| fragment.is_by(child))
+    }
+
+    /// The head of a fragment came, and it is good.
+    pub(crate) fn accept(&mut self, child: u64) {
+        if let Some(fragment) = self.find(child) {
+            fragment.standing = Standing::Answering(child);
+        }
+    }
+
+    /// A fragment will not come, or not to its end.
+    pub(crate) fn lose(&mut self, child: u64) {
+        let is_it = |fragment: &Fragment| fragment.is_by(child);
+        let Some(at) = self.fragments.iter().position(is_it) else { return };
+        let fragment = &self.fragments[at];
+        if fragment.has_begun && fragment.include.onerror != OnError::Continue {
+            self.is_broken = true;
+        }
+        self.give_up(at);
+    }
+
+    /// Tries `alt`, or nothing.
+    fn give_up(&mut self, at: usize) {
+        let fragment = &mut self.fragments[at];
+        let has_other =
+            fragment.include.alt.is_some() && !fragment.is_second && !fragment.has_begun;
+        fragment.is_second = true;
+        fragment.standing = if has_other { Standing::Alternative } else { Standing::Nothing };
+    }
+
+    fn find(&mut self, child: u64) -> Option<&mut Fragment> {
+        self.fragments.iter_mut().find(|fragment| fragment.is_by(child))
+    }
+
+    /// Takes what was pulled from the fragment that [`Piece::Fragment`] named; false if nothing
+    /// more of it is wanted.
+    pub(crate) fn take(&mut self, bytes: &[u8], pulled: Pulled) -> bool {
+        let Some(fragment) = self.fragments.front_mut() else { return false };
+        let Standing::Answering(child) = fragment.standing else { return false };
+        fragment.has_begun |= !bytes.is_empty();
+        if fragment.include.as_var {
+            // Until it is over, nothing of it has left.
+            fragment.has_begun = false;
+            self.var.extend_from_slice(bytes);
+            if self.var.len() > VAR_MAX {
+                self.var.clear();
+                self.lose(child);
+                return false;
+            }
+        } else {
+            self.ready = self.framed(bytes);
+        }
+        match pulled {
+            Pulled::Some => {}
+            Pulled::Broken => {
+                self.var.clear();
+                self.lose(child);
+            }
+            Pulled::All => self.end_fragment(),
+        }
+        true
+    }
+
+    fn end_fragment(&mut self) {
+        let Some(fragment) = self.fragments.pop_front() else { return };
+        if fragment.include.as_var {
+            let var = Bytes::from(std::mem::take(&mut self.var));
+            self.ready = self.framed(&var);
+            self.vars.push((fragment.number, var));
+        }
+        self.in_fragment = false;
+        self.look_ahead();
+    }
+
+    /// Bytes of a fragment as they leave.
+    fn framed(&mut self, bytes: &[u8]) -> Bytes {
+        let Some((joint, level)) = &mut self.joint else { return Bytes::copy_from_slice(bytes) };
+        if bytes.is_empty() {
+            return Bytes::new();
+        }
+        let coding = joint.coding();
+        let part = if bytes.len() < COMPRESS_MIN {
+            Part::stored(coding, bytes)
+        } else {
+            Part::compress(coding, *level, bytes).unwrap_or_else(|_| Part::stored(coding, bytes))
+        };
+        joint.add(&part);
+        part.bytes().clone()
+    }
+
+    /// Notes that `len` bytes of the described part of a file were sent.
+    pub(crate) fn advance(&mut self, len: u64) {
+        self.script.advance(len);
+    }
+
+    pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        self.is_waiting = false;
+        let piece = self.pull_some(max, out);
+        self.is_waiting = matches!(piece, Piece::Pending);
+        piece
+    }
+
+    fn pull_some(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        self.script.refill();
+        self.look_ahead();
+        if !std::mem::replace(&mut self.is_headed, true)
+            && let Some((joint, _)) = &self.joint
+        {
+            self.ready = Bytes::from_static(joint.head());
+        }
+        loop {
+            if !self.ready.is_empty() {
+                out.push_owned(self.ready.split_to(self.ready.len().min(max)));
+                return Piece::More;
+            }
+            if self.is_over {
+                return Piece::End;
+            }
+            if self.is_broken {
+                return Piece::Broken;
+            }
+            if self.in_fragment {
+                match self.pull_fragment() {
+                    Some(piece) => return piece,
+                    None => continue,
+                }
+            }
+            let joint = self.joint.as_mut().map(|(joint, _)| joint);
+            match self.script.pull(max, joint, out) {
+                Next::Piece(piece) => return piece,
+                Next::Include => self.in_fragment = true,
+                Next::End => {
+                    self.is_over = true;
+                    if let Some((joint, _)) = &self.joint {
+                        self.ready = Bytes::copy_from_slice(joint.tail().as_bytes());
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is to be done for the fragment whose turn it is; none if it is over.
+    fn pull_fragment(&mut self) -> Option<Piece> {
+        let Some(fragment) = self.fragments.front() else {
+            self.look_ahead();
+            debug_assert!(!self.fragments.is_empty(), "an include comes up before its turn");
+            self.in_fragment = !self.fragments.is_empty();
+            return None;
+        };
+        match fragment.standing {
+            Standing::New | Standing::Alternative | Standing::Asked(_) => Some(Piece::Pending),
+            Standing::Answering(child) => Some(Piece::Fragment(child)),
+            Standing::Nothing => {
+                self.drop_first();
+                None
+            }
+            Standing::Same(first) => {
+                let var = self.vars.iter().find(|var| var.0 == first).map(|var| var.1.clone());
+                self.ready = self.framed(&var.unwrap_or_default());
+                self.drop_first();
+                None
+            }
+        }
+    }
+
+    fn drop_first(&mut self) {
+        self.fragments.pop_front();
+        self.in_fragment = false;
+        self.look_ahead();
+    }
+}
+
+impl Fragment {
+    fn is_by(&self, child: u64) -> bool {
+        matches!(self.standing, Standing::Asked(by) | Standing::Answering(by) if by == child)
+    }
+}

@@ -1,0 +1,384 @@
+//! The text of a page with ESI in the order in which it leaves, wherever it comes from.
+//!
+//! Owns how much of the literals has left. Easiest to break: an origin is read to its end whatever
+//! the client takes, because a fragment may need the very process that sends the page.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::SendChain;
+use bytes::Bytes;
+use cache::Object;
+use esi::splice::{Joint, Part, Seal};
+use esi::{Include, Limits, Parser};
+use http::negotiate::Coding;
+
+use super::growth::{Grown, Growth};
+use super::{Inflow, Piece};
+
+/// What comes next in a page.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Text, or why there is none.
+    Piece(Piece),
+    /// An include.
+    Include,
+    /// Nothing.
+    End,
+}
+
+/// The text of a page.
+#[derive(Debug)]
+pub(super) enum Script {
+    Kept(Kept),
+    Growing(Box<Growing>),
+    Inflow(Box<Arriving>),
+}
+
+/// A page of the store.
+#[derive(Debug)]
+pub(super) struct Kept {
+    object: Arc<Object>,
+    /// The piece that leaves, and bytes of it that have left.
+    piece: usize,
+    within: usize,
+    /// Where the next include is looked for.
+    ahead: usize,
+    coding: Option<Coding>,
+}
+
+/// A page that somebody else fetches.
+#[derive(Debug)]
+pub(super) struct Growing {
+    growth: Growth,
+    parser: Option<Parser>,
+    coder: Option<(Coding, i8)>,
+    pieces: VecDeque<Mark>,
+    includes: VecDeque<Include>,
+    is_broken: bool,
+}
+
+/// What an origin sends.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    inflow: Inflow,
+    parser: Option<Parser>,
+    coder: Option<(Coding, i8)>,
+    marks: VecDeque<Mark>,
+    includes: VecDeque<Include>,
+    /// Bytes that are missing of what the origin told.
+    left: Option<u64>,
+}
+
+/// A literal or an include.
+#[derive(Debug)]
+enum Mark {
+    /// So many bytes that stand elsewhere, and what the page has to know of them.
+    Elsewhere(u64, Option<Seal>),
+    Text(Bytes, Option<Seal>),
+    Include,
+}
+
+impl Script {
+    pub(super) const fn kept(object: Arc<Object>) -> Self {
+        Self::Kept(Kept { object, piece: 0, within: 0, ahead: 0, coding: None })
+    }
+
+    pub(super) fn growing(growth: Growth) -> Self {
+        Self::Growing(Box::new(Growing {
+            growth,
+            parser: Some(Parser::new(Limits::default())),
+            coder: None,
+            pieces: VecDeque::new(),
+            includes: VecDeque::new(),
+            is_broken: false,
+        }))
+    }
+
+    pub(super) fn inflow(inflow: Inflow, left: Option<u64>) -> Self {
+        Self::Inflow(Box::new(Arriving {
+            inflow,
+            parser: Some(Parser::new(Limits::default())),
+            coder: None,
+            marks: VecDeque::new(),
+            includes: VecDeque::new(),
+            left,
+        }))
+    }
+
+    /// Has literals leave as parts. Nothing may have been read yet.
+    pub(super) fn encode(&mut self, coding: Coding, level: i8) {
+        match self {
+            Self::Kept(kept) => kept.coding = Some(coding),
+            Self::Growing(growing) => growing.coder = Some((coding, level)),
+            Self::Inflow(arriving) => arriving.coder = Some((coding, level)),
+        }
+    }
+
+    pub(super) const fn inflow_mut(&mut self) -> Option<&mut Inflow> {
+        match self {
+            Self::Inflow(arriving) => Some(&mut arriving.inflow),
+            Self::Kept(_) | Self::Growing(_) => None,
+        }
+    }
+
+    pub(super) const fn origin(&self) -> Option<&Inflow> {
+        match self {
+            Self::Inflow(arriving) => Some(&arriving.inflow),
+            Self::Kept(_) | Self::Growing(_) => None,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        if let Self::Inflow(arriving) = self {
+            arriving.push(bytes);
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        if let Self::Inflow(arriving) = self {
+            arriving.finish();
+        }
+    }
+
+    pub(super) fn fail(&mut self) {
+        if let Self::Inflow(arriving) = self {
+            arriving.inflow.fail();
+        }
+    }
+
+    /// Takes in what there is of a page that is fetched.
+    pub(super) fn refill(&mut self) {
+        if let Self::Growing(growing) = self {
+            growing.refill();
+        }
+    }
+
+    /// The next include that is known, before its turn; each one once.
+    pub(super) fn next_include(&mut self) -> Option<Include> {
+        match self {
+            Self::Kept(kept) => kept.next_include(),
+            Self::Growing(growing) => growing.includes.pop_front(),
+            Self::Inflow(arriving) => arriving.includes.pop_front(),
+        }
+    }
+
+    /// Appends at most `max` bytes of text to `out`, or tells what there is instead.
+    pub(super) fn pull(
+        &mut self,
+        max: usize,
+        joint: Option<&mut Joint>,
+        out: &mut SendChain,
+    ) -> Next {
+        match self {
+            Self::Kept(kept) => kept.pull(max, joint, out),
+            Self::Growing(growing) => growing.pull(max, joint, out),
+            Self::Inflow(arriving) => arriving.pull(max, joint, out),
+        }
+    }
+
+    pub(super) fn advance(&mut self, len: u64) {
+        if let Self::Inflow(arriving) = self {
+            arriving.inflow.advance(len);
+            arriving.pass(len);
+        }
+    }
+}
+
+impl Kept {
+    fn next_include(&mut self) -> Option<Include> {
+        let pieces = &self.object.prepared().program().pieces;
+        loop {
+            let piece = pieces.get(self.ahead)?;
+            self.ahead += 1;
+            if let esi::Piece::Include(include) = piece {
+                return Some((**include).clone());
+            }
+        }
+    }
+
+    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> Next {
+        let prepared = self.object.prepared();
+        let Some(piece) = prepared.program().pieces.get(self.piece) else { return Next::End };
+        let esi::Piece::Literal(text) = piece else {
+            self.piece += 1;
+            return Next::Include;
+        };
+        let parts = self.coding.and_then(|coding| prepared.parts(coding));
+        let bytes = match (joint, parts.and_then(|parts| parts.get(self.piece))) {
+            (None, _) => text,
+            (Some(joint), Some(part)) => {
+                if self.within == 0 {
+                    joint.add(part);
+                }
+                part.bytes()
+            }
+            (Some(_), None) => return Next::Piece(Piece::Broken),
+        };
+        let end = bytes.len().min(self.within + max);
+        push_part(bytes, self.within, end, out);
+        self.within = end;
+        if end == bytes.len() {
+            self.piece += 1;
+            self.within = 0;
+        }
+        Next::Piece(Piece::More)
+    }
+}
+
+/// Slices shorter than this are copied rather than counted.
+const SHARED_MIN: usize = 1024;
+
+fn push_part(bytes: &Bytes, start: usize, end: usize, out: &mut SendChain) {
+    if start == 0 && end == bytes.len() {
+        out.push_bytes(bytes);
+    } else if end - start < SHARED_MIN {
+        out.push_slice(&bytes[start..end]);
+    } else {
+        out.push_owned(bytes.slice(start..end));
+    }
+}
+
+/// A literal as it leaves.
+fn coded(text: Bytes, coder: Option<(Coding, i8)>) -> (Bytes, Option<Seal>) {
+    let Some((coding, level)) = coder else { return (text, None) };
+    let part = Part::compress(coding, level, &text).unwrap_or_else(|_| Part::stored(coding, &text));
+    (part.bytes().clone(), Some(part.seal()))
+}
+
+impl Growing {
+    fn refill(&mut self) {
+        while let Some(parser) = &mut self.parser {
+            let pieces = match self.growth.read() {
+                Grown::Bytes(bytes) => {
+                    parser.feed(bytes);
+                    parser.take_pieces()
+                }
+                Grown::End => {
+                    let rest = self.parser.take().map(Parser::finish);
+                    rest.map_or_else(Vec::new, |program| program.pieces)
+                }
+                Grown::Broken => {
+                    self.is_broken = true;
+                    self.parser = None;
+                    return;
+                }
+                Grown::Pending => return,
+            };
+            for piece in pieces {
+                match piece {
+                    esi::Piece::Literal(text) => {
+                        let (bytes, seal) = coded(text, self.coder);
+                        self.pieces.push_back(Mark::Text(bytes, seal));
+                    }
+                    esi::Piece::Include(include) => {
+                        self.pieces.push_back(Mark::Include);
+                        self.includes.push_back(*include);
+                    }
+                }
+            }
+        }
+    }
+
+    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> Next {
+        match self.pieces.front_mut() {
+            Some(Mark::Text(bytes, seal)) => {
+                if let (Some(joint), Some(seal)) = (joint, seal.take()) {
+                    joint.add_sealed(seal);
+                }
+                out.push_owned(bytes.split_to(bytes.len().min(max)));
+                if bytes.is_empty() {
+                    self.pieces.pop_front();
+                }
+                Next::Piece(Piece::More)
+            }
+            Some(Mark::Include) => {
+                self.pieces.pop_front();
+                Next::Include
+            }
+            Some(Mark::Elsewhere(..)) | None if self.is_broken => Next::Piece(Piece::Broken),
+            Some(Mark::Elsewhere(..)) | None if self.parser.is_none() => Next::End,
+            Some(Mark::Elsewhere(..)) | None => Next::Piece(Piece::Pending),
+        }
+    }
+}
+
+impl Arriving {
+    fn push(&mut self, mut bytes: Bytes) {
+        if let Some(left) = &mut self.left {
+            bytes.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= bytes.len() as u64;
+        }
+        let Some(parser) = &mut self.parser else { return };
+        parser.feed(bytes);
+        let pieces = parser.take_pieces();
+        self.take(pieces);
+    }
+
+    fn take(&mut self, pieces: Vec<esi::Piece>) {
+        for piece in pieces {
+            match piece {
+                esi::Piece::Literal(text) => {
+                    let (bytes, seal) = coded(text, self.coder);
+                    let len = bytes.len() as u64;
+                    match self.marks.back_mut() {
+                        Some(Mark::Elsewhere(last, None)) if seal.is_none() => *last += len,
+                        _ => self.marks.push_back(Mark::Elsewhere(len, seal)),
+                    }
+                    self.inflow.push(bytes);
+                }
+                esi::Piece::Include(include) => {
+                    self.marks.push_back(Mark::Include);
+                    self.includes.push_back(*include);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.left.is_some_and(|left| left > 0) {
+            return self.inflow.fail();
+        }
+        if let Some(parser) = self.parser.take() {
+            let rest = parser.finish().pieces;
+            self.take(rest);
+        }
+        self.inflow.finish();
+    }
+
+    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> Next {
+        match self.marks.front_mut() {
+            Some(Mark::Include) => {
+                self.marks.pop_front();
+                Next::Include
+            }
+            Some(Mark::Elsewhere(len, seal)) => {
+                if let (Some(joint), Some(seal)) = (joint, seal.take()) {
+                    joint.add_sealed(seal);
+                }
+                let max = max.min(usize::try_from(*len).unwrap_or(usize::MAX));
+                let before = out.len();
+                let piece = self.inflow.pull(max, out);
+                self.pass(out.len() - before);
+                // What is last in the spool is not what is last in the page.
+                let piece = if matches!(piece, Piece::End) { Piece::More } else { piece };
+                Next::Piece(piece)
+            }
+            Some(Mark::Text(..)) | None if self.inflow.spool().is_broken() => {
+                Next::Piece(Piece::Broken)
+            }
+            Some(Mark::Text(..)) | None if self.parser.is_none() => Next::End,
+            Some(Mark::Text(..)) | None => Next::Piece(Piece::Pending),
+        }
+    }
+
+    /// Notes that so many bytes of literals have left.
+    fn pass(&mut self, len: u64) {
+        if let Some(Mark::Elsewhere(left, _)) = self.marks.front_mut() {
+            *left = left.saturating_sub(len);
+            if *left == 0 {
+                self.marks.pop_front();
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The head of a page that is put together from fragments.
+//!
+//! Owns what such a page cannot promise: a length, validators, ranges. Easiest to break: the mark
+//! by which the store knows ESI is shown to nobody.
+
+use std::sync::Arc;
+
+use base::SpoolLimits;
+use cache::rules::{self, Answer};
+use cache::{Follower, Object, Waiter};
+use http::negotiate::Coding;
+use http::{BodyLen, Fields, Method, Name, OriginHead};
+
+use crate::answer::{Assembly, Body, Growth, Inflow};
+use crate::ctx::Ctx;
+use crate::exchange::{Exchange, Next};
+use crate::filter::accel::{Shape, media};
+use crate::filter::compress;
+use crate::kinds::kind;
+use crate::site::{Location, Site};
+
+/// LIMIT: bytes of a page that are read ahead of its client where no file may hold them: a fragment
+/// may need the process that sends the page.
+const PAGE_MAX: usize = 10 * 1024 * 1024;
+/// LIMIT: bytes of a kept page whose literals are compressed.
+const PARTS_MAX: u64 = 1024 * 1024;
+
+impl Exchange {
+    /// Whether pages of this location are put together.
+    pub(crate) fn assembles(location: &Location) -> bool {
+        let caching = location.caching.as_ref();
+        caching.is_some_and(|caching| caching.is_page() && caching.conf.page.esi)
+    }
+
+    /// Whether what the origin begins to send is to be put together.
+    pub(crate) fn is_esi_page(
+        &self,
+        head: &OriginHead,
+        location: &Location,
+        ctx: &Ctx<'_>,
+        site: &Site,
+    ) -> bool {
+        let Some(caching) = location.caching.as_ref().filter(|_| Self::assembles(location)) else {
+            return false;
+        };
+        let now_ms = ctx.now.unix_millis;
+        let answer = Answer {
+            status: head.status,
+            fields: &head.fields,
+            body_len: None,
+            asked: now_ms,
+            arrived: now_ms,
+        };
+        head.fields.get(Name::ContentEncoding).is_none()
+            && rules::is_esi(&caching.policy, &self.facts(site, ctx), &answer)
+    }
+
+    /// Answers with a kept page, its fragments in it.
+    pub(crate) fn serve_assembled(
+        &mut self,
+        object: &Arc<Object>,
+        head: &mut OriginHead,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let is_small = object.body_len() <= PARTS_MAX;
+        let (status, coding) = self.fill_assembled(head, is_small, site, ctx);
+        if let Some((coding, level)) = coding {
+            object.make_parts(coding, level);
+        }
+        self.say_kept(object, location, ctx.now.unix_millis);
+        self.answer_assembled(status, Assembly::kept(object.clone()), coding);
+        Next::Respond
+    }
+
+    /// Answers with a page that somebody else fetches, its fragments in it.
+    pub(crate) fn serve_growing_page(
+        &mut self,
+        follower: Follower,
+        waiter: Waiter,
+        head: &mut OriginHead,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let location = site.location(self.request.location);
+        let (status, coding) = self.fill_assembled(head, true, site, ctx);
+        self.say_asked(location);
+        let assembly = Assembly::growing(Growth::new(follower, waiter));
+        self.answer_assembled(status, assembly, coding);
+        Next::Respond
+    }
+
+    /// Answers with what an origin begins to send, its fragments in it.
+    pub(crate) fn send_esi(&mut self, head: &OriginHead, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let location = site.location(self.request.location);
+        let origin = &location.settings.origin;
+        let len = head.fields.get(Name::ContentLength);
+        let len = len.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        let mut head = head.clone();
+        let (status, coding) = self.fill_assembled(&mut head, true, site, ctx);
+        self.say_asked(location);
+        if let Some(asked) = &mut self.answer.origin {
+            asked.set_answering();
+        }
+        let memory = origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1;
+        let limits = match origin.max_temp_file_size {
+            0 => SpoolLimits { memory: memory.max(PAGE_MAX), file: 0 },
+            file => SpoolLimits { memory, file },
+        };
+        let assembly = Assembly::inflow(Inflow::new(limits, None), len);
+        self.answer_assembled(status, assembly, coding);
+        if self.request.head().method == Method::Head {
+            // Nobody waits for a body that nobody gets.
+            self.drop_fetch(ctx);
+        }
+        Next::Respond
+    }
+
+    /// Writes the head of a page that is put together; its status, and the coding that it leaves
+    /// in with its level.
+    fn fill_assembled(
+        &mut self,
+        head: &mut OriginHead,
+        may_be_coded: bool,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> (u16, Option<(Coding, i8)>) {
+        strip(&mut head.fields);
+        let location = site.location(self.request.location);
+        let status = self.answer.status_or(if head.status == 0 { 200 } else { head.status });
+        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
+        let kind = kind(&location.settings, &media.to_ascii_lowercase().into());
+        let mut shape = Shape::default();
+        if location.coded && !matches!(status, 204 | 304) {
+            let now = ctx.now.unix_seconds();
+            let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
+            shape.choice = compress::choose(location, &kind, status, None, client);
+            shape.choice.coding = shape.choice.coding.filter(|_| may_be_coded);
+        }
+        self.fill_from_origin(status, head, &kind, shape, site, ctx);
+        self.found_family();
+        let coding = shape.choice.coding;
+        (status, coding.map(|coding| (coding, compress::level(location, coding))))
+    }
+
+    /// Gives the body of a page that is put together.
+    fn answer_assembled(
+        &mut self,
+        status: u16,
+        mut assembly: Assembly,
+        coding: Option<(Coding, i8)>,
+    ) {
+        if let Some((coding, level)) = coding {
+            assembly.encode(coding, level);
+        }
+        let is_head = self.request.head().method == Method::Head;
+        let is_bare = matches!(status, 204 | 304);
+        self.answer.head.body = if is_head || is_bare { BodyLen::None } else { BodyLen::Unknown };
+        self.answer.body = match is_head || is_bare {
+            true => Body::Empty,
+            false => Body::Assembly(Box::new(assembly)),
+        };
+    }
+}
+
+/// Removes what is not true of the page with its fragments.
+fn strip(fields: &mut Fields) {
+    for name in [Name::AcceptRanges, Name::ContentLength, Name::Etag, Name::LastModified] {
+        fields.remove(name);
+    }
+    for name in [&b"Content-MD5"[..], b"Digest", b"Content-Digest", b"Repr-Digest"] {
+        fields.remove_text(name);
+    }
+    fields.remove_text(cache::ESI_MARK.0);
+}

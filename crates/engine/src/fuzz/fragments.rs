@@ -1,0 +1,88 @@
+//! The rest of the server, as far as a page with ESI asks it for fragments.
+//!
+//! Answers come in the reverse order of the questions, so that whoever confuses them is found out.
+
+use std::collections::BTreeMap;
+
+use http::RequestHead;
+
+use crate::answer::Pulled;
+use crate::ctx::ConnInfo;
+use crate::exchange::Exchange;
+
+/// How a fragment is answered.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// With this.
+    Whole(Vec<u8>),
+    /// With this, and then it breaks.
+    Broken(Vec<u8>),
+    /// With an error.
+    Failed,
+}
+
+/// What there is to ask for, and what was asked.
+#[derive(Debug, Default)]
+pub struct Fragments {
+    /// By path and query; what is not there fails.
+    pub answers: BTreeMap<String, Answer>,
+    /// What was asked for, in order.
+    pub asked: Vec<String>,
+    /// Asked for and not answered: name of the exchange, target.
+    open: Vec<(u64, String)>,
+    /// On their way: what is left, and how it ends.
+    running: BTreeMap<u64, (Vec<u8>, Pulled)>,
+    names: u64,
+}
+
+impl Fragments {
+    /// Asks for what the page wants.
+    pub fn begin(&mut self, page: &mut Exchange, conn: &ConnInfo) {
+        let mut head = RequestHead::default();
+        while page.next_fragment(&mut head, conn).is_some() {
+            let target = String::from_utf8_lossy(&head.target).into_owned();
+            self.names += 1;
+            page.bind_fragment(self.names);
+            self.asked.push(target.clone());
+            self.open.push((self.names, target));
+        }
+    }
+
+    /// Lets one answer come; whether there was one.
+    pub fn go_on(&mut self, page: &mut Exchange) -> bool {
+        let Some((name, target)) = self.open.pop() else { return false };
+        match self.answers.get(&target) {
+            Some(Answer::Whole(body)) => {
+                self.running.insert(name, (body.clone(), Pulled::All));
+                page.accept_fragment(name);
+            }
+            Some(Answer::Broken(body)) => {
+                self.running.insert(name, (body.clone(), Pulled::Broken));
+                page.accept_fragment(name);
+            }
+            Some(Answer::Failed) | None => page.lose_fragment(name),
+        }
+        true
+    }
+
+    /// Gives the page up to `max` bytes of a fragment.
+    ///
+    /// # Panics
+    ///
+    /// When the page pulls from one that is not on its way.
+    pub fn give(&mut self, page: &mut Exchange, name: u64, max: usize) {
+        let (rest, end) = self.running.get_mut(&name).expect("only what was accepted is pulled");
+        let later = rest.split_off(rest.len().min(max));
+        let (now, end) = (std::mem::replace(rest, later), *end);
+        let pulled = if rest.is_empty() { end } else { Pulled::Some };
+        if !page.take_fragment(&now, pulled) || pulled != Pulled::Some {
+            self.running.remove(&name);
+        }
+    }
+
+    /// Whether nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.running.is_empty()
+    }
+}

@@ -1,0 +1,204 @@
+//! Fragments: exchanges whose answers are parts of another one's.
+//!
+//! Owns who asks for whom, and what a page learns of its fragments. Nobody is stepped while bodies
+//! are pulled: what is to be done then stands in [`Family`] until the pull is over. Easiest to
+//! break: a page that goes takes its fragments with it, and theirs.
+
+use base::{Key, SendChain, Slab, Weave};
+use engine::{Exchange, Pulled, Wake};
+use io::Io;
+use wire::{BodySource, Pull, StreamId};
+
+use crate::bodies::Bodies;
+use crate::effects::StreamAct;
+use crate::exchanges::{Live, Owner, Upload};
+use crate::worker::Worker;
+
+/// How a fragment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// All of it went into the page: so many bytes.
+    Sent(u64),
+    /// Nobody wants the rest.
+    Unwanted,
+}
+
+/// What is to be done for pages and fragments when nobody pulls.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    /// Fragments that are over.
+    over: Vec<(Key<Live>, End)>,
+    /// Pages that want more fragments asked for.
+    eager: Vec<Key<Live>>,
+}
+
+impl Family {
+    /// Whether there is nothing to do.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.over.is_empty() && self.eager.is_empty()
+    }
+
+    fn note(&mut self, exchanges: &Slab<Live>, page: Key<Live>) {
+        if exchanges.get(page).is_some_and(|live| live.exchange.wants_fragments())
+            && !self.eager.contains(&page)
+        {
+            self.eager.push(page);
+        }
+    }
+}
+
+impl<I: Io> Bodies<'_, I> {
+    /// Pulls from a page that is put together.
+    pub(crate) fn pull_page(&mut self, page: Key<Live>, max: usize, out: &mut SendChain) -> Pull {
+        let pull = loop {
+            let Some(live) = self.exchanges.get_mut(page) else { return Pull::Broken };
+            match live.exchange.pull(max, out) {
+                engine::Piece::Fragment(child) => {
+                    if !self.pull_fragment(page, child, max) {
+                        break Pull::Pending;
+                    }
+                }
+                piece => break self.give(page, piece, max, out),
+            }
+        };
+        self.family.note(self.exchanges, page);
+        pull
+    }
+
+    /// Gives the page what there is of its fragment; false if that is nothing.
+    fn pull_fragment(&mut self, page: Key<Live>, child: u64, max: usize) -> bool {
+        let mut chain = SendChain::new(Weave::Contiguous);
+        let pull = self.pull(child, max, &mut chain);
+        let bytes = chain.contiguous().unwrap_or_default();
+        let pulled = match pull {
+            Pull::Pending if bytes.is_empty() => return false,
+            Pull::Pending | Pull::More => Pulled::Some,
+            Pull::End => Pulled::All,
+            Pull::Broken => Pulled::Broken,
+        };
+        let Some(live) = self.exchanges.get_mut(page) else { return false };
+        let is_wanted = live.exchange.take_fragment(bytes, pulled);
+        let child = Key::from_bits(child);
+        match pulled {
+            Pulled::Some if is_wanted => {}
+            Pulled::All => {
+                let sent = self.exchanges.get(child).map_or(0, |live| live.exchange.body_sent());
+                self.family.over.push((child, End::Sent(sent)));
+            }
+            Pulled::Some | Pulled::Broken => self.family.over.push((child, End::Unwanted)),
+        }
+        true
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Asks for the fragments that a page wants now.
+    pub(crate) fn start_fragments(&mut self, page: Key<Live>) -> Option<Wake> {
+        while let Some(child) = self.next_fragment(page) {
+            self.step(child, Wake::Start);
+        }
+        // What is not asked for may have been all that the page waited for.
+        self.with_stream(page, StreamAct::Ready);
+        None
+    }
+
+    fn next_fragment(&mut self, page: Key<Live>) -> Option<Key<Live>> {
+        let mut head = self.core.heads.take();
+        let found = self.lend(page).and_then(|(live, ctx)| {
+            let lineage = live.exchange.next_fragment(&mut head, ctx.conn)?;
+            Some((lineage, live.exchange.site()?.clone()))
+        });
+        let Some((lineage, site)) = found else {
+            self.core.heads.put(head);
+            return None;
+        };
+        let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
+        exchange.start_fragment(head, site, lineage);
+        let live = Live {
+            exchange,
+            owner: Owner::Page(page),
+            stream: StreamId(0),
+            throttle: None,
+            fetch: None,
+            fill: None,
+            paused: false,
+            moved: self.now.mono,
+            watched: false,
+            upload: Upload::Over,
+            children: Vec::new(),
+        };
+        let child = self.core.exchanges.insert(live);
+        let parent = self.core.exchanges.get_mut(page)?;
+        match child {
+            Ok(child) => {
+                parent.exchange.bind_fragment(child.to_bits());
+                parent.children.push(child);
+                Some(child)
+            }
+            Err(_) => {
+                parent.exchange.refuse_fragment();
+                None
+            }
+        }
+    }
+
+    /// The head of a fragment is there.
+    pub(crate) fn respond_fragment(&mut self, child: Key<Live>, page: Key<Live>) -> Option<Wake> {
+        let is_good = self.core.exchanges.get(child)?.exchange.is_good_fragment();
+        let parent = self.core.exchanges.get_mut(page)?;
+        if is_good {
+            parent.exchange.accept_fragment(child.to_bits());
+        } else {
+            parent.exchange.lose_fragment(child.to_bits());
+            self.origins.family.note(&self.core.exchanges, page);
+        }
+        self.with_stream(page, StreamAct::Ready);
+        (!is_good).then_some(Wake::SentAway)
+    }
+
+    /// A fragment has left the slab.
+    pub(crate) fn leave_page(&mut self, child: Key<Live>, page: Key<Live>) {
+        let Some(parent) = self.core.exchanges.get_mut(page) else { return };
+        parent.children.retain(|other| *other != child);
+        parent.exchange.lose_fragment(child.to_bits());
+        self.origins.family.note(&self.core.exchanges, page);
+        self.with_stream(page, StreamAct::Ready);
+    }
+
+    /// Does what could not be done while bodies were pulled.
+    pub(crate) fn settle_family(&mut self) {
+        while let Some((child, end)) = self.origins.family.over.pop() {
+            match end {
+                End::Sent(body_bytes) => {
+                    self.step(child, Wake::Sent { body_bytes, head_bytes: 0 });
+                }
+                End::Unwanted => {
+                    self.step(child, Wake::SentAway);
+                    self.retire(child);
+                }
+            }
+        }
+        for page in std::mem::take(&mut self.origins.family.eager) {
+            let _nothing = self.start_fragments(page);
+        }
+    }
+
+    /// Whose connection an answer leaves by in the end.
+    pub(crate) fn root_owner(&self, mut owner: Owner) -> Option<Owner> {
+        while let Owner::Page(page) = owner {
+            owner = self.core.exchanges.get(page)?.owner;
+        }
+        Some(owner)
+    }
+
+    /// The page that has no page, and whether the client gets bytes of `key` now.
+    pub(crate) fn root(&self, mut key: Key<Live>) -> Option<(Key<Live>, bool)> {
+        let mut is_pulled = true;
+        while let Owner::Page(page) = self.core.exchanges.get(key)?.owner {
+            let parent = self.core.exchanges.get(page)?;
+            is_pulled &= parent.exchange.is_at_fragment(key.to_bits());
+            key = page;
+        }
+        Some((key, is_pulled))
+    }
+}
