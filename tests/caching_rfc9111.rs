@@ -12,6 +12,7 @@ mod methods;
 mod partial;
 mod request;
 mod revalidation;
+mod search;
 mod stale;
 mod status;
 mod targeted;

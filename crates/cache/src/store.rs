@@ -172,7 +172,8 @@ impl Store {
     }
 
     /// The object under `key` if it is there and fresh; gives out no permit.
-    pub(crate) fn find_fresh(&self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
+    #[must_use]
+    pub fn find_fresh(&self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
         if key.session.is_some_and(|session| !self.may_have_private(session)) {
             return None;
         }

@@ -10,5 +10,6 @@ pub(crate) mod page;
 pub(crate) mod params;
 pub(crate) mod purge;
 pub(crate) mod returned;
+pub(crate) mod search;
 pub(crate) mod sent;
 pub(crate) mod wishes;

@@ -29,6 +29,7 @@ use upstream::OriginNews;
 use self::inlines::Cutting;
 use crate::content::confirm::is_about;
 use crate::content::page::{push_base, push_session};
+use crate::content::search;
 use crate::ctx::SiteRef;
 use crate::route::LocationId;
 use crate::site::Caching;
@@ -223,6 +224,12 @@ impl Fill {
             return permit.abandon(Abandon::Gone);
         }
         stretch(&mut decision, caching);
+        if let (Scope::Public, Some(said)) = (scope, &decision.search)
+            && caching.conf.page.key.is_none()
+        {
+            let kept = search::remember(&self.store, self.namespace, &self.url, said, &head.fields);
+            self.url = kept.unwrap_or_else(|| std::mem::take(&mut self.url));
+        }
         let (key, wakes) = self.settle_key(permit, &decision, &cookies, scope, &session, caching);
         let Some(moved) = key else { return wakes };
         permit = moved;
@@ -356,7 +363,11 @@ pub(crate) fn carry_out(
             let mut keys = KeyBuilder::default();
             keys.start(namespace);
             keys.push_url(&url);
-            store.purge_url(&key_of(&keys, session), how)
+            let hit = store.purge_url(&key_of(&keys, session), how);
+            let Some(kept) = search::kept_url(store, namespace, &url) else { return hit };
+            keys.start(namespace);
+            keys.push_url(&kept);
+            hit + store.purge_url(&key_of(&keys, session), how)
         }
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct Page {
     looked: Option<LocationId>,
     space: Option<NamespaceId>,
     gate: Option<Gate>,
-    environment: Environment,
+    pub(super) environment: Environment,
     permit: Option<FillPermit>,
     follower: Option<Follower>,
     /// An old object that may stand in for an error, or be confirmed.
@@ -343,7 +343,11 @@ impl Exchange {
                     let cookies = Cookies::of(fields);
                     push_named(&mut self.page.keys, names.vary_names(), fields, &cookies);
                 }
-                found => return self.take_found(found, caching, site, ctx),
+                found => {
+                    if let Some(found) = self.narrow(found, caching, ctx) {
+                        return self.take_found(found, caching, site, ctx);
+                    }
+                }
             }
         }
         None

@@ -1,0 +1,112 @@
+//! Arguments that an application says make no other page (`No-Vary-Search`).
+//!
+//! Owns where that is remembered: under the address without its arguments, as what the address
+//! varies by. Refuses keys that the configuration makes, and private pages.
+
+use std::sync::Arc;
+
+use cache::{Abandon, KeyBuilder, Lookup, NamespaceId, Object, Store};
+use http::Fields;
+use http::cookies::Cookies;
+use http::no_vary_search::NoVarySearch;
+
+use crate::content::page::push_base;
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::Exchange;
+use crate::site::Caching;
+
+/// The field.
+const FIELD: &[u8] = b"No-Vary-Search";
+
+/// The URL part of the key under which is remembered what the address of `url` says; no URL has a
+/// line feed.
+fn place(url: &[u8]) -> Vec<u8> {
+    let path = url.split(|byte| *byte == b'?').next().unwrap_or_default();
+    [path, b"\n"].concat()
+}
+
+/// The URL part of a key without the arguments that do not matter.
+fn narrowed(url: &[u8], search: &NoVarySearch) -> Vec<u8> {
+    let mut parts = url.splitn(2, |byte| *byte == b'?');
+    let mut out = parts.next().unwrap_or_default().to_vec();
+    let end = out.len();
+    out.push(b'?');
+    search.push(&mut out, parts.next().unwrap_or_default());
+    if out.len() == end + 1 {
+        out.truncate(end);
+    }
+    out
+}
+
+/// What is remembered.
+fn read(marker: &Object) -> Option<NoVarySearch> {
+    let text: Vec<&[u8]> = marker.vary_names().collect();
+    let mut fields = Fields::new();
+    fields.push_text(FIELD, &text.join(&b","[..]));
+    NoVarySearch::of(&fields)
+}
+
+/// Remembers what an answer says of its address, and gives the URL that it is kept under; none if
+/// that cannot be remembered.
+pub(crate) fn remember(
+    store: &Arc<Store>,
+    namespace: NamespaceId,
+    url: &[u8],
+    search: &NoVarySearch,
+    answer: &Fields,
+) -> Option<Vec<u8>> {
+    let lines: Vec<&[u8]> = answer.all_text(FIELD).collect();
+    let text = lines.join(&b","[..]);
+    let mut keys = KeyBuilder::default();
+    keys.start(namespace);
+    keys.push_url(&place(url));
+    let is_known = store.find_fresh(&keys.public(), 0).is_some_and(|known| {
+        let names: Vec<&[u8]> = known.vary_names().collect();
+        names.join(&b","[..]) == text
+    });
+    (is_known || store.remember_vary(&keys.public(), &[&text])).then(|| narrowed(url, search))
+}
+
+/// The URL under which an answer for `url` is kept, if that is another one.
+pub(crate) fn kept_url(store: &Arc<Store>, namespace: NamespaceId, url: &[u8]) -> Option<Vec<u8>> {
+    let mut keys = KeyBuilder::default();
+    keys.start(namespace);
+    keys.push_url(&place(url));
+    let marker = store.find_fresh(&keys.public(), 0)?;
+    let other = narrowed(url, &read(&marker)?);
+    (other != url).then_some(other)
+}
+
+impl Exchange {
+    /// What was found; none if that is nothing because the key has arguments that do not matter.
+    /// Then it has them no longer, and another look is due.
+    pub(super) fn narrow(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Lookup> {
+        let Lookup::Miss(permit) = found else { return Some(found) };
+        if !caching.is_page() || caching.conf.page.key.is_some() {
+            return Some(Lookup::Miss(permit));
+        }
+        let namespace = permit.key().namespace();
+        let url = permit.key().url().to_vec();
+        let other = match memchr::memchr(b'?', &url) {
+            Some(_) => {
+                ctx.cache.as_ref().and_then(|front| kept_url(front.store(), namespace, &url))
+            }
+            None => None,
+        };
+        let Some(other) = other else { return Some(Lookup::Miss(permit)) };
+        ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+        let mut keys = std::mem::take(&mut self.page.keys);
+        keys.start(namespace);
+        keys.push_url(&other);
+        let fields = &self.request.head().fields;
+        let cookies = Cookies::of(fields);
+        push_base(&mut keys, caching, &self.page.environment, &cookies, fields, None);
+        self.page.keys = keys;
+        None
+    }
+}
