@@ -16,6 +16,9 @@ use crate::tags::{Tags, Verdict};
 
 /// LIMIT: bytes of an `ETag` that is kept.
 const ETAG_SIZE_MAX: usize = 1024;
+/// Bytes that all answers under way may take before those that are not kept are given up, however
+/// small the store is.
+const PASSING_MIN: u64 = 1 << 20;
 
 /// Why a fill came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +65,13 @@ pub struct FillPermit {
     growing: Arc<Growing>,
     spent: bool,
     overflown: bool,
+    /// See [`Self::pass_on`].
+    passes_on: bool,
 }
 
 impl FillPermit {
     pub(crate) const fn new(store: Arc<Store>, growing: Arc<Growing>) -> Self {
-        Self { store, growing, spent: false, overflown: false }
+        Self { store, growing, spent: false, overflown: false, passes_on: false }
     }
 
     /// A reader of what this permit will fetch, for the exchange that got it.
@@ -104,9 +109,26 @@ impl FillPermit {
     pub fn is_storable(&self) -> bool {
         let limit = self.store.limits.object_bytes;
         let expected = self.growing.head().and_then(|head| head.length).unwrap_or(0);
-        !self.overflown
+        !(self.overflown || self.passes_on)
             && expected.max(self.growing.size()) <= limit
             && !self.growing.is_killed(&self.store.tags)
+    }
+
+    /// Notes that the answer will not be kept though it goes on: it has grown too large, or a purge
+    /// has hit it. Nobody joins it any more, and who has joined reads on. Says whether anybody reads
+    /// it at all; if not, or if it takes memory that the store does not have, it is to be given up.
+    #[must_use]
+    pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
+        if !self.passes_on {
+            self.passes_on = true;
+            if let Some(until_ms) = until_ms {
+                self.store.remember_pass(&self.growing.key.key(), until_ms);
+            }
+            self.store.end_joining(&self.growing);
+        }
+        let is_read = Arc::strong_count(&self.growing) > 1;
+        let bytes_max = self.store.limits.bytes.max(PASSING_MIN);
+        is_read && self.store.filling.load(Ordering::Relaxed) <= bytes_max
     }
 
     /// The origin has answered; followers may read from here on. Only the first call counts.

@@ -270,8 +270,8 @@ impl Store {
         Some(self.grant(&mut shard, key, generation, stale))
     }
 
-    /// Ends a fill in the index; afterwards a look-up may give out the next permit.
-    pub(crate) fn end_fill(&self, growing: &Arc<Growing>) {
+    /// Takes a fill out of the index; afterwards a look-up may give out the next permit.
+    pub(crate) fn end_joining(&self, growing: &Arc<Growing>) {
         let key = growing.key.key();
         let mut shard = lock(self.shard(key.url_hash));
         if shard.fills.get(&key.hash).is_some_and(|other| Arc::ptr_eq(other, growing)) {
@@ -280,7 +280,11 @@ impl Store {
             }
             shard.fills.remove(&key.hash);
         }
-        drop(shard);
+    }
+
+    /// Ends a fill.
+    pub(crate) fn end_fill(&self, growing: &Arc<Growing>) {
+        self.end_joining(growing);
         self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
     }
 

@@ -234,6 +234,40 @@ fn a_purge_during_the_fill_kills_what_it_brings() {
 }
 
 #[test]
+fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
+    let store = store();
+    let site = store.namespace(b"site");
+    let keys = url(site, "/page");
+    let (mut front, key) = (store.front(0), keys.public());
+    let mut first = permit(front.lookup(&key, 0));
+    assert!(!first.pass_on(None), "nobody reads it");
+    drop(first);
+    for until_ms in [None, Some(50)] {
+        let mut filling = permit(front.lookup(&key, 100));
+        let _ = filling.begin(head(1000), &tags(&["t"]));
+        let _ = filling.append(Bytes::from_static(b"one "));
+        let Lookup::Join(mut joined) = front.lookup(&key, 100) else { panic!("no fill") };
+        store.purge_tag(site, Scope::Public, b"t", Purge::Dead);
+        assert!(!filling.is_storable());
+        assert!(filling.pass_on(until_ms.map(|ms| 100 + ms)), "somebody reads it");
+        match until_ms {
+            None => drop(permit(front.lookup(&key, 100))),
+            Some(_) => assert!(matches!(front.lookup(&key, 100), Lookup::Pass)),
+        }
+        let _ = filling.append(Bytes::from_static(b"two"));
+        assert!(filling.commit().object.is_none());
+        assert_eq!(joined.poll(), Follow::Head);
+        let mut whole = Vec::new();
+        while let Read::Bytes(bytes) = joined.read() {
+            whole.extend_from_slice(&bytes);
+        }
+        assert_eq!((&*whole, joined.read()), (&b"one two"[..], Read::End));
+    }
+    let stats = store.stats();
+    assert_eq!((stats.fills, stats.filling_bytes), (0, 0));
+}
+
+#[test]
 fn a_private_object_answers_its_own_session_only() {
     let store = store();
     let mut front = store.front(0);

@@ -162,13 +162,19 @@ impl Fill {
         let Some(permit) = &mut self.permit else { return wakes };
         let limit = self.site.location(self.location).caching.as_ref();
         let fits = limit.is_some_and(|caching| self.size <= caching.policy.object_max);
-        if fits && is_sure && permit.is_storable() {
-            for piece in pieces {
-                wakes.join(permit.append(piece));
-            }
+        // Who joined gets its answer whole, kept or not.
+        let until_ms = now.unix_millis + PASS_MS;
+        let goes_on = match fits && is_sure {
+            true => permit.is_storable() || permit.pass_on(None),
+            false => is_sure && permit.pass_on(Some(until_ms)),
+        };
+        if !goes_on {
+            wakes.join(self.give_up(Abandon::Uncacheable { until_ms }));
             return wakes;
         }
-        wakes.join(self.give_up(Abandon::Uncacheable { until_ms: now.unix_millis + PASS_MS }));
+        for piece in pieces {
+            wakes.join(permit.append(piece));
+        }
         wakes
     }
 

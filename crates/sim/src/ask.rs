@@ -9,6 +9,7 @@ use std::io::Read as _;
 use crate::chance::Chance;
 use crate::kernel::disk::{Content, Disk, Seen};
 use crate::origin::{Deeds, application_answer};
+use crate::pages::{DROPS, Pages, Place, SIZES};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +34,29 @@ pub enum What {
     Refused,
     /// An application, under one of its locations, for so many bytes of answer.
     App(&'static str, usize),
-    /// One of few answers of an application, which is kept for everybody.
-    Kept(usize),
-    /// An answer that is kept for one of few sessions.
-    Own(usize),
+    /// A page that is kept, or not.
+    Page(Place, usize),
+    /// A change of a page, which drops things in one of some ways.
+    Edit(u64, usize),
+    /// A page is to be dropped.
+    Purge(Place, usize),
+    /// A page is to be asked for again.
+    Refresh(Place, usize),
 }
 
-/// Bytes of kept answers.
-const KEPT_SIZE: usize = 30_000;
+impl What {
+    /// Whether it is judged by [`Pages`].
+    #[must_use]
+    pub const fn is_page(self) -> bool {
+        matches!(self, Self::Page(..) | Self::Edit(..) | Self::Purge(..) | Self::Refresh(..))
+    }
+
+    /// Whether an application answers.
+    #[must_use]
+    pub const fn is_app(self) -> bool {
+        self.is_page() || matches!(self, Self::App(..))
+    }
+}
 
 /// Where applications are, each with settings of its own.
 pub const APPS: &[&str] = &["/app", "/stream", "/kept", "/tight", "/heedless"];
@@ -99,21 +115,23 @@ pub struct Ask {
     pub since: u64,
     /// The port it was sent to.
     pub port: u16,
+    /// The session and the language of a client that asks for pages.
+    pub traits: Option<(Option<usize>, &'static str)>,
 }
 
 impl Ask {
     /// Any request.
     pub fn any(client: usize, number: u32, chance: &mut Chance, weights: Weights) -> Self {
+        if let Weights::Pages { purges } = weights {
+            return Self::page(client, number, chance, purges);
+        }
         let files: &[&'static str] = match weights {
-            Weights::Mixed | Weights::Apps | Weights::Kept => &crate::site::FILES[1..6],
+            Weights::Mixed | Weights::Apps | Weights::Pages { .. } => &crate::site::FILES[1..6],
             Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
         };
         let file = What::File(files[chance.index(files.len())]);
         let is_app = weights == Weights::Apps && !chance.one_in(8);
-        let is_kept = weights == Weights::Kept && !chance.one_in(8);
         let what = match chance.below(17) {
-            _ if is_kept && chance.one_in(4) => What::Own(client % 3),
-            _ if is_kept => What::Kept(chance.index(3)),
             _ if is_app => What::App(APPS[chance.index(APPS.len())], chance.size(200_000)),
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
             1 => What::Directory,
@@ -156,7 +174,59 @@ impl Ask {
             upload,
             since: 0,
             port: 0,
+            traits: None,
         }
+    }
+
+    /// A request for a page, or something that drops pages.
+    fn page(client: usize, number: u32, chance: &mut Chance, purges: bool) -> Self {
+        let place = Place::ALL[chance.index(Place::ALL.len())];
+        let page = chance.index(SIZES.len());
+        let kind = if purges { chance.below(16) } else { 15 };
+        let what = match kind {
+            0 | 1 => What::Edit(chance.below(DROPS), page),
+            2 | 3 => What::Purge(place, page),
+            4 if !place.is_zone() => What::Refresh(place, page),
+            _ => What::Page(place, page),
+        };
+        let is_page = matches!(what, What::Page(..));
+        let session = (client % 4).checked_sub(1);
+        let upload = if matches!(what, What::Edit(..)) { chance.size(300) } else { 0 };
+        Self {
+            number,
+            client,
+            what,
+            head_only: is_page && chance.one_in(10),
+            range: (is_page && chance.one_in(6)).then(|| {
+                let first = chance.below(30_000);
+                (first, first + chance.below(40_000))
+            }),
+            gzip: is_page && chance.one_in(3),
+            known: None,
+            upload: if upload > 0 { Upload::Length(upload) } else { Upload::None },
+            since: 0,
+            port: 0,
+            traits: Some((session, ["", "de", "en"][chance.index(3)])),
+        }
+    }
+
+    /// The value of the cookie that names the client's session.
+    #[must_use]
+    pub fn session(&self) -> Option<String> {
+        let (session, _) = self.traits?;
+        session.map(|session| format!("{session:020}"))
+    }
+
+    /// The language that is asked for.
+    #[must_use]
+    pub fn lang(&self) -> &'static str {
+        self.traits.map_or("", |(_, lang)| lang)
+    }
+
+    /// What no other request has in its cookies.
+    #[must_use]
+    pub fn visitor(&self) -> String {
+        format!("c{}n{}", self.client, self.number)
     }
 
     /// The method.
@@ -165,6 +235,9 @@ impl Ask {
         match self.what {
             What::Upload | What::Refused => "POST",
             What::App(..) if !matches!(self.upload, Upload::None) => "POST",
+            What::Edit(..) => "POST",
+            What::Purge(..) => "PURGE",
+            What::Refresh(..) => "REFRESH",
             _ if self.head_only => "HEAD",
             _ => "GET",
         }
@@ -184,8 +257,11 @@ impl Ask {
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
-            What::Kept(index) => format!("/keep?{}&{}", self.token(), index * KEPT_SIZE),
-            What::Own(_) => format!("/own?own&{KEPT_SIZE}"),
+            What::Page(place, page) | What::Purge(place, page) | What::Refresh(place, page) => {
+                let name = place.name();
+                format!("/{name}?{name}&{page}")
+            }
+            What::Edit(number, page) => format!("/edit?edit&{number}.{page}"),
         }
     }
 
@@ -193,8 +269,7 @@ impl Ask {
     #[must_use]
     pub fn token(&self) -> String {
         match self.what {
-            What::Kept(index) => format!("k{index}"),
-            What::Own(session) => format!("own{}", session_of(session)),
+            what if what.is_page() => self.target(),
             _ => format!("c{}n{}", self.client, self.number),
         }
     }
@@ -203,8 +278,16 @@ impl Ask {
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let mut fields = Vec::new();
-        if let What::Own(session) = self.what {
-            fields.push(("cookie", session_of(session)));
+        if self.traits.is_some() {
+            let mut cookies = format!("visitor={}", self.visitor());
+            if let Some(session) = self.session() {
+                cookies = format!("{cookies}; lsc_private={session}");
+            }
+            if !self.lang().is_empty() {
+                cookies = format!("lang={}; {cookies}", self.lang());
+                fields.push(("x-lang", self.lang().to_owned()));
+            }
+            fields.push(("cookie", cookies));
         }
         if let Some((first, last)) = self.range {
             fields.push(("range", format!("bytes={first}-{last}")));
@@ -226,14 +309,9 @@ impl Ask {
             What::Fallback | What::Refused => Some("/www/small.txt"),
             What::Directory => Some("/www/docs"),
             What::Missing => Some("/www/missing"),
-            What::Version | What::Upload | What::App(..) | What::Kept(_) | What::Own(_) => None,
+            _ => None,
         }
     }
-}
-
-/// The cookie of a session.
-fn session_of(session: usize) -> String {
-    format!("lsc_private={session:020}")
 }
 
 /// What kind of requests a client makes.
@@ -245,8 +323,11 @@ pub enum Weights {
     Large,
     /// Above all applications.
     Apps,
-    /// Above all a few answers of applications, which are kept.
-    Kept,
+    /// Pages that are kept, and maybe what drops them.
+    Pages {
+        /// Whether something is dropped.
+        purges: bool,
+    },
 }
 
 /// An answer as it arrived, complete.
@@ -298,6 +379,8 @@ pub struct Truth<'a> {
     pub eras: &'a [Era],
     /// What went wrong with applications.
     pub deeds: &'a Deeds,
+    /// What applications said that is kept.
+    pub pages: &'a Pages,
 }
 
 impl Truth<'_> {
@@ -316,6 +399,9 @@ impl Truth<'_> {
         }
         if answer.field("date").is_none() || answer.field("server").is_none() {
             return Err("an answer without date or server".to_owned());
+        }
+        if ask.what.is_page() {
+            return self.pages.judge(ask, answer, self.deeds);
         }
         if self.states(ask, until).any(|seen| is_right(ask, answer, seen)) {
             return Ok(());
@@ -337,7 +423,7 @@ impl Truth<'_> {
     /// Whether an answer may have been cut: its file changed while it was sent.
     #[must_use]
     pub fn may_be_cut(&self, ask: &Ask, until: u64) -> bool {
-        if matches!(ask.what, What::App(..) | What::Kept(_) | What::Own(_)) {
+        if ask.what.is_app() {
             return self.deeds.cut(&ask.token());
         }
         let from = ask.since.saturating_sub(self.valid);
@@ -358,17 +444,7 @@ impl Truth<'_> {
                 let wanted = application_answer(&ask.token(), size, ask.upload.size());
                 ask.head_only || answer.body == wanted
             }
-            What::Kept(index) if answer.status == 200 => {
-                let wanted = application_answer(&ask.token(), index * KEPT_SIZE, 0);
-                ask.head_only || answer.body == wanted
-            }
-            What::Own(_) if answer.status == 200 => {
-                let wanted = application_answer(&ask.token(), KEPT_SIZE, 0);
-                ask.head_only || answer.body == wanted
-            }
-            What::App(..) | What::Kept(_) | What::Own(_) => {
-                self.deeds.allows(&ask.token(), answer.status)
-            }
+            What::App(..) => self.deeds.allows(&ask.token(), answer.status),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
             What::Version => {
                 let eras = self.eras.iter().filter(|era| {
@@ -388,12 +464,7 @@ impl Truth<'_> {
                 matches!(answer.status, 403 | 404 | 500)
                     && all.any(|seen| matches!(seen, Seen::Absent | Seen::Failed(_)))
             }
-            What::File(_)
-            | What::Fallback
-            | What::Paced
-            | What::Directory
-            | What::Missing
-            | What::Refused => false,
+            _ => false,
         }
     }
 

@@ -8,7 +8,7 @@ pub mod h1;
 pub mod h2;
 mod pipe;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::ask::{Answer, Ask, Era, Truth};
 use crate::chance::Chance;
@@ -85,6 +85,8 @@ pub struct Base {
     habits: Habits,
     rests_until: u64,
     tag: Option<String>,
+    /// Those of pages, by address.
+    tags: BTreeMap<String, String>,
 }
 
 impl Base {
@@ -104,6 +106,7 @@ impl Base {
             habits,
             rests_until: 0,
             tag: None,
+            tags: BTreeMap::new(),
         }
     }
 
@@ -119,6 +122,9 @@ impl Base {
         (ask.since, ask.port) = (now, port);
         if matches!(ask.what, crate::ask::What::File(_)) && self.chance.one_in(4) {
             ask.known = self.tag.clone();
+        }
+        if matches!(ask.what, crate::ask::What::Page(..)) && self.chance.one_in(4) {
+            ask.known = self.tags.get(&ask.target()).cloned();
         }
         Some(ask)
     }
@@ -141,7 +147,12 @@ impl Base {
         match truth.judge(ask, answer, now) {
             Ok(()) => {
                 self.answered += 1;
-                if let Some(tag) = answer.field("etag") {
+                kernel.pages.note(ask, answer, now);
+                if matches!(ask.what, crate::ask::What::Page(..))
+                    && let Some(tag) = answer.field("etag")
+                {
+                    self.tags.insert(ask.target(), tag.to_owned());
+                } else if let Some(tag) = answer.field("etag") {
                     self.tag = Some(tag.to_owned());
                 }
             }
@@ -160,7 +171,13 @@ impl Base {
 }
 
 fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
-    Truth { disk: &kernel.disk, valid: 1_000_000_000, eras, deeds: &kernel.deeds }
+    Truth {
+        disk: &kernel.disk,
+        valid: 1_000_000_000,
+        eras,
+        deeds: &kernel.deeds,
+        pages: &kernel.pages,
+    }
 }
 
 /// A client.

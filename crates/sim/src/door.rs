@@ -172,10 +172,9 @@ impl Io for SimIo {
         let mut kernel = self.kernel.borrow_mut();
         kernel.wait(self.worker, until, out);
         let nanos = kernel.nanos;
-        Now {
-            mono: Instant::from_nanos(nanos),
-            unix_millis: EPOCH_SECONDS * 1000 + nanos / 1_000_000,
-        }
+        let civil = EPOCH_SECONDS * 1000 + nanos / 1_000_000;
+        let unix_millis = civil.saturating_add_signed(kernel.skew);
+        Now { mono: Instant::from_nanos(nanos), unix_millis }
     }
 
     fn watch(&mut self, fd: Fd, token: u64, _how: Watch) -> bool {

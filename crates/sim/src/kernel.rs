@@ -13,6 +13,7 @@ use io::{Call, Fd, Ready};
 
 use crate::chance::Chance;
 use crate::origin::Deeds;
+use crate::pages::Pages;
 use crate::scenario::Faults;
 use crate::story::{Story, Telling};
 use disk::Disk;
@@ -72,6 +73,10 @@ pub struct Kernel {
     pub(crate) callers: VecDeque<(i32, String)>,
     /// What went wrong with applications.
     pub deeds: Deeds,
+    /// What applications said that is kept.
+    pub pages: Pages,
+    /// Milliseconds by which civil time has jumped.
+    pub skew: i64,
 }
 
 /// Error numbers of Linux.
@@ -103,6 +108,8 @@ impl Kernel {
             calls: 0,
             callers: VecDeque::new(),
             deeds: Deeds::default(),
+            pages: Pages::default(),
+            skew: 0,
         }
     }
 

@@ -12,6 +12,7 @@ pub mod client;
 pub mod door;
 pub mod kernel;
 pub mod origin;
+pub mod pages;
 pub mod run;
 pub mod scenario;
 pub mod site;

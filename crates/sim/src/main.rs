@@ -8,7 +8,8 @@ use sim::{Scenario, Telling, run};
 
 const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
                      \x20      sim --scenario SCENARIO --from N --to N    tells which seeds fail\n\
-                     SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n";
+                     SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n\
+                     \x20         cache cache-origin cache-tight cache-change\n";
 
 struct Wanted {
     scenario: Scenario,
@@ -50,11 +51,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut failed = false;
+    let (mut failed, mut answered) = (0, 0);
     for seed in wanted.from..=wanted.to {
         let report = run(wanted.scenario, seed, wanted.telling);
         let _ = out.write_all(report.text.as_bytes());
-        failed |= !report.complaints.is_empty();
+        failed += u64::from(!report.complaints.is_empty());
+        answered += report.answered;
         if wanted.telling == Telling::Aloud {
             let (right, forgiven) = (report.answered, report.forgiven);
             let _ = writeln!(out, "{right} right answers, {forgiven} forgiven");
@@ -63,5 +65,9 @@ fn main() -> ExitCode {
             let _ = writeln!(out, "{} {seed}: {complaint}", wanted.scenario.name());
         }
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if wanted.telling == Telling::Silent {
+        let (name, seeds) = (wanted.scenario.name(), wanted.to + 1 - wanted.from);
+        let _ = writeln!(out, "{name}: {seeds} seeds, {answered} right answers, {failed} failed");
+    }
+    if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

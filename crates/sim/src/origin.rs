@@ -4,13 +4,18 @@
 //! so that a client knows which errors it may be given. A right answer is a function of the
 //! request, body included: bytes that were lost, doubled or swapped on either way are seen.
 
+mod page;
+
 use std::collections::BTreeMap;
 
 use crate::ask::upload_byte;
 use crate::chance::Chance;
 use crate::client::Act;
-use crate::kernel::{Got, Kernel};
+use crate::kernel::{Got, Kernel, Socket};
+use crate::pages::Place;
 use crate::scenario::MILLI;
+
+use page::Reply;
 
 /// Record types of FastCGI.
 const BEGIN: u8 = 1;
@@ -38,6 +43,10 @@ pub enum Deed {
     HugeHead,
     /// Sends what is no record, or no head.
     Nonsense,
+    /// Sends less than it says, and ends in order.
+    Short,
+    /// Says that it has no time.
+    Busy,
 }
 
 /// What went wrong with applications.
@@ -60,7 +69,9 @@ impl Deeds {
     /// Whether the answer to this request may have been cut.
     #[must_use]
     pub fn cut(&self, token: &str) -> bool {
-        let within = |deed: &Deed| matches!(deed, Deed::DieWithin | Deed::Hang | Deed::Nonsense);
+        let within = |deed: &Deed| {
+            matches!(deed, Deed::DieWithin | Deed::Hang | Deed::Nonsense | Deed::Short)
+        };
         self.cuts + self.full_disks > 0 || self.of(token).iter().any(within)
     }
 
@@ -71,6 +82,7 @@ impl Deeds {
         match status {
             500 => self.full_disks > 0,
             502 => self.refusals + self.cuts + self.full_disks > 0 || !bad.is_empty(),
+            503 => bad.contains(&Deed::Busy),
             504 => bad.contains(&Deed::Hang),
             _ => false,
         }
@@ -93,6 +105,19 @@ fn answer_to(token: &str, size: usize, body: &[u8]) -> Vec<u8> {
     answer
 }
 
+/// Notes that an application is asked, and whether it should not have been.
+fn count_fetch((place, page): (&str, &str), target: &str, conn: &Conn, kernel: &mut Kernel) {
+    let which = Place::named(place).zip(page.parse().ok());
+    let Some(which) = which.filter(|_| kernel.deeds.of(target).is_empty()) else { return };
+    let (now, sockets) = (kernel.nanos, &kernel.sockets);
+    let is_open = |fd| sockets.get(&fd).is_some_and(Socket::is_whole);
+    // The page cache tells ports apart, where the application is told of them.
+    let target = format!("{target} {}", param(&conn.params, b"SERVER_PORT"));
+    if kernel.pages.begin_fetch(which, &target, conn.fd, now, is_open) {
+        kernel.offences.push(format!("{target} is asked for twice at once"));
+    }
+}
+
 /// A connection that some worker made.
 #[derive(Debug)]
 struct Conn {
@@ -105,6 +130,8 @@ struct Conn {
     has_body: bool,
     /// The worker wants to use the connection again.
     keeps: bool,
+    /// A page is asked for.
+    is_page: bool,
     /// What is still to be written, and then to be done.
     output: Vec<u8>,
     after: After,
@@ -184,7 +211,7 @@ impl Origin {
             let taken = kernel.client_write(conn.fd, &conn.output[..n]).unwrap_or(n);
             conn.output.drain(..taken);
             worked |= taken > 0;
-            if self.chance.one_in(4) {
+            if self.chance.one_in(if conn.is_page { 30 } else { 4 }) {
                 conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
             }
         }
@@ -195,6 +222,7 @@ impl Origin {
                     return (true, false);
                 }
                 After::Next => {
+                    kernel.pages.end_fetch(conn.fd);
                     conn.begin_next();
                     worked = true;
                 }
@@ -207,30 +235,38 @@ impl Origin {
     /// What becomes of the request that was read so far.
     fn decide(&mut self, conn: &mut Conn, kernel: &mut Kernel) {
         let query = param(&conn.params, b"QUERY_STRING");
-        let (token, size) = query.split_once('&').unwrap_or((&query, "0"));
-        let size = size.parse().unwrap_or(0);
-        let is_own = token == "own";
-        // What is for one session tells whose it is.
-        let token = match is_own {
-            true => &*format!("own{}", param(&conn.params, b"HTTP_COOKIE")),
-            false => token,
-        };
+        let (token, rest) = query.split_once('&').unwrap_or((&query, "0"));
+        let asked = (token, rest);
+        let is_page = Place::named(token).is_some() || token == "edit";
+        // Whatever is wrong with a page is known by its address.
+        let target = format!("/{token}?{query}");
+        let token = if is_page { &*target } else { token };
         if !conn.has_body && !self.chance.one_in(50 * kernel.faults.deed_in) {
             return;
         }
+        conn.is_page = is_page;
         let deed = self.deed(conn, kernel);
         kernel.tell(|| format!("application: {token}: {deed:?} after {} bytes", conn.body.len()));
         if deed != Deed::Good {
             kernel.deeds.bad.entry(token.to_owned()).or_default().push(deed);
         }
-        let body = answer_to(token, size, &conn.body);
         let is_head = param(&conn.params, b"REQUEST_METHOD") == "HEAD";
-        let answer = self.head_and_body(&body, deed, is_head, is_own);
+        if is_page && !is_head {
+            count_fetch(asked, token, conn, kernel);
+        }
+        let page = page::answer(asked, &conn.params, deed, &mut self.chance, kernel);
+        let reply = page.unwrap_or_else(|| Reply {
+            head: String::new(),
+            body: answer_to(token, rest.parse().unwrap_or(0), &conn.body),
+        });
+        let answer = self.head_and_body(&reply, deed, is_head);
         let mut records = self.records(&answer, deed);
         let rude = self.chance.one_in(2);
         conn.after = match deed {
-            Deed::Good if conn.keeps => After::Next,
-            Deed::Good | Deed::HugeHead | Deed::Nonsense => After::Close { rude: false },
+            Deed::Good | Deed::Busy | Deed::Short if conn.keeps => After::Next,
+            Deed::Good | Deed::Busy | Deed::Short | Deed::HugeHead | Deed::Nonsense => {
+                After::Close { rude: false }
+            }
             Deed::DieEarly => After::Close { rude },
             Deed::DieWithin => {
                 records.truncate(self.chance.index(records.len() - 16));
@@ -252,21 +288,33 @@ impl Origin {
         if conn.has_body && !self.chance.one_in(kernel.faults.deed_in) {
             return Deed::Good;
         }
-        let all = [Deed::DieEarly, Deed::Hang, Deed::DieWithin, Deed::HugeHead, Deed::Nonsense];
-        let known = if conn.has_body { all.len() } else { 2 };
+        let all = [
+            Deed::DieEarly,
+            Deed::Hang,
+            Deed::DieWithin,
+            Deed::HugeHead,
+            Deed::Nonsense,
+            Deed::Short,
+            Deed::Busy,
+        ];
+        let known = if conn.is_page { all.len() } else { 5 };
+        let known = if conn.has_body { known } else { 2 };
         all[self.chance.index(known)]
     }
 
-    fn head_and_body(&mut self, body: &[u8], deed: Deed, is_head: bool, is_own: bool) -> Vec<u8> {
+    fn head_and_body(&mut self, reply: &Reply, deed: Deed, is_head: bool) -> Vec<u8> {
+        let Reply { head, body } = reply;
         let mut answer = Vec::new();
         if deed == Deed::Nonsense && self.chance.one_in(2) {
             answer.extend_from_slice(b"this is no head\r\n\r\n");
         }
         answer.extend_from_slice(b"Content-Type: text/plain\r\n");
-        if is_own {
-            answer.extend_from_slice(b"X-LiteSpeed-Cache-Control: private,max-age=1\r\n");
-        }
-        if self.chance.one_in(2) {
+        answer.extend_from_slice(head.as_bytes());
+        let is_told = self.chance.one_in(2) && !head.starts_with("Status: 304");
+        if deed == Deed::Short {
+            let length = body.len() + 1 + self.chance.index(1000);
+            answer.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
+        } else if is_told {
             answer.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }
         if deed == Deed::HugeHead {
@@ -321,6 +369,7 @@ impl Conn {
             body: Vec::new(),
             has_body: false,
             keeps: false,
+            is_page: false,
             output: Vec::new(),
             after: After::Read,
             rests_until: 0,

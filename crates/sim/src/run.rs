@@ -1,12 +1,16 @@
 //! One run: workers and clients take turns until everybody has left, then the books are checked.
 
+mod books;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
 
-use crate::ask::Era;
+use cache::StoreLimits;
+
+use crate::ask::{Era, Weights};
 use crate::chance::Chance;
 use crate::client::{Act, Client};
 use crate::door::{Anchor, Shared, SimIo};
@@ -43,6 +47,20 @@ pub fn run(scenario: Scenario, seed: u64, telling: Telling) -> Report {
     }
 }
 
+/// How much may be kept.
+fn store_limits(scenario: Scenario, chance: &mut Chance) -> StoreLimits {
+    let all = StoreLimits::default();
+    match scenario {
+        Scenario::CacheTight => StoreLimits {
+            bytes: 2_000 + chance.size(200_000) as u64,
+            object_bytes: 20_000 + chance.size(100_000) as u64,
+            front_entries: 2,
+        },
+        Scenario::CacheOrigin | Scenario::CacheChange => StoreLimits { front_entries: 4, ..all },
+        _ => all,
+    }
+}
+
 struct World {
     scenario: Scenario,
     habits: Habits,
@@ -59,13 +77,19 @@ struct World {
     complaints: Vec<String>,
     next_change: u64,
     next_event: u64,
+    bytes_max: u64,
 }
 
 impl World {
     fn new(scenario: Scenario, seed: u64, telling: Telling) -> Result<Self, String> {
         let mut chance = Chance::new(seed, 2);
-        let habits = scenario.habits();
-        let count = 1 + chance.index(2);
+        let mut habits = scenario.habits();
+        let count = if scenario.is_cache() { 2 + chance.index(3) } else { 1 + chance.index(2) };
+        if scenario == Scenario::Cache && chance.one_in(3) {
+            // Where nothing is dropped, nothing may be asked for twice at once.
+            habits.weights = Weights::Pages { purges: false };
+        }
+        let store = store_limits(scenario, &mut chance);
         let mut kernel = Kernel::new(seed, count, scenario.faults(), telling);
         for directory in DIRECTORIES {
             kernel.disk.make_directory(directory);
@@ -76,7 +100,7 @@ impl World {
         kernel.disk.remove("/www/missing", 0);
         let words = |error: std::io::Error| error.to_string();
         let anchor = Anchor::new().map_err(words)?;
-        let mut sockets = Sockets::new(anchor.clone()).map_err(words)?;
+        let mut sockets = Sockets::new(anchor.clone(), store).map_err(words)?;
         let extra =
             ["sendfile on;", "keepalive_requests 3;", "open_file_cache off;", "sendfile off;"];
         let extra = extra[chance.index(extra.len())].to_owned();
@@ -129,6 +153,7 @@ impl World {
             complaints: Vec::new(),
             next_change: 10 * MILLI,
             next_event,
+            bytes_max: store.bytes,
         })
     }
 
@@ -171,7 +196,7 @@ impl World {
         self.chance.shuffle(&mut order);
         let mut all_left = true;
         for who in order {
-            let passes = self.chance.one_in(3);
+            let passes = self.chance.one_in(self.habits.passes_in);
             if let Some(client) = self.clients.get_mut(who) {
                 if passes {
                     (any, all_left) = (true, false);
@@ -221,9 +246,7 @@ impl World {
         if self.habits.change_every > 0 {
             sooner(self.next_change);
         }
-        if self.next_event > 0
-            && matches!(self.scenario, Scenario::Reload | Scenario::Drain | Scenario::Mix)
-        {
+        if self.next_event > 0 && (self.scenario.reloads() || self.scenario == Scenario::Drain) {
             sooner(self.next_event);
         }
         if next.is_none() {
@@ -242,6 +265,8 @@ impl World {
             self.change_file(now);
             any = true;
         }
+        let generation = self.sockets.store().generation();
+        self.kernel.borrow_mut().pages.note_generation(generation, now);
         let cut_in = self.kernel.borrow().faults.cut_in;
         if self.chance.one_in(cut_in) {
             let mut kernel = self.kernel.borrow_mut();
@@ -280,7 +305,8 @@ impl World {
     /// The administrator does something.
     fn command(&mut self, now: u64) -> bool {
         match self.scenario {
-            Scenario::Reload | Scenario::Mix if self.layout.number < 6 => self.reload(now),
+            Scenario::CacheChange if self.chance.one_in(2) => self.jump(),
+            scenario if scenario.reloads() && self.layout.number < 6 => self.reload(now),
             Scenario::Drain => {
                 self.next_event = 0;
                 self.tell_all("quit", || Mail::Quit);
@@ -296,6 +322,16 @@ impl World {
             }
         }
         true
+    }
+
+    /// Civil time jumps, forwards or backwards, a little or by days.
+    fn jump(&mut self) {
+        let bits = self.chance.between(4, 29);
+        let by = self.chance.below(1 << bits).cast_signed();
+        let by = if self.chance.one_in(2) { by } else { -by };
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.skew += by;
+        kernel.tell(|| format!("the clock jumps by {by} ms"));
     }
 
     fn reload(&mut self, now: u64) {
@@ -413,6 +449,7 @@ impl World {
             self.complaints.push(format!("{path} is held open {holders} times"));
         }
         let lines = self.kernel.borrow();
+        self.complaints.extend(books::check(self.sockets.store(), self.bytes_max, &lines.pages));
         let log = &lines.access_log;
         let logged =
             log.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"A ")).count();

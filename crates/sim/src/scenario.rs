@@ -25,8 +25,15 @@ pub enum Scenario {
     Origin,
     /// The same with clients that leave, a network that breaks and a disk that is full.
     Tangle,
-    /// Kept answers, asked for by many at once, with applications that misbehave.
+    /// Pages that are kept and dropped, asked for by many at once.
     Cache,
+    /// The same with applications that die, hang, lie and talk nonsense, clients that leave and a
+    /// network that breaks.
+    CacheOrigin,
+    /// The same in a store that is too small.
+    CacheTight,
+    /// The same while configurations change and the clock jumps.
+    CacheChange,
 }
 
 /// How often things go wrong: once in so many times, 0 for never.
@@ -79,6 +86,10 @@ pub struct Habits {
     pub http2_in: u64,
     /// What is asked.
     pub weights: Weights,
+    /// Who could act passes, once in so many times.
+    pub passes_in: u64,
+    /// SETTINGS and PING frames of one connection, at most: answers that take long pay for few.
+    pub chatter_max: u32,
     /// Nanoseconds between changes of files; 0 for no changes.
     pub change_every: u64,
 }
@@ -88,7 +99,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -100,6 +111,9 @@ impl Scenario {
         Self::Origin,
         Self::Tangle,
         Self::Cache,
+        Self::CacheOrigin,
+        Self::CacheTight,
+        Self::CacheChange,
     ];
 
     /// Its name on the command line.
@@ -117,6 +131,9 @@ impl Scenario {
             Self::Origin => "origin",
             Self::Tangle => "tangle",
             Self::Cache => "cache",
+            Self::CacheOrigin => "cache-origin",
+            Self::CacheTight => "cache-tight",
+            Self::CacheChange => "cache-change",
         }
     }
 
@@ -124,6 +141,18 @@ impl Scenario {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scenario| scenario.name() == name)
+    }
+
+    /// Whether it is about kept answers.
+    #[must_use]
+    pub const fn is_cache(self) -> bool {
+        matches!(self, Self::Cache | Self::CacheOrigin | Self::CacheTight | Self::CacheChange)
+    }
+
+    /// Whether configurations change in it.
+    #[must_use]
+    pub const fn reloads(self) -> bool {
+        matches!(self, Self::Reload | Self::Mix | Self::CacheChange)
     }
 
     /// What goes wrong in it.
@@ -134,7 +163,18 @@ impl Scenario {
         match self {
             Self::Calm | Self::Reload | Self::Drain => calm,
             Self::Apps => Faults { short_read_in: 3, ..calm },
-            Self::Cache => Faults { deed_in: 5, refuse_in: 20, short_read_in: 4, ..calm },
+            Self::Cache | Self::CacheTight => Faults { short_read_in: 4, ..calm },
+            Self::CacheChange => Faults { deed_in: 12, short_read_in: 4, ..calm },
+            Self::CacheOrigin => Faults {
+                deed_in: 4,
+                refuse_in: 15,
+                spool_in: 60,
+                cut_in: 250,
+                watch_in: 80,
+                short_read_in: 4,
+                outbound_max: 24 * 1024,
+                ..calm
+            },
             Self::Origin => Faults { deed_in: 3, refuse_in: 6, ..calm },
             Self::Tangle => Faults {
                 deed_in: 4,
@@ -167,20 +207,24 @@ impl Scenario {
             http2_in: 3,
             weights: Weights::Mixed,
             change_every: 0,
+            chatter_max: u32::MAX,
+            passes_in: 3,
+        };
+        let cache = Habits {
+            weights: Weights::Pages { purges: true },
+            clients: 10,
+            asks_max: 10,
+            chatter_max: 20,
+            passes_in: 15,
+            ..calm
         };
         match self {
             Self::Calm => calm,
             Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
-            Self::Cache => {
-                Habits {
-                    weights: Weights::Kept,
-                    clients: 8,
-                    asks_max: 5,
-                    sabotage_in: 6, // Its clients chatter more than such slow answers pay for.
-                    http2_in: 0,
-                    ..calm
-                }
-            }
+            Self::Cache => cache,
+            Self::CacheTight => Habits { sabotage_in: 6, ..cache },
+            Self::CacheChange => Habits { sabotage_in: 8, asks_max: 16, ..cache },
+            Self::CacheOrigin => Habits { sabotage_in: 4, read_max: 32 * 1024, ..cache },
             Self::Tangle => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
             }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::FileRef;
+use cache::{Store, StoreLimits};
 use conf::model::Address;
 use engine::Site;
 use io::listen::Listener;
@@ -15,6 +16,7 @@ use worker::{Generation, ListenSettings, OpenLogs};
 use crate::chance::Chance;
 use crate::door::Anchor;
 use crate::kernel::Kernel;
+use crate::pages::LOCATIONS;
 
 /// Where the configuration stands in the invented file system.
 const CONF: &str = "/conf/nginx.conf";
@@ -90,6 +92,7 @@ http {{
     upstream kept {{ server 192.0.2.8:9000 max_fails=0; keepalive 2; keepalive_timeout 10s; }}
     upstream crowded {{ server unix:/run/small.sock max_conns=2; queue 100 timeout=60s; }}
     fastcgi_cache_path /cache keys_zone=zone:1m;
+    fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
     {extra}
     server {{
 {listens}        http2 on;
@@ -104,13 +107,7 @@ http {{
         location /stream {{ fastcgi_pass app; fastcgi_request_buffering off; }}
         location /kept {{ fastcgi_pass kept; fastcgi_keep_conn on; fastcgi_next_upstream off; }}
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
-        location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
-        location /keep {{ fastcgi_pass app; fastcgi_cache zone; fastcgi_cache_key $request_uri;
-            fastcgi_cache_valid 200 1s; fastcgi_cache_lock on; fastcgi_cache_lock_timeout 20s;
-            fastcgi_cache_lock_age 20s; fastcgi_cache_background_update on;
-            fastcgi_cache_use_stale error timeout invalid_header updating; }}
-        location /own {{ fastcgi_pass app; page_cache auto; }}
-        location /try/ {{ try_files $uri /small.txt; }}
+        location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}{pages}        location /try/ {{ try_files $uri /small.txt; }}
     }}
 }}
 ",
@@ -118,6 +115,7 @@ http {{
             connections = self.connections,
             extra = self.extra,
             number = self.number,
+            pages = LOCATIONS,
         )
     }
 }
@@ -142,7 +140,7 @@ impl conf::Source for Text<'_> {
     }
 }
 
-/// What outlives configurations: sockets and secrets.
+/// What outlives configurations: sockets, secrets and kept answers.
 #[derive(Debug)]
 pub struct Sockets {
     anchor: Anchor,
@@ -152,7 +150,7 @@ pub struct Sockets {
     /// The groups of the configuration in force.
     groups: Option<Arc<upstream::Groups>>,
     /// Kept answers, whatever the configuration.
-    store: Arc<cache::Store>,
+    store: Arc<Store>,
 }
 
 impl Sockets {
@@ -161,10 +159,10 @@ impl Sockets {
     /// # Errors
     ///
     /// The real kernel has no descriptor left.
-    pub fn new(anchor: Anchor) -> std::io::Result<Self> {
+    pub fn new(anchor: Anchor, limits: StoreLimits) -> std::io::Result<Self> {
         let log = FileRef::new(anchor.copy()?);
         let keys = Arc::new(quic::SharedKeys::from_secret([7; 32]));
-        let store = cache::Store::new(cache::StoreLimits::default(), 7);
+        let store = Store::new(limits, 7);
         Ok(Self { anchor, open: BTreeMap::new(), log, keys, groups: None, store })
     }
 
@@ -226,6 +224,12 @@ impl Sockets {
             quic_keys: self.keys.clone(),
             connections_max,
         }))
+    }
+
+    /// Kept answers.
+    #[must_use]
+    pub const fn store(&self) -> &Arc<Store> {
+        &self.store
     }
 
     /// Lets go of a port that no configuration names any more.

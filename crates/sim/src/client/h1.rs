@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ask::{Answer, Ask, Era, Upload, What, upload_byte};
+use crate::ask::{Answer, Ask, Era, Upload, upload_byte};
 use crate::client::pipe::{Pipe, Wrote};
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
@@ -189,9 +189,7 @@ impl Client {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
         // Who ends its side while an application works has left, as with nginx.
-        let is_app = |(ask, _): &(Ask, u64)| {
-            matches!(ask.what, What::App(..) | What::Kept(_) | What::Own(_))
-        };
+        let is_app = |(ask, _): &(Ask, u64)| ask.what.is_app();
         let left = conn.pipe.ended && conn.flight.iter().any(is_app);
         if killed || left || matches!(conn.pipe.sabotage, Sabotage::End { .. }) {
             return self.forgive(conn);

@@ -102,10 +102,13 @@ impl Client {
             conn.nonsense = true;
             return true;
         }
-        if chance.one_in(40) && !conn.settings_are_open {
+        let chatters = conn.chatter < self.base.habits.chatter_max;
+        if chance.one_in(40) && !conn.settings_are_open && chatters {
+            conn.chatter += 1;
             conn.change_settings(chance);
         }
-        if chance.one_in(30) {
+        if chance.one_in(30) && chatters {
+            conn.chatter += 1;
             frame::push(&mut conn.pipe.out, kind::PING, 0, 0, b"12345678");
             conn.pings += 1;
         }

@@ -83,6 +83,11 @@ impl Socket {
         }
     }
 
+    /// Whether nobody has ended or broken it.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.closed.is_none() && !self.client_gone && !self.dead && !self.reset
+    }
+
     /// Room for what the server sends.
     pub(crate) fn room(&self) -> usize {
         self.outbound_max.saturating_sub(self.outbound.len())

@@ -53,6 +53,8 @@ pub(super) struct Conn {
     pub(super) goaway: Option<u32>,
     pub(super) nonsense: bool,
     pub(super) pings: u32,
+    /// Frames that ask for nothing.
+    pub(super) chatter: u32,
     /// Settings were sent and not acknowledged.
     pub(super) settings_are_open: bool,
     next_id: u32,
@@ -77,6 +79,7 @@ impl Conn {
             goaway: None,
             nonsense: false,
             pings: 0,
+            chatter: 0,
             settings_are_open: false,
             next_id: 1,
             decoder: Decoder::default(),
