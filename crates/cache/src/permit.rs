@@ -115,8 +115,9 @@ impl FillPermit {
     }
 
     /// Notes that the answer will not be kept though it goes on: it has grown too large, or a purge
-    /// has hit it. Nobody joins it any more, and who has joined reads on. Says whether anybody reads
-    /// it at all; if not, or if it takes memory that the store does not have, it is to be given up.
+    /// has hit it. Nobody joins it any more, and who has joined reads on. Says whether anybody
+    /// reads it at all; if not, or if it takes memory that the store does not have, it is to be
+    /// given up.
     #[must_use]
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
         if !self.passes_on {

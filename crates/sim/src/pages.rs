@@ -42,7 +42,8 @@ pub enum Place {
 pub const LOCATIONS: &str = "
         location /page { fastcgi_pass app; page_cache auto; page_cache_purge_allow all;
             fastcgi_param QUERY_STRING $query_string; fastcgi_param SERVER_PORT $server_port;
-            fastcgi_param REQUEST_METHOD $request_method; page_cache_stale 2s error=6s; cache_status on; }
+            fastcgi_param REQUEST_METHOD $request_method; page_cache_stale 2s error=6s;
+            cache_status on; }
         location /http { fastcgi_pass kept; fastcgi_keep_conn on; page_cache auto;
             fastcgi_param QUERY_STRING $query_string; fastcgi_param SERVER_PORT $server_port;
             fastcgi_param REQUEST_METHOD $request_method;
@@ -380,7 +381,8 @@ impl Pages {
         }
         match (ask.what, answer.status) {
             (What::Page(place, page), status) => {
-                self.judge_page((place, page), status, ask, answer)
+                let lied = deeds.cut(&ask.token());
+                self.judge_page((place, page), (status, lied), ask, answer)
             }
             (What::Edit(..) | What::Refresh(..), 200) => Ok(()),
             (What::Purge(place, _), 200 | 404) if place.is_zone() => Ok(()),
@@ -392,7 +394,7 @@ impl Pages {
     fn judge_page(
         &self,
         which: (Place, usize),
-        status: u16,
+        (status, lied): (u16, bool),
         ask: &Ask,
         answer: &Answer,
     ) -> Result<(), String> {
@@ -425,7 +427,8 @@ impl Pages {
             (206, Some((first, last))) => {
                 let last = last.min(whole.len() as u64 - 1);
                 let told = format!("bytes {first}-{last}/{}", whole.len());
-                if answer.field("content-range") != Some(&told) {
+                // Where it was told a wrong length, nobody knows better yet.
+                if answer.field("content-range") != Some(&told) && !lied {
                     return Err(format!("{:?}, not {told}", answer.field("content-range")));
                 }
                 whole.get(first as usize..=last as usize).unwrap_or_default()

@@ -107,8 +107,9 @@ http {{
         location /stream {{ fastcgi_pass app; fastcgi_request_buffering off; }}
         location /kept {{ fastcgi_pass kept; fastcgi_keep_conn on; fastcgi_next_upstream off; }}
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
-        location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}{pages}        location /try/ {{ try_files $uri /small.txt; }}
-    }}
+        location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
+        location /try/ {{ try_files $uri /small.txt; }}
+{pages}    }}
 }}
 ",
             workers = self.workers,
