@@ -226,6 +226,33 @@ fn what_a_page_brings_along_is_for_whom_it_was_made() {
 }
 
 #[test]
+fn fragments_set_cookies_for_clients_without_a_session() {
+    let app = App::start();
+    let server = serve(&app.address(), "");
+    say(&app, "/page", PAGE, "a<esi:include src='/cart'/><esi:include src='/menu'/>b");
+    let cart = format!("{PRIVATE}\nSet-Cookie: PHPSESSID=1234567890abcdef; path=/");
+    say(&app, "/cart", &cart, "cart<esi:include src='/no'/>");
+    say(&app, "/page2", NO_CACHE, "<esi:include src='/nesting'/>");
+    say(&app, "/nesting", NO_CACHE, "<esi:include src='/nested'/>");
+    say(&app, "/nested", &format!("{NO_CACHE}\nSet-Cookie: n=1"), "x");
+    say(&app, "/menu", &format!("{PUBLIC}\nLSC-Cookie: menu=1"), "menu");
+    for proto in [Proto::H1, Proto::H2, Proto::H3] {
+        for _ in 0..2 {
+            let reply = server.fetch(proto, "/page");
+            let set = reply.headers.iter().filter(|(name, _)| name == "set-cookie");
+            let mut set: Vec<&str> = set.map(|(_, value)| &value[..]).collect();
+            set.sort_unstable();
+            let all = ["PHPSESSID=1234567890abcdef; path=/", "menu=1"];
+            let text = "acart<esi:include src='/no'/>menub";
+            assert_eq!((set, &*reply.text()), (all.to_vec(), text));
+        }
+    }
+    assert_eq!(app.count("/no"), 0, "a fragment that does not ask for it is no page");
+    let nested = server.get("/page2");
+    assert_eq!((nested.header("set-cookie"), &*nested.text()), (Some("n=1"), "x"));
+}
+
+#[test]
 fn elements_do_what_they_are_for() {
     let app = App::start();
     let server = serve(&app.address(), "");

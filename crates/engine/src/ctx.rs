@@ -160,6 +160,8 @@ pub enum Wake {
     Spooled,
     /// A fill that it waits for has moved.
     Filled,
+    /// Something has become of a fragment that it waits for.
+    Fragment,
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.

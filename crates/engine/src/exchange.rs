@@ -62,6 +62,8 @@ enum State {
     Fetching,
     /// Somebody else asked for the same; the head is on its way.
     Joining,
+    /// Heads of fragments are on their way, which the page's own waits for.
+    Assembling,
     /// The head was handed over; the body is pulled.
     Delivering,
     /// The answer was handed over; the origin has not said that it is done.
@@ -120,6 +122,8 @@ pub(crate) enum Next {
     Fetch,
     /// Nowhere until the fill that is waited for moves.
     Join,
+    /// Nowhere until the heads of the page's fragments are there.
+    Assemble,
     /// To an error answer.
     Fail(u16),
     /// To a redirect to the address in `Exchange::location`; error pages may apply.
@@ -232,13 +236,16 @@ impl Exchange {
             (State::Joining, Wake::Deadline) => {
                 self.go_on(|exchange, _, ctx| exchange.stop_waiting(ctx), ctx)
             }
-            (State::Delivering, Wake::Filled) => {
+            (State::Assembling, wake @ (Wake::Fragment | Wake::Filled | Wake::Origin(_))) => {
+                self.go_on(|exchange, site, ctx| exchange.assemble_on(wake, site, ctx), ctx)
+            }
+            (State::Delivering, Wake::Filled | Wake::Fragment) => {
                 ctx.effects.push(Effect::Ready);
                 State::Delivering
             }
-            (State::Delivering, Wake::Spooled) => {
+            (state @ (State::Delivering | State::Assembling), Wake::Spooled) => {
                 self.answer_spooled(ctx);
-                State::Delivering
+                state
             }
             (state, Wake::Body(bytes)) => self.take_body(state, bytes, ctx),
             (state, Wake::BodyEnd) => self.end_body(state, ctx),
@@ -249,7 +256,8 @@ impl Exchange {
                 | State::Delaying
                 | State::Collecting(_)
                 | State::Fetching
-                | State::Joining),
+                | State::Joining
+                | State::Assembling),
                 Wake::BodyRefused(refusal),
             ) => self.refuse_body(state, refusal, ctx),
             (state, _) => state,
@@ -265,6 +273,12 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return State::Done };
         let next = step(self, &site, ctx);
         self.run(next, ctx)
+    }
+
+    /// Whether the heads of its fragments are waited for.
+    #[must_use]
+    pub fn is_assembling(&self) -> bool {
+        self.state == State::Assembling
     }
 
     /// The head of the answer; to be read when `Effect::Respond` was asked for.
@@ -474,6 +488,7 @@ impl Exchange {
                 Next::Collect(step) => return State::Collecting(step),
                 Next::Fetch => return State::Fetching,
                 Next::Join => return State::Joining,
+                Next::Assemble => return State::Assembling,
                 Next::Respond => return self.respond(&site, ctx),
                 Next::Silence(status) => {
                     self.answer.bare_status = status;
@@ -616,6 +631,7 @@ impl Exchange {
             self.drop_fetch(ctx);
         }
         self.discard_rest(ctx);
+        self.take_cookies();
         self.page.let_go();
         self.answer.is_responded = true;
         ctx.effects.push(Effect::Respond);

@@ -30,6 +30,8 @@ pub(crate) struct Family {
     over: Vec<(Key<Live>, End)>,
     /// Pages that want more fragments asked for.
     eager: Vec<Key<Live>>,
+    /// The page whose fragments are being asked for; it learns at the end what became of them.
+    starting: Option<Key<Live>>,
 }
 
 impl Family {
@@ -92,12 +94,17 @@ impl<I: Io> Bodies<'_, I> {
 }
 
 impl<I: Io> Worker<I> {
-    /// Asks for the fragments that a page wants now.
+    /// Asks for the fragments that a page wants now; the wake that it leads to at once, if any.
     pub(crate) fn start_fragments(&mut self, page: Key<Live>) -> Option<Wake> {
+        let before = self.origins.family.starting.replace(page);
         while let Some(child) = self.next_fragment(page) {
             self.step(child, Wake::Start);
         }
+        self.origins.family.starting = before;
         // What is not asked for may have been all that the page waited for.
+        if self.core.exchanges.get(page)?.exchange.is_assembling() {
+            return Some(Wake::Fragment);
+        }
         self.with_stream(page, StreamAct::Ready);
         None
     }
@@ -144,15 +151,18 @@ impl<I: Io> Worker<I> {
 
     /// The head of a fragment is there.
     pub(crate) fn respond_fragment(&mut self, child: Key<Live>, page: Key<Live>) -> Option<Wake> {
-        let is_good = self.core.exchanges.get(child)?.exchange.is_good_fragment();
+        let waits = self.core.exchanges.get(page)?.exchange.is_assembling();
+        let exchange = &self.core.exchanges.get(child)?.exchange;
+        let is_good = exchange.is_good_fragment();
+        let cookies = if waits { exchange.cookies_set() } else { Vec::new() };
         let parent = self.core.exchanges.get_mut(page)?;
         if is_good {
-            parent.exchange.accept_fragment(child.to_bits());
+            parent.exchange.accept_fragment(child.to_bits(), cookies);
         } else {
             parent.exchange.lose_fragment(child.to_bits());
             self.origins.family.note(&self.core.exchanges, page);
         }
-        self.with_stream(page, StreamAct::Ready);
+        self.tell_page(page);
         (!is_good).then_some(Wake::SentAway)
     }
 
@@ -162,7 +172,20 @@ impl<I: Io> Worker<I> {
         parent.children.retain(|other| *other != child);
         parent.exchange.lose_fragment(child.to_bits());
         self.origins.family.note(&self.core.exchanges, page);
-        self.with_stream(page, StreamAct::Ready);
+        self.tell_page(page);
+    }
+
+    /// Something has become of a fragment.
+    fn tell_page(&mut self, page: Key<Live>) {
+        if self.origins.family.starting == Some(page) {
+            return;
+        }
+        let Some(live) = self.core.exchanges.get(page) else { return };
+        if live.exchange.is_assembling() {
+            self.origins.news.push_back((page, Wake::Fragment));
+        } else {
+            self.with_stream(page, StreamAct::Ready);
+        }
     }
 
     /// Does what could not be done while bodies were pulled.
@@ -179,7 +202,9 @@ impl<I: Io> Worker<I> {
             }
         }
         for page in std::mem::take(&mut self.origins.family.eager) {
-            let _nothing = self.start_fragments(page);
+            if let Some(wake) = self.start_fragments(page) {
+                self.step(page, wake);
+            }
         }
     }
 

@@ -26,6 +26,10 @@ use crate::answer::growth::Growth;
 
 /// LIMIT: fragments of one page that are asked for at once.
 pub(crate) const AT_ONCE: usize = 8;
+/// LIMIT: bytes of a page that comes which are waited for before its head leaves.
+const HEAD_WAIT_MAX: u64 = 256 * 1024;
+/// LIMIT: cookies that fragments of one page set.
+const COOKIES_MAX: usize = 64;
 /// LIMIT: bytes of a fragment that is used at several places (`as-var`); a larger one is none.
 const VAR_MAX: usize = 256 * 1024;
 /// Bytes of a fragment below which compressing it alone is not worth the while.
@@ -86,6 +90,8 @@ pub(crate) struct Assembly {
     /// What leaves next.
     ready: Bytes,
     joint: Option<(Joint, i8)>,
+    /// What fragments set before the page's head left.
+    cookies: Vec<Vec<u8>>,
     is_headed: bool,
     is_over: bool,
     is_broken: bool,
@@ -103,6 +109,7 @@ impl Assembly {
             var: Vec::new(),
             ready: Bytes::new(),
             joint: None,
+            cookies: Vec::new(),
             is_headed: false,
             is_over: false,
             is_broken: false,
@@ -120,7 +127,7 @@ impl Assembly {
     /// A page that somebody else fetches.
     pub(crate) fn growing(growth: Growth) -> Self {
         let mut assembly = Self::new(Script::growing(growth));
-        assembly.look_ahead();
+        assembly.read_on();
         assembly
     }
 
@@ -165,6 +172,12 @@ impl Assembly {
     /// Whether the client waits for the origin of the page or of a fragment.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.is_waiting
+    }
+
+    /// Takes in what there is of a page that is fetched.
+    pub(crate) fn read_on(&mut self) {
+        self.script.refill();
+        self.look_ahead();
     }
 
     /// Takes note of the includes that are known.
@@ -224,8 +237,26 @@ impl Assembly {
         self.in_fragment && self.fragments.front().is_some_and(|fragment| fragment.is_by(child))
     }
 
-    /// The head of a fragment came, and it is good.
-    pub(crate) fn accept(&mut self, child: u64) {
+    /// Whether the head of a fragment is awaited, or the beginning of the page, which may have
+    /// fragments in it.
+    pub(crate) fn awaits_head(&self) -> bool {
+        let awaits = |fragment: &Fragment| {
+            use Standing::{Alternative, Asked, New};
+            matches!(fragment.standing, New | Alternative | Asked(_))
+        };
+        let grows = self.fragments.len() < AT_ONCE && self.script.grows_below(HEAD_WAIT_MAX);
+        !self.is_broken && (grows || self.fragments.iter().any(awaits))
+    }
+
+    /// What fragments set.
+    pub(crate) fn take_cookies(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.cookies)
+    }
+
+    /// The head of a fragment came with these cookies, and it is good.
+    pub(crate) fn accept(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
+        self.cookies.extend(cookies);
+        self.cookies.truncate(COOKIES_MAX);
         if let Some(fragment) = self.find(child) {
             fragment.standing = Standing::Answering(child);
         }
@@ -324,8 +355,7 @@ impl Assembly {
     }
 
     fn pull_some(&mut self, max: usize, out: &mut SendChain) -> Piece {
-        self.script.refill();
-        self.look_ahead();
+        self.read_on();
         if !std::mem::replace(&mut self.is_headed, true)
             && let Some((joint, _)) = &self.joint
         {

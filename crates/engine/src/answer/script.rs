@@ -154,6 +154,21 @@ impl Script {
         }
     }
 
+    /// Whether more comes of a page of which fewer than `max` bytes came.
+    pub(super) fn grows_below(&self, max: u64) -> bool {
+        match self {
+            Self::Kept(_) => false,
+            Self::Growing(growing) => {
+                let come = growing.parser.as_ref().map(|parser| parser.program().literal_len);
+                come.is_some_and(|come| come < max)
+            }
+            Self::Inflow(arriving) => {
+                let spool = arriving.inflow.spool();
+                arriving.parser.is_some() && !spool.is_broken() && spool.received() < max
+            }
+        }
+    }
+
     /// The next include that is known, before its turn; each one once.
     pub(super) fn next_include(&mut self) -> Option<Include> {
         match self {

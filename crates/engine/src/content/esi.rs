@@ -205,10 +205,17 @@ impl Exchange {
         (200..300).contains(&head.status) && head.status != 206 && is_plain
     }
 
-    /// The fragment that `child` asked for is on its way.
-    pub fn accept_fragment(&mut self, child: u64) {
+    /// The cookies that this answer sets.
+    #[must_use]
+    pub fn cookies_set(&self) -> Vec<Vec<u8>> {
+        self.answer.head.fields.all(Name::SetCookie).map(<[u8]>::to_vec).collect()
+    }
+
+    /// The fragment that `child` asked for is on its way; with these cookies, if the page's head
+    /// has not left.
+    pub fn accept_fragment(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
         if let Body::Assembly(assembly) = &mut self.answer.body {
-            assembly.accept(child);
+            assembly.accept(child, cookies);
         }
     }
 

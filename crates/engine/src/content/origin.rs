@@ -397,7 +397,7 @@ impl Exchange {
 
     /// The body may have bytes, unless its last one has left.
     fn tell_ready(&self, ctx: &mut Ctx<'_>) {
-        if !self.answer.is_complete {
+        if self.answer.is_responded && !self.answer.is_complete {
             ctx.effects.push(Effect::Ready);
         }
     }

@@ -75,7 +75,7 @@ impl Cached {
 pub(crate) struct Page {
     pub(super) keys: KeyBuilder,
     text: Vec<u8>,
-    pub(super) session: Vec<u8>,
+    pub(crate) session: Vec<u8>,
     pub(crate) head: http::OriginHead,
     /// The location whose turn it was.
     looked: Option<LocationId>,
@@ -135,7 +135,8 @@ impl Exchange {
             Body::Assembly(assembly) => assembly.is_waiting(),
             _ => false,
         };
-        self.page.follower.is_some() || waits(&self.answer.body)
+        let waits = waits(&self.answer.body) || self.is_assembling();
+        self.page.follower.is_some() || waits
     }
 
     /// Notes whether the answer that comes is kept: to be told before its head is.

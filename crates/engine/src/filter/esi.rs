@@ -12,7 +12,7 @@ use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name, OriginHead};
 
 use crate::answer::{Assembly, Body, Growth, Inflow};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Effect, Wake};
 use crate::exchange::{Exchange, Next};
 use crate::filter::accel::{Shape, media};
 use crate::filter::compress;
@@ -71,7 +71,7 @@ impl Exchange {
         }
         self.say_kept(object, location, ctx.now.unix_millis);
         self.answer_assembled(status, Assembly::kept(object.clone()), coding);
-        Next::Respond
+        self.assemble(ctx)
     }
 
     /// Answers with a page that somebody else fetches, its fragments in it.
@@ -88,7 +88,7 @@ impl Exchange {
         self.say_asked(location);
         let assembly = Assembly::growing(Growth::new(follower, waiter));
         self.answer_assembled(status, assembly, coding);
-        Next::Respond
+        self.assemble(ctx)
     }
 
     /// Answers with what an origin begins to send, its fragments in it.
@@ -114,7 +114,7 @@ impl Exchange {
             // Nobody waits for a body that nobody gets.
             self.drop_fetch(ctx);
         }
-        Next::Respond
+        self.assemble(ctx)
     }
 
     /// Writes the head of a page that is put together; its status, and the coding that it leaves
@@ -142,6 +142,40 @@ impl Exchange {
         self.found_family();
         let coding = shape.choice.coding;
         (status, coding.map(|coding| (coding, compress::level(location, coding))))
+    }
+
+    /// A client without a session waits for the heads of the first fragments: one of them may begin
+    /// a session, and a cookie cannot be set later.
+    fn assemble(&self, ctx: &mut Ctx<'_>) -> Next {
+        match &self.answer.body {
+            Body::Assembly(assembly) if self.page.session.is_empty() && assembly.awaits_head() => {
+                if assembly.wants_fragments() {
+                    ctx.effects.push(Effect::Fragments);
+                }
+                Next::Assemble
+            }
+            _ => Next::Respond,
+        }
+    }
+
+    /// Something has become of the page, or of a fragment whose head is waited for.
+    pub(crate) fn assemble_on(&mut self, wake: Wake, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        if let Wake::Origin(news) = wake {
+            self.take_more(news, site, ctx);
+        }
+        if let Body::Assembly(assembly) = &mut self.answer.body {
+            assembly.read_on();
+        }
+        self.assemble(ctx)
+    }
+
+    /// Sets the cookies that fragments set so far.
+    pub(crate) fn take_cookies(&mut self) {
+        if let Body::Assembly(assembly) = &mut self.answer.body {
+            for cookie in assembly.take_cookies() {
+                self.answer.head.fields.push(Name::SetCookie, &cookie);
+            }
+        }
     }
 
     /// Gives the body of a page that is put together.

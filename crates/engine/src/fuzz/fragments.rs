@@ -32,6 +32,8 @@ pub struct Fragments {
     open: Vec<(u64, String)>,
     /// On their way: what is left, and how it ends.
     running: BTreeMap<u64, (Vec<u8>, Pulled)>,
+    /// How many were under way at once.
+    pub most_at_once: usize,
     names: u64,
 }
 
@@ -45,6 +47,7 @@ impl Fragments {
             page.bind_fragment(self.names);
             self.asked.push(target.clone());
             self.open.push((self.names, target));
+            self.most_at_once = self.most_at_once.max(self.open.len() + self.running.len());
         }
     }
 
@@ -54,11 +57,11 @@ impl Fragments {
         match self.answers.get(&target) {
             Some(Answer::Whole(body)) => {
                 self.running.insert(name, (body.clone(), Pulled::All));
-                page.accept_fragment(name);
+                page.accept_fragment(name, Vec::new());
             }
             Some(Answer::Broken(body)) => {
                 self.running.insert(name, (body.clone(), Pulled::Broken));
-                page.accept_fragment(name);
+                page.accept_fragment(name, Vec::new());
             }
             Some(Answer::Failed) | None => page.lose_fragment(name),
         }

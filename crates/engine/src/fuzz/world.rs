@@ -535,6 +535,10 @@ impl World {
                 }
             }
         }
+        if self.exchange.is_assembling() && self.fragments.go_on(&mut self.exchange) {
+            self.wake(Wake::Fragment);
+            return true;
+        }
         let sends = !self.sends_late || turn.reply.is_some();
         if sends && !turn.discards && turn.given <= turn.consumed + WINDOW {
             if !self.client_body.is_empty() {
