@@ -1,10 +1,14 @@
 //! The command line: nginx's options, and Bolide's own commands.
 
+mod admin;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use io::signal::Signal;
 use lexopt::prelude::*;
+
+pub(crate) use admin::{ADMIN_HELP, Admin};
 
 /// Where files are looked for, unless `-p` says otherwise.
 const PREFIX: &str = "/etc/bolide";
@@ -18,6 +22,8 @@ Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
        bolide serve [--php] [--http PORT] [--https PORT] [--print-config]
                     [DIRECTORY]
        bolide php status | restart [NAME]
+       bolide explain URL | --request ID
+       bolide cache list | stats | purge | warm
        bolide demo [--http PORT] [--https PORT]
 
 Options:
@@ -41,6 +47,9 @@ Commands:
   php status    : tell how the php pools of the running server are
   php restart   : start php pools again, without losing a request
   demo          : serve the demonstration site
+  explain       : tell how the running server would answer a request, and why
+  cache         : look at, purge and fill what the running server keeps;
+                  more by bolide explain --help
 ";
 
 /// What is to be done.
@@ -60,6 +69,10 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Command the php pools of the running server.
     Php(Php),
+    /// Ask the running server.
+    Admin(Admin),
+    /// Print how it is asked.
+    AdminHelp,
 }
 
 /// What the php pools of a running server are told.
@@ -107,6 +120,8 @@ pub(crate) struct Invocation {
     pub(crate) command: Command,
     pub(crate) prefix: PathBuf,
     pub(crate) conf: PathBuf,
+    /// Whether `-c` was there.
+    pub(crate) names_conf: bool,
     pub(crate) globals: String,
     pub(crate) error_log: Option<PathBuf>,
     pub(crate) quiet: bool,
@@ -120,8 +135,7 @@ pub(crate) struct Invocation {
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, String> {
     let mut parser = lexopt::Parser::from_iter(args);
     let mut command = None;
-    let (mut prefix, mut conf, mut error_log) = (None, None, None);
-    let (mut globals, mut quiet) = (String::new(), false);
+    let mut globals = Globals::default();
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
             Short('?' | 'h') | Long("help") => command = Some(Command::Help),
@@ -132,17 +146,18 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
                 command = Some(Command::Test { dump });
             }
             Short('T') => command = Some(Command::Test { dump: true }),
-            Short('q') => quiet = true,
-            Short('p') => prefix = Some(path(&mut parser, "-p", "directory name")?),
-            Short('c') => conf = Some(path(&mut parser, "-c", "file name")?),
-            Short('e') => error_log = Some(path(&mut parser, "-e", "file name")?),
-            Short('g') => globals = text(&mut parser, "-g", "parameter")?,
             Short('s') => command = Some(signal(&text(&mut parser, "-s", "parameter")?)?),
             Value(word) if command.is_none() && word == "serve" => {
                 command = Some(Command::Serve(serve(&mut parser)?));
             }
             Value(word) if command.is_none() && word == "demo" => {
                 command = Some(Command::Serve(serve(&mut parser)?));
+            }
+            Value(word) if command.is_none() && word == "explain" => {
+                command = Some(admin::explain(&mut parser, &mut globals)?);
+            }
+            Value(word) if command.is_none() && word == "cache" => {
+                command = Some(admin::cache(&mut parser, &mut globals)?);
             }
             Value(word) if command.is_none() && word == "php" => {
                 command = Some(Command::Php(php(&mut parser)?));
@@ -151,17 +166,44 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
                 let name = name.to_string_lossy().into_owned();
                 command = Some(Command::Php(Php::Restart(Some(name))));
             }
+            Short(letter @ ('q' | 'p' | 'c' | 'e' | 'g')) => globals.take(letter, &mut parser)?,
             Short(other) => return Err(format!("invalid option: \"{other}\"")),
             Long(other) => return Err(format!("invalid option: \"--{other}\"")),
             Value(word) => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
         }
     }
+    let Globals { prefix, conf, error_log, globals, quiet } = globals;
+    let names_conf = conf.is_some();
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| here.join(prefix));
     // As nginx has it: a relative -c is below the prefix.
     let conf = conf.map_or_else(|| default_conf(&prefix), |conf| prefix.join(conf));
     let command = command.unwrap_or(Command::Run);
-    Ok(Invocation { command, prefix, conf, globals, error_log, quiet })
+    Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet })
+}
+
+/// nginx's options that say which server is meant; they may stand behind a command.
+#[derive(Default)]
+struct Globals {
+    prefix: Option<PathBuf>,
+    conf: Option<PathBuf>,
+    error_log: Option<PathBuf>,
+    globals: String,
+    quiet: bool,
+}
+
+impl Globals {
+    /// Takes one of these.
+    fn take(&mut self, letter: char, parser: &mut lexopt::Parser) -> Result<(), String> {
+        match letter {
+            'p' => self.prefix = Some(path(parser, "-p", "directory name")?),
+            'c' => self.conf = Some(path(parser, "-c", "file name")?),
+            'e' => self.error_log = Some(path(parser, "-e", "file name")?),
+            'g' => self.globals = text(parser, "-g", "parameter")?,
+            _ => self.quiet = true,
+        }
+        Ok(())
+    }
 }
 
 fn default_conf(prefix: &Path) -> PathBuf {

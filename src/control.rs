@@ -12,8 +12,9 @@ use io::epoll::Epoll;
 use io::signal::{self, Signal, Signals};
 use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
 
+use crate::admin::{self, Office};
 use crate::assemble::{self, Shared};
-use crate::cli::{Command, HELP, Invocation, Php, Purpose};
+use crate::cli::{ADMIN_HELP, Command, HELP, Invocation, Php, Purpose};
 use crate::messages::{err, out};
 use crate::php::{self, Desk, Pools};
 use crate::pid::PidFile;
@@ -62,6 +63,11 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
             start(invocation, reading, Some(&ready.greeting))
         })),
         Command::Php(Php::Keep(program)) => php::keeper::run(program),
+        Command::Admin(request) => admin::client::run(invocation, request),
+        Command::AdminHelp => {
+            out(ADMIN_HELP.as_bytes());
+            ExitCode::SUCCESS
+        }
         Command::Php(command) => finish(
             running(invocation).and_then(|(pid, path)| php::command::send(pid, &path, command)),
         ),
@@ -157,7 +163,7 @@ fn send_signal(invocation: &Invocation, signal: Signal) -> ExitCode {
 }
 
 /// The pid of the running server, and the file that it stands in.
-fn running(invocation: &Invocation) -> Result<(u32, PathBuf), Vec<String>> {
+pub(crate) fn running(invocation: &Invocation) -> Result<(u32, PathBuf), Vec<String>> {
     let reading = reading::of_file(invocation)?;
     let path = &reading.config.main.pid;
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -225,6 +231,8 @@ fn start(
         served: greeting.is_some(),
         log: crate::control_log::ControlLog::new(&generation),
         pools,
+        office: Office::default(),
+        account: account.clone(),
         door,
         signals,
     };
@@ -271,7 +279,7 @@ fn set_limits(config: &Config) -> Result<(), Vec<String>> {
 }
 
 /// The account that workers run under: name, user and group number.
-type Account = (String, u32, u32);
+pub(crate) type Account = (String, u32, u32);
 
 fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
     if !io::process::is_root() {
@@ -315,6 +323,9 @@ struct Control<'a> {
     served: bool,
     log: crate::control_log::ControlLog,
     pools: Pools,
+    office: Office,
+    /// Whom the workers have become.
+    account: Option<Account>,
     door: Epoll,
     signals: Signals,
 }
@@ -341,6 +352,9 @@ impl Control<'_> {
             self.pools.handle_ready(one.token, &mut desk);
         }
         self.pools.tick(heir, &mut desk);
+        for (client, words) in self.pools.take_orders() {
+            self.office.handle(client, words, &self.generation, self.account.as_ref());
+        }
         self.signals.take()
     }
 

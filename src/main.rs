@@ -1,5 +1,6 @@
 //! The process: command line, configuration, control. Nothing here answers a request.
 
+mod admin;
 mod assemble;
 mod cli;
 mod control;

@@ -7,11 +7,11 @@ pub(crate) mod keeper;
 mod lsphp;
 mod pool;
 mod process;
-mod runtime;
+pub(crate) mod runtime;
 mod settle;
 mod size;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -25,6 +25,7 @@ use io::Io as _;
 use io::child;
 use io::epoll::Epoll;
 
+use crate::admin::words::{LINE_MAX, Words};
 use crate::control_log::ControlLog;
 use pool::{Ctx, Pool, Socket};
 use runtime::Runtime;
@@ -49,6 +50,8 @@ pub(crate) struct Desk<'a> {
 pub(crate) struct Pools {
     pools: Vec<Pool>,
     commands: Option<UnixListener>,
+    /// Commands that are not for pools, and who waits for their answers.
+    orders: Vec<(UnixStream, Words)>,
     /// Behind what lies in it, as it is removed last.
     runtime: Option<Runtime>,
     serial: u64,
@@ -156,12 +159,18 @@ impl Pools {
         Some(body(&mut self.pools, &mut ctx))
     }
 
-    /// Opens the command socket once there is something to command.
+    /// Opens the command socket. A server without one serves all the same.
     fn listen(&mut self, desk: &mut Desk<'_>) {
-        let Some(runtime) = &self.runtime else { return };
         if self.commands.is_some() {
             return;
         }
+        if self.runtime.is_none() {
+            match Runtime::create() {
+                Ok(runtime) => self.runtime = Some(runtime),
+                Err(text) => desk.log.write(Level::Alert, &text),
+            }
+        }
+        let Some(runtime) = &self.runtime else { return };
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         let path = runtime.control();
         let opened = UnixListener::bind(&path)
@@ -219,12 +228,15 @@ impl Pools {
         else {
             return;
         };
-        // Only our own account can connect, and `bolide php` speaks at once.
+        // Only our own account can connect, and whoever commands speaks at once.
         let _ = client.set_read_timeout(Some(COMMAND_TIMEOUT));
         let _ = client.set_write_timeout(Some(COMMAND_TIMEOUT));
         let mut line = String::new();
-        if BufReader::new(&client).read_line(&mut line).is_err() {
+        if BufReader::new(&client).take(LINE_MAX).read_line(&mut line).is_err() {
             return;
+        }
+        if let Some(words) = Words::read(&line) {
+            return self.orders.push((client, words));
         }
         let mut words = line.split_whitespace();
         match words.next() {
@@ -234,7 +246,15 @@ impl Pools {
         }
     }
 
+    /// Commands that are not for pools.
+    pub(crate) fn take_orders(&mut self) -> Vec<(UnixStream, Words)> {
+        std::mem::take(&mut self.orders)
+    }
+
     fn tell_status(&self, mut client: &UnixStream, now: Instant) {
+        if self.pools.is_empty() {
+            let _ = writeln!(client, "error: the server runs no php pool");
+        }
         for pool in &self.pools {
             let _ = writeln!(client, "{}", pool.status(now));
         }
@@ -260,8 +280,11 @@ impl Pools {
             found
         });
         if found.unwrap_or(0) == 0 {
-            let name = name.unwrap_or_default();
-            let _ = writeln!(client, "error: there is no php pool \"{name}\"");
+            let why = match name {
+                Some(name) => format!("there is no php pool \"{name}\""),
+                None => "the server runs no php pool".to_owned(),
+            };
+            let _ = writeln!(client, "error: {why}");
         }
     }
 

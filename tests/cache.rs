@@ -9,7 +9,8 @@ use testkit::{Php, Response, Server, site, wait_until};
 use crate::http;
 
 /// The parameters that Bolide ships.
-const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
+pub(crate) const PARAMS: &str =
+    concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 
 /// Says how often it ran for its argument `n`, with the fields of its arguments `h`.
 const COUNT: &str = "<?php

@@ -23,7 +23,7 @@ pub(crate) fn send(pid: u32, pid_file: &Path, command: &Php) -> Result<(), Vec<S
     let one = |text: String| vec![text];
     let path = runtime::control_of(pid).ok_or_else(|| {
         let from = pid_file.display();
-        one(format!("the server {pid} of \"{from}\" runs no php pool, or is not ours to command"))
+        one(format!("the server {pid} of \"{from}\" does not run, or is not ours to command"))
     })?;
     let failed = |error: std::io::Error| one(format!("{}: {error}", path.display()));
     let mut socket = UnixStream::connect(&path).map_err(failed)?;

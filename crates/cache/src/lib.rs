@@ -68,6 +68,7 @@ pub use front::{Front, Memo};
 pub use growing::{Follow, Follower, Growing, Read, Waited, Waiter, Wakes};
 pub use key::{KEY_SIZE_MAX, Key, KeyBuilder, NamespaceId, Session};
 pub use object::{ESI_MARK, Kind, Location, Object, ObjectHead, Times, Variant};
+pub use peek::Tagged;
 pub use permit::{Abandon, Committed, FillPermit, Moved};
 pub use stats::{NamespaceStats, Stats};
 pub use store::{Freshness, Loaded, Loading, Lookup, Store, StoreLimits};

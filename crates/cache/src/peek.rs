@@ -3,6 +3,7 @@
 //! Refuses to count, to touch and to grant. Easiest to break: a permit given out here stands in no
 //! index, so whatever becomes of it, nobody else notices.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::decisions::Decision;
@@ -16,6 +17,18 @@ use crate::tags::lock;
 
 /// Names the worker of a [`Store::dry_front`], which is none.
 const NOBODY: u16 = u16::MAX;
+
+/// A tag, or all tags that begin alike, wherever they stand.
+#[derive(Clone, Debug)]
+pub struct Tagged(HashSet<u32>);
+
+impl Tagged {
+    /// Whether an object has such a tag.
+    #[must_use]
+    pub fn covers(&self, object: &Object) -> bool {
+        object.tags().any(|id| self.0.contains(&id))
+    }
+}
 
 impl Store {
     /// A table for trying out what a request would find: its look-ups give what those of any
@@ -86,6 +99,32 @@ impl Store {
             texts.push(b"*".to_vec());
         }
         texts
+    }
+
+    /// The tags of each of `objects` as text. Looks through the whole table, once: for people only.
+    #[must_use]
+    pub fn tag_texts_of(&self, objects: &[Arc<Object>]) -> Vec<Vec<Vec<u8>>> {
+        let ids: HashSet<u32> = objects.iter().flat_map(|object| object.tags()).collect();
+        let names = self.tags.names(|id, _| ids.contains(&id));
+        let names_of = |object: &Arc<Object>| {
+            let mut texts: Vec<_> =
+                object.tags().filter_map(|id| names.get(&id).cloned()).collect();
+            texts.sort_unstable();
+            texts
+        };
+        objects.iter().map(names_of).collect()
+    }
+
+    /// What tells objects with the tag `text` from others, in whichever namespace and session.
+    /// Looks through the whole table: for people only.
+    #[must_use]
+    pub fn tagged(&self, text: &[u8]) -> Tagged {
+        let (start, is_prefix) = match text.split_last() {
+            Some((b'*', start)) => (start, true),
+            _ => (text, false),
+        };
+        let fits = |tag: &[u8]| if is_prefix { tag.starts_with(start) } else { tag == start };
+        Tagged(self.tags.names(|_, tag| fits(tag)).into_keys().collect())
     }
 
     /// Shows what the workers have decided lately, in no order.

@@ -495,26 +495,39 @@ impl TagTable {
         self.stripes.iter().map(|stripe| lock(stripe).len()).sum()
     }
 
-    /// The texts of those of `ids` that are tags. Looks at the whole table: for people only.
-    pub(crate) fn texts(&self, ids: &[u32]) -> Vec<Vec<u8>> {
-        let mut found = Vec::new();
+    /// The tags that `wanted` picks by number and text, each with its text. Looks at the whole
+    /// table: for people only.
+    pub(crate) fn names(&self, wanted: impl Fn(u32, &[u8]) -> bool) -> HashMap<u32, Vec<u8>> {
+        let mut found = HashMap::new();
         for stripe in &self.stripes {
-            for (text, _) in lock(stripe).iter().filter(|(_, id)| ids.contains(id)) {
-                let tag = match text.get(4) {
-                    Some(b'p') => text.get(6..),
-                    Some(b's') => {
-                        let len = text
-                            .get(5..7)
-                            .map_or(0, |len| usize::from(len[0]) | usize::from(len[1]) << 8);
-                        text.get(8 + len..)
-                    }
-                    _ => None,
-                };
-                found.extend(tag.map(<[u8]>::to_vec));
+            for (name, id) in lock(stripe).iter() {
+                if let Some(tag) = text_of(name)
+                    && wanted(*id, tag)
+                {
+                    found.insert(*id, tag.to_vec());
+                }
             }
         }
+        found
+    }
+
+    /// The texts of those of `ids` that are tags. Looks at the whole table: for people only.
+    pub(crate) fn texts(&self, ids: &[u32]) -> Vec<Vec<u8>> {
+        let mut found: Vec<_> = self.names(|id, _| ids.contains(&id)).into_values().collect();
         found.sort_unstable();
         found
+    }
+}
+
+/// What stands behind namespace and session in the name of a tag; none if it stands for a root.
+fn text_of(name: &[u8]) -> Option<&[u8]> {
+    match name.get(4)? {
+        b'p' => name.get(6..),
+        b's' => {
+            let len = name.get(5..7)?;
+            name.get(8 + usize::from(len[0]) + (usize::from(len[1]) << 8)..)
+        }
+        _ => None,
     }
 }
 

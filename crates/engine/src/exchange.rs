@@ -27,6 +27,7 @@ use upstream::OriginNews;
 use crate::answer::{Answer, Body, Inflow, Piece};
 use crate::content::page::Page;
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
+use crate::explain::Trace;
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
 use crate::phase::rewrite::Cursor;
@@ -173,6 +174,8 @@ pub struct Exchange {
     pub(crate) unsatisfied: Option<u64>,
     /// What it knows of the store.
     pub(crate) page: Page,
+    /// Where a trial run writes its way down; none for requests of clients.
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 impl Exchange {
@@ -539,6 +542,7 @@ impl Exchange {
         };
         self.request.uri_changed = false;
         self.request.rewritten_here = false;
+        self.trace_location(found, site);
         if let Some(failure) = failure {
             self.log_match_failure(&failure, site, ctx);
             return Next::Fail(500);
@@ -666,6 +670,7 @@ impl Exchange {
     }
 
     fn finish(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
+        self.note_decision(ctx);
         let mut scratch = std::mem::take(&mut self.scratch);
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
         if !self.request.is_fragment || scope.location().settings.log_subrequest {

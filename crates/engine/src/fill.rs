@@ -15,7 +15,9 @@ mod judge;
 use std::sync::Arc;
 
 use base::Now;
-use cache::rules::{self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget};
+use cache::rules::{
+    self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget, Refusal, Verdict,
+};
 use cache::{
     Abandon, FillPermit, Key, KeyBuilder, NamespaceId, ObjectHead, Purge, Session, Store, Tags,
     Wakes,
@@ -93,9 +95,17 @@ pub struct Fill {
     pub(crate) told: Option<u64>,
     /// For a page with ESI, kept or not.
     pub(crate) cutting: Option<Box<Cutting>>,
+    /// Why the answer is not kept, if a rule said so.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 impl Fill {
+    /// Why the answer is not kept, once its head was heard.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<Refusal> {
+        self.refusal
+    }
+
     /// Whether the answer is (still) meant for the store, so that it must be read to its end.
     #[must_use]
     pub const fn is_filling(&self) -> bool {
@@ -207,6 +217,10 @@ impl Fill {
         if decision.esi && status != 304 {
             self.cutting = Some(Box::new(Cutting::new(&head.fields, &session)));
         }
+        self.refusal = match decision.verdict {
+            Verdict::Keep(_) => None,
+            Verdict::Refuse(refusal) => Some(refusal),
+        };
         let Some(mut permit) = self.permit.take() else { return Wakes::default() };
         if status != 304 && caching.covers(status) && permit.stale().is_some() {
             let rest_until_ms = now_ms + REST_MS;

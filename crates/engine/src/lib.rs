@@ -12,6 +12,7 @@ mod credentials;
 mod ctx;
 mod derived;
 mod exchange;
+pub mod explain;
 mod fill;
 mod filter;
 pub mod fuzz;

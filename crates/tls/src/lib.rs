@@ -5,6 +5,7 @@
 mod acceptor;
 mod cert;
 mod certs;
+mod client;
 pub mod fuzz;
 pub mod names;
 mod records;
@@ -16,6 +17,7 @@ mod warm;
 pub use acceptor::{Acceptor, AcceptorError, AcceptorOptions, CipherOrder, EarlyData, Versions};
 pub use cert::{CertError, Certificate};
 pub use certs::{CertSet, ServerCerts};
+pub use client::Client;
 pub use selfsigned::self_signed;
 pub use session::{Received, Session, TlsError, opens_handshake};
 pub use tickets::Tickets;

@@ -304,7 +304,7 @@ pub(crate) enum StreamAct {
 }
 
 /// Looks at the disk as `files` asks.
-fn look(io: &mut impl Io, probe: &Probe) -> Probed {
+pub fn look(io: &mut impl Io, probe: &Probe) -> Probed {
     let result = match probe.want {
         Want::Stat => open(io, probe, true, 0).map(|(meta, _, _)| Probed::Seen(meta)),
         Want::List => list(io, probe),

@@ -27,6 +27,7 @@ mod udp;
 mod verified;
 mod worker;
 
+pub use effects::look;
 pub use generation::{Generation, Handout, Sockets};
 pub use jobs::Jobs;
 pub use log::OpenLogs;

@@ -16,6 +16,7 @@ impl Exchange {
     /// server's own page.
     pub(crate) fn fail(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         debug_assert!(!self.answer.is_responded, "an answer is given once");
+        self.trace_failure(status, site);
         self.answer.head.close |= closes(status);
         self.answer.forced_status = 0;
         let settings = &site.location(self.request.location).settings;
@@ -109,6 +110,7 @@ impl Exchange {
             });
             return Next::Fail(500);
         }
+        self.trace_jump(target);
         self.request.redirect_to(target);
         Next::Step(Step::Server)
     }
@@ -136,6 +138,7 @@ impl Exchange {
             return Next::Fail(500);
         };
         self.request.location = *location;
+        self.trace_named(site);
         self.request.uri_changed = false;
         self.request.internal = true;
         self.request.appends_uri = false;

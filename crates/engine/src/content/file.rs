@@ -61,6 +61,7 @@ impl Exchange {
                     false
                 }
             };
+            self.trace_try(&name, fits, site);
             if fits {
                 self.settle_on(&name, candidate, location);
             }
@@ -114,6 +115,7 @@ impl Exchange {
     }
 
     fn fall_back(&mut self, fallback: &Fallback, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        self.trace_fallback(site);
         match fallback {
             Fallback::Status(status) => Next::Fail(*status),
             Fallback::Named(name) => self.enter_named(name, site, ctx),

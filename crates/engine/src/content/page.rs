@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use base::Instant;
-use cache::rules::{self, Environment, Facts, Gate, VaryPart};
+use cache::rules::{self, Environment, Facts, Gate, Refusal, VaryPart};
 use cache::{
     Abandon, FillPermit, Follow, Follower, KeyBuilder, Kind, Lookup, NamespaceId, Object, Session,
     Waited, Waiter,
@@ -20,6 +20,7 @@ use crate::answer::Body;
 use crate::content::confirm::confirms;
 use crate::ctx::{Ctx, Effect, SiteRef};
 use crate::exchange::{Exchange, Next, Step};
+use crate::explain::Why;
 use crate::fill::{Fill, Judge, Question, push_named};
 use crate::route::LocationId;
 use crate::site::{Caching, Site, Space};
@@ -93,6 +94,12 @@ pub(crate) struct Page {
     is_kept: bool,
     /// Whether the origin was asked as if nobody had a condition or wanted a part.
     pub(crate) is_whole: bool,
+    /// Why the store has the part that it has.
+    pub(crate) why: Why,
+    /// Why the answer that came is not kept.
+    pub(crate) refusal: Option<Refusal>,
+    /// Hash of the key that was looked up last.
+    pub(crate) hash: u128,
 }
 
 impl Page {
@@ -123,6 +130,19 @@ impl Page {
         self.until = None;
         self.is_kept = false;
         self.is_whole = false;
+        self.why = Why::Asked;
+        self.refusal = None;
+        self.hash = 0;
+    }
+
+    /// The location whose turn it was, and its part of the store.
+    pub(crate) const fn asked(&self) -> (Option<LocationId>, Option<NamespaceId>) {
+        (self.looked, self.space)
+    }
+
+    /// What the request is known by, and its session.
+    pub(crate) fn names(&self) -> (&KeyBuilder, &[u8]) {
+        (&self.keys, &self.session)
     }
 }
 
@@ -140,8 +160,9 @@ impl Exchange {
     }
 
     /// Notes whether the answer that comes is kept: to be told before its head is.
-    pub const fn note_kept(&mut self, is_kept: bool) {
+    pub const fn note_kept(&mut self, is_kept: bool, refusal: Option<Refusal>) {
         self.page.is_kept = is_kept;
+        self.page.refusal = refusal;
     }
 
     /// Whether what the origin sends now is kept.
@@ -159,13 +180,16 @@ impl Exchange {
         self.page.forget();
         ctx.cache.as_ref()?;
         self.page.space = self.space(caching, site, ctx);
+        self.page.why = Why::NoZone;
         let space = self.page.space?;
+        self.page.why = Why::Asked;
         self.page.environment = self.environment();
         if let Some(value) = self.vary_value(caching, site, ctx) {
             self.page.environment.vary_value = Some(value.into());
         }
         self.find_session(caching);
         if let Some(next) = self.ordered_purge(caching, space, site, ctx) {
+            self.page.why = Why::Purge;
             return Some(next);
         }
         self.autoflush(caching, space, site, ctx);
@@ -173,6 +197,7 @@ impl Exchange {
         let has_body =
             !matches!(self.request.head().body, RequestBody::None | RequestBody::Length(0));
         if caching.is_page() && has_body {
+            self.page.why = Why::Body;
             return None;
         }
         match self.open_gate(caching, site, ctx) {
@@ -181,9 +206,11 @@ impl Exchange {
         }
         self.build_key(caching, space, site, ctx);
         if !self.page.keys.is_usable() {
+            self.page.why = Why::LongKey;
             return None;
         }
         if !caching.is_page() && self.is_any(&caching.conf.bypass, site, ctx) {
+            self.page.why = Why::Condition;
             self.answer.cached = Cached::Bypass;
             self.take_over(ctx);
             return None;
@@ -259,7 +286,13 @@ impl Exchange {
     fn open_gate(&mut self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) -> Option<Gate> {
         let has_session = !self.page.session.is_empty();
         let facts = self.facts(site, ctx);
-        let mut gate = rules::gate(&caching.policy, &facts, has_session).ok()?;
+        let mut gate = match rules::gate(&caching.policy, &facts, has_session) {
+            Ok(gate) => gate,
+            Err(bypass) => {
+                self.page.why = Why::Rule(bypass);
+                return None;
+            }
+        };
         if !caching.is_page() {
             return Some(gate);
         }
@@ -274,6 +307,7 @@ impl Exchange {
             let mut names =
                 args.map(|arg| arg.split(|byte| *byte == b'=').next().unwrap_or_default());
             if never.covers_path(path) || is_named || names.any(|name| never.covers_arg(name)) {
+                self.page.why = Why::Preset;
                 return None;
             }
         }
@@ -283,6 +317,7 @@ impl Exchange {
             gate.private &= !prefix.scopes.private;
         }
         if self.is_any(&page.bypass, site, ctx) {
+            self.page.why = Why::Condition;
             self.answer.cached = Cached::Bypass;
             return None;
         }
@@ -326,6 +361,7 @@ impl Exchange {
             return Some(self.serve_kept(object, Cached::Hit, site, ctx));
         }
         if !gate.public {
+            self.page.why = Why::NotPublic;
             self.answer.cached = Cached::Miss;
             if caching.conf.page.lookup.public && !gate.private {
                 return None;
@@ -338,7 +374,9 @@ impl Exchange {
         let now_ms = ctx.now.unix_millis;
         for _ in 0..VARY_ROUNDS {
             let front = ctx.cache.as_deref_mut()?;
-            match front.lookup(&self.page.keys.public(), now_ms) {
+            let key = self.page.keys.public();
+            self.page.hash = key.hash();
+            match front.lookup(&key, now_ms) {
                 Lookup::Vary(names) => {
                     let fields = &self.request.head().fields;
                     let cookies = Cookies::of(fields);
@@ -404,6 +442,8 @@ impl Exchange {
                 self.join(follower, caching, site, ctx)
             }
             Lookup::Join(_) | Lookup::Pass | Lookup::Vary(_) => {
+                let is_busy = matches!(found, Lookup::Join(_));
+                self.page.why = if is_busy { Why::Busy } else { Why::Remembered };
                 self.answer.cached = Cached::Miss;
                 None
             }
@@ -417,7 +457,7 @@ impl Exchange {
         let hash = permit.key().hash();
         self.page.stale = stale;
         let is_head = self.request.head().method == Method::Head;
-        if is_head || !caching.count_use(hash) {
+        if is_head || !self.count_use(hash, caching) {
             ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
             return;
         }
@@ -452,6 +492,7 @@ impl Exchange {
     ) -> Option<Next> {
         self.answer.cached = Cached::Miss;
         if self.page.rounds >= ROUNDS_MAX {
+            self.page.why = Why::Tired;
             return None;
         }
         self.page.rounds += 1;
@@ -560,6 +601,7 @@ impl Exchange {
             size: 0,
             told: None,
             cutting: None,
+            refusal: None,
         }))
     }
 

@@ -30,7 +30,7 @@ impl Exchange {
             && caching.conf.page.autoflush
             && rules::autoflushes(&caching.policy, &self.facts(site, ctx));
         if let (true, Some(session), Some(kept)) =
-            (is_due, Session::new(&self.page.session), site.kept())
+            (is_due && !self.is_dry(), Session::new(&self.page.session), site.kept())
         {
             kept.store.purge_private(space, Some(session), Purge::Dead);
         }
@@ -61,6 +61,9 @@ impl Exchange {
                 }
                 CachePurge::Method { .. } => false,
             };
+            if is_purge && self.is_dry() {
+                return Some(self.say(200, Vec::new(), site, ctx));
+            }
             return is_purge.then(|| self.purge_zone(caching, space, site, ctx));
         }
         let page = &caching.conf.page;
@@ -75,6 +78,9 @@ impl Exchange {
         };
         if !is_allowed(&page.purge_allow, ip) {
             return Some(Next::Fail(405));
+        }
+        if self.is_dry() {
+            return Some(self.say(200, Vec::new(), site, ctx));
         }
         let store = site.kept()?.store.clone();
         let facts = self.facts(site, ctx);
@@ -136,6 +142,9 @@ impl Exchange {
         let settings = &site.location(self.request.location).settings;
         let CachePurge::Key { zone, key } = &settings.cache.purge else { return None };
         let kept = site.kept()?;
+        if self.is_dry() {
+            return Some(self.say(200, Vec::new(), site, ctx));
+        }
         let space = *kept.zones.get(zone.index())?;
         let mut text = Vec::new();
         self.scope(site, ctx).expand(key, &mut text);

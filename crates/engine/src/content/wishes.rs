@@ -7,6 +7,7 @@ use http::cache_control::{CacheControl, RequestControl};
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next};
+use crate::explain::Why;
 use crate::site::Site;
 
 impl Exchange {
@@ -35,6 +36,7 @@ impl Exchange {
         let times = object.as_ref().map(|object| object.times());
         match rules::judge(&control, times.as_ref(), is_strict, ctx.now.unix_millis) {
             Instructions::Refuse => {
+                self.page.why = Why::Anew;
                 if let Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) = found {
                     give_back(permit, ctx);
                 }
@@ -49,6 +51,7 @@ impl Exchange {
             },
             Instructions::Ask => match found {
                 Lookup::Hit(_) | Lookup::Stale(_, None) => {
+                    self.page.why = Why::Anew;
                     self.answer.cached = Cached::Bypass;
                     self.take_over(ctx);
                     Err(None)

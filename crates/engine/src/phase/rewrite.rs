@@ -45,8 +45,8 @@ pub(crate) enum Op {
 /// A `rewrite`.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    pattern: Pattern,
-    conf: RewriteRule,
+    pub(crate) pattern: Pattern,
+    pub(crate) conf: RewriteRule,
 }
 
 /// The condition of an `if`.
@@ -107,7 +107,7 @@ impl Test {
 }
 
 /// What one instruction leads to.
-enum Outcome {
+pub(crate) enum Outcome {
     /// The next instruction, this many behind.
     Go(usize),
     /// The end of the phase.
@@ -131,6 +131,7 @@ impl Exchange {
         let ops = &site.location(cursor.program).program;
         let mut at = cursor.op as usize;
         while let Some(op) = ops.get(at) {
+            self.trace_before();
             let outcome = match op {
                 Op::Rewrite(rule) => self.apply_rule(rule, cursor.program, site, ctx),
                 Op::Return(returned) => Outcome::Leave(self.returned(returned, site, ctx)),
@@ -150,6 +151,7 @@ impl Exchange {
                     Outcome::End
                 }
             };
+            self.trace_op((cursor.program, at), op, &outcome, site);
             match outcome {
                 Outcome::Go(further) => at += further,
                 Outcome::End => break,

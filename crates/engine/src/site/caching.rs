@@ -90,6 +90,12 @@ impl Caching {
         *count += 1;
         *count >= self.conf.min_uses
     }
+
+    /// What [`Self::count_use`] would say.
+    pub(crate) fn would_keep(&self, key: u128) -> bool {
+        let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        uses.get(&key).copied().unwrap_or(0) + 1 >= self.conf.min_uses
+    }
 }
 
 fn seconds(time: std::time::Duration) -> u32 {

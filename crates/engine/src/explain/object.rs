@@ -1,0 +1,132 @@
+//! A kept answer as people look at it.
+
+use std::sync::Arc;
+
+use cache::{Freshness, KeyBuilder, Kind, Object, Session, Store, Variant};
+use http::negotiate::Coding;
+
+/// LIMIT: copies of one URL that are shown.
+const CANDIDATES_MAX: usize = 32;
+
+/// One entry of the store under the URL of a request.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// An answer, or a memory about answers.
+    pub kind: Kind,
+    /// Whether it is what this request would be looked up by.
+    pub is_own: bool,
+    /// The URL part of its key.
+    pub url: Vec<u8>,
+    /// The pieces of the vary part of its key; of a memory of what answers vary by, those names.
+    pub vary: Vec<Vec<u8>>,
+    /// Whether it is for one session only.
+    pub is_private: bool,
+    /// What it is good for now.
+    pub freshness: Freshness,
+    /// The tags by which purges hit it; `*` is a purge of everything.
+    pub purged_by: Vec<Vec<u8>>,
+    /// Whether a purge has made it stale.
+    pub is_softly_purged: bool,
+    /// The status.
+    pub status: u16,
+    /// Seconds since it was made.
+    pub age: u64,
+    /// Seconds that it is fresh yet; negative when its time is over. None: for ever.
+    pub ttl: Option<i64>,
+    /// Seconds after its time in which it serves while a new one is made.
+    pub stale_seconds: u32,
+    /// Seconds after its time in which it serves when the origin fails.
+    pub error_seconds: u32,
+    /// Bytes of its body.
+    pub size: u64,
+    /// Its compressed forms, and the bytes of each.
+    pub variants: Vec<(&'static str, u64)>,
+    /// Its tags.
+    pub tags: Vec<Vec<u8>>,
+    /// How often it was served, as far as workers have told.
+    pub hits: u16,
+    /// Whether there is a copy on disk.
+    pub is_on_disk: bool,
+    /// `ETag`; empty if it has none.
+    pub etag: Vec<u8>,
+}
+
+/// Takes the vary part of a key apart.
+pub(super) fn pieces(vary: &[u8]) -> Vec<Vec<u8>> {
+    let (mut rest, mut all) = (vary, Vec::new());
+    while let Some((len, more)) = rest.split_first_chunk::<4>() {
+        let Some((piece, next)) = more.split_at_checked(u32::from_le_bytes(*len) as usize) else {
+            break;
+        };
+        all.push(piece.to_vec());
+        rest = next;
+    }
+    all
+}
+
+impl Candidate {
+    /// What `object` with these tags looks like; `is_own` when it is what a request would be looked
+    /// up by.
+    #[must_use]
+    pub fn new(
+        store: &Store,
+        object: &Object,
+        tags: Vec<Vec<u8>>,
+        is_own: bool,
+        now_ms: u64,
+    ) -> Self {
+        let times = object.times();
+        let vary = match object.kind() {
+            Kind::Vary => object.vary_names().map(<[u8]>::to_vec).collect(),
+            Kind::Content | Kind::Pass => pieces(object.vary()),
+        };
+        let left = i128::from(times.expires_ms) - i128::from(now_ms);
+        let form = |coding: Coding| match object.variant(coding)? {
+            Variant::Ready(bytes) => Some((coding.token(), bytes.len() as u64)),
+            Variant::NotWorth => None,
+        };
+        Self {
+            kind: object.kind(),
+            is_own,
+            url: object.url().to_vec(),
+            vary,
+            is_private: object.session().is_some(),
+            freshness: store.judge(object, now_ms),
+            purged_by: store.purged_by(object),
+            is_softly_purged: object.is_softly_purged(),
+            status: object.status(),
+            age: times.age_seconds(now_ms),
+            ttl: (times.expires_ms != u64::MAX).then_some((left / 1000) as i64),
+            stale_seconds: times.stale_seconds,
+            error_seconds: times.error_seconds,
+            size: object.body_len(),
+            variants: Coding::ALL.into_iter().filter_map(form).collect(),
+            tags,
+            hits: object.hits(),
+            is_on_disk: object.location().is_some(),
+            etag: object.etag().unwrap_or_default().to_vec(),
+        }
+    }
+}
+
+/// What the store has under the URL of `keys`, for everybody and for the session.
+pub(super) fn candidates(
+    store: &Store,
+    keys: &KeyBuilder,
+    session: &[u8],
+    now_ms: u64,
+) -> Vec<Candidate> {
+    let public = keys.public();
+    let mut all: Vec<Arc<Object>> = store.copies(&public);
+    let private = Session::new(session).map(|session| keys.private(session));
+    if let Some(key) = &private {
+        all.splice(0..0, store.copies(key));
+    }
+    let is_own = |object: &Object| object.vary() == public.vary() && object.kind() == Kind::Content;
+    all.truncate(CANDIDATES_MAX);
+    let tags = store.tag_texts_of(&all);
+    let shown = all.iter().zip(tags);
+    shown
+        .map(|(object, tags)| Candidate::new(store, object, tags, is_own(object), now_ms))
+        .collect()
+}

@@ -1,0 +1,253 @@
+//! The way of a request through the configuration, written down where a trial run asks for it.
+//!
+//! Every hook does nothing for requests of clients: they have no trace.
+
+use std::borrow::Cow;
+
+use conf::Place;
+use conf::model::{Http, Location, LocationId as ModelId, Matcher, RewriteOp, SetTarget, Written};
+
+use crate::exchange::{Exchange, Next};
+use crate::phase::rewrite::{Op, Outcome};
+use crate::route::{Found, LocationId};
+use crate::site::{Caching, Site};
+
+/// One thing that happened on the way.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What, in words.
+    pub text: String,
+    /// Which line of the configuration made it happen.
+    pub place: Option<Place>,
+}
+
+/// What a trial run has written down.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    pub(super) steps: Vec<Step>,
+    /// Path and query before an instruction.
+    before: (Vec<u8>, Vec<u8>),
+}
+
+pub(super) fn show(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// How a location is written.
+pub(super) fn name_of(location: &Location) -> String {
+    let name = show(&location.name);
+    match &location.matcher {
+        Matcher::Root => "the server block itself".to_owned(),
+        Matcher::If => "if".to_owned(),
+        Matcher::Exact(_) => format!("location = {name}"),
+        Matcher::Prefix { no_regex: true, .. } => format!("location ^~ {name}"),
+        Matcher::Prefix { .. } | Matcher::Named(_) => format!("location {name}"),
+        Matcher::Regex(regex) => {
+            let mark = if regex.case() == conf::regex::Case::Sensitive { "~" } else { "~*" };
+            format!("location {mark} {name}")
+        }
+    }
+}
+
+const fn why_this(matcher: &Matcher, found: Found) -> &'static str {
+    match matcher {
+        _ if matches!(found, Found::WithSlash(_)) => "the path is this one without its slash",
+        Matcher::Root => "no location matches",
+        Matcher::If => "its condition is true",
+        Matcher::Exact(_) => "the path is exactly this",
+        Matcher::Prefix { no_regex: true, .. } => {
+            "the longest prefix of the path; ^~ keeps regular expressions out"
+        }
+        Matcher::Prefix { .. } => {
+            "the longest prefix of the path, and no regular expression matches"
+        }
+        Matcher::Regex(_) => "the first regular expression that matches",
+        Matcher::Named(_) => "named by another directive",
+    }
+}
+
+fn model(site: &Site, id: LocationId) -> Option<&Location> {
+    site.http()?.locations.get(id as usize)
+}
+
+/// The blocks that a location stands in, itself first, its server block last.
+pub(super) fn chain(http: &Http, root: ModelId, id: ModelId) -> Vec<&Location> {
+    let mut way = Vec::new();
+    descend(http, root, id, &mut way);
+    way
+}
+
+fn descend<'a>(http: &'a Http, at: ModelId, id: ModelId, way: &mut Vec<&'a Location>) -> bool {
+    let here = http.location(at);
+    let inner = here.rewrite.iter().filter_map(|op| match op {
+        RewriteOp::If { location, .. } => *location,
+        _ => None,
+    });
+    // An `if` in an `if` is listed in the outer one's program as well, and no block is its own.
+    let below = here.nested.iter().copied().chain(inner).filter(|inner| *inner > at);
+    let is_here = at == id || below.into_iter().any(|inner| descend(http, inner, id, way));
+    if is_here {
+        way.push(here);
+    }
+    is_here
+}
+
+/// The innermost of the directives `names` that holds in the location: its name and place.
+pub(super) fn written<'a>(
+    site: &'a Site,
+    server: u32,
+    id: LocationId,
+    names: &[&str],
+) -> Option<&'a Written> {
+    let http = site.http()?;
+    let root = http.servers.get(server as usize)?.root;
+    let way = chain(http, root, ModelId(id));
+    let blocks = way.into_iter().map(|location| &location.written).chain([&http.written]);
+    let known = |one: &&Written| names.contains(&one.name);
+    blocks.into_iter().find_map(|block| block.iter().rev().find(known))
+}
+
+impl Exchange {
+    /// Whether this is a trial run, which must change nothing that anybody shares.
+    #[inline]
+    pub(crate) const fn is_dry(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    fn trace(&mut self, place: Option<Place>, text: impl FnOnce(&Self) -> String) {
+        if self.trace.is_none() {
+            return;
+        }
+        let text = text(self);
+        if let Some(trace) = &mut self.trace {
+            trace.steps.push(Step { text, place });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn trace_location(&mut self, found: Found, site: &Site) {
+        if self.is_dry()
+            && let Some(location) = model(site, self.request.location)
+        {
+            let why = why_this(&location.matcher, found);
+            let text = |exchange: &Self| {
+                let path = show(&exchange.request.uri).into_owned();
+                format!("\"{path}\" goes to {}: {why}", name_of(location))
+            };
+            self.trace(Some(location.place.clone()), text);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn trace_named(&mut self, site: &Site) {
+        if self.is_dry()
+            && let Some(location) = model(site, self.request.location)
+        {
+            self.trace(Some(location.place.clone()), |_| format!("goes to {}", name_of(location)));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn trace_before(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.before = (self.request.uri.clone(), self.request.args().to_vec());
+        }
+    }
+
+    /// What an instruction of the rewrite phase did.
+    #[inline]
+    pub(crate) fn trace_op(
+        &mut self,
+        (program, at): (LocationId, usize),
+        op: &Op,
+        outcome: &Outcome,
+        site: &Site,
+    ) {
+        if self.is_dry() && !matches!(outcome, Outcome::Wait) {
+            let place =
+                model(site, program).and_then(|block| block.rewrite_places.get(at)).cloned();
+            self.trace(place, |exchange| exchange.told_op(op, outcome, site));
+        }
+    }
+
+    fn told_op(&self, op: &Op, outcome: &Outcome, site: &Site) -> String {
+        let (uri, args) = (&self.request.uri, self.request.args());
+        let now = match args {
+            b"" => show(uri).into_owned(),
+            args => format!("{}?{}", show(uri), show(args)),
+        };
+        let same = |trace: &Trace| trace.before.0 == *uri && trace.before.1 == args;
+        let is_same = self.trace.as_deref().is_some_and(same);
+        match (op, outcome) {
+            (Op::Rewrite(rule), Outcome::Leave(Next::Redirect(status))) => {
+                let to = show(&self.location);
+                format!("rewrite {} matches: {status} to {to}", show(rule.pattern.source()))
+            }
+            (Op::Rewrite(rule), Outcome::Go(_)) if is_same => {
+                format!("rewrite {} changes nothing", show(rule.pattern.source()))
+            }
+            (Op::Rewrite(rule), _) => {
+                format!("rewrite {} makes it \"{now}\"", show(rule.pattern.source()))
+            }
+            (Op::Return(returned), _) => format!("return {}", returned.status),
+            (Op::Set { target: SetTarget::Args, .. }, _) => format!("set makes it \"{now}\""),
+            (Op::Set { target: SetTarget::LimitRate, .. }, _) => "set $limit_rate".to_owned(),
+            (Op::Set { target: SetTarget::Named(slot), .. }, _) => {
+                let name = site.http().and_then(|http| http.named.get(usize::from(*slot)));
+                let captures = self.request.captures.borrow();
+                let value = captures.named(*slot).unwrap_or_default();
+                format!("set ${} to \"{}\"", name.map_or("", |name| name), show(value))
+            }
+            (Op::If { inner, .. }, Outcome::Go(further)) if *inner > 0 && *further > 1 => {
+                "if: it is false".to_owned()
+            }
+            (Op::If { inner: 0, location, .. }, _) if *location != Some(self.request.location) => {
+                "if: it is false".to_owned()
+            }
+            (Op::If { .. }, _) => "if: it is true".to_owned(),
+            (Op::Break, _) => "break".to_owned(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn trace_try(&mut self, name: &[u8], fits: bool, site: &Site) {
+        if self.is_dry() {
+            let is = if fits { "is there" } else { "is not there" };
+            let place = self.place_of("try_files", site);
+            self.trace(place, |exchange| {
+                let path = show(&exchange.path);
+                format!("try_files: \"{}\" {is} ({path})", show(name))
+            });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn trace_fallback(&mut self, site: &Site) {
+        if self.is_dry() {
+            let place = self.place_of("try_files", site);
+            self.trace(place, |_| "try_files: its last word holds".to_owned());
+        }
+    }
+
+    fn place_of(&self, name: &str, site: &Site) -> Option<Place> {
+        model(site, self.request.location)?.place_of(name).cloned()
+    }
+
+    #[inline]
+    pub(crate) fn trace_jump(&mut self, target: &[u8]) {
+        self.trace(None, |_| format!("starts over with \"{}\"", show(target)));
+    }
+
+    #[inline]
+    pub(crate) fn trace_failure(&mut self, status: u16, site: &Site) {
+        if self.is_dry() {
+            let place = model(site, self.request.location).map(|location| location.place.clone());
+            self.trace(place, |_| format!("is to be answered with {status}"));
+        }
+    }
+
+    /// Counts one more use of a key for `…_min_uses`; whether it was used often enough to be kept.
+    pub(crate) fn count_use(&self, key: u128, caching: &Caching) -> bool {
+        if self.is_dry() { caching.would_keep(key) } else { caching.count_use(key) }
+    }
+}

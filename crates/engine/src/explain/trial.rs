@@ -1,0 +1,359 @@
+//! The trial run itself, and the report that is made of it.
+
+use base::Now;
+use base::prng::Prng;
+use conf::model::{ServerName, ZoneUse};
+use files::{Probe, Probed, Table};
+use http::date::Clock;
+use http::{Fields, Method, Name, RequestHead, Scheme};
+
+use super::trace::{Step, name_of, show, written};
+use super::{
+    Chosen, Explanation, KeyParts, Outcome, Question, Switch, advice, object, recent, ring,
+};
+use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, SiteRef, TlsFacts, Wake};
+use crate::exchange::Exchange;
+use crate::log::{Due, Logs};
+use crate::route::LocationId;
+use crate::site::{Caching, Site};
+
+/// LIMIT: wakes of one trial; a request has fewer.
+const WAKES_MAX: usize = 1000;
+/// LIMIT: decisions that are shown of one key.
+const RECENT_MAX: usize = 5;
+/// What may switch the page cache on.
+const PAGE_SWITCHES: [&str; 3] = ["page_cache", "page_cache_preset", "CacheEngine"];
+
+/// Runs `question` through `site`, looking at the disk with `look`, and tells what came of it.
+/// Times in log lines and variables are `utc_offset` seconds east of UTC.
+pub fn explain(
+    site: &SiteRef,
+    question: &Question,
+    now: Now,
+    utc_offset: i32,
+    look: impl FnMut(&Probe) -> Probed,
+) -> Explanation {
+    let mut trial = Trial::new(site, question, now, utc_offset);
+    let outcome = trial.run(question, look);
+    trial.report(question, outcome)
+}
+
+struct Trial<'a> {
+    site: &'a SiteRef,
+    conn: ConnInfo,
+    now: Now,
+    clock: Clock,
+    files: Table,
+    prng: Prng,
+    logs: Logs,
+    front: Option<cache::Front>,
+    exchange: Exchange,
+}
+
+impl<'a> Trial<'a> {
+    fn new(site: &'a SiteRef, question: &Question, now: Now, utc_offset: i32) -> Self {
+        let mut exchange = Exchange::new();
+        exchange.trace = Some(Box::default());
+        Self {
+            site,
+            conn: ConnInfo {
+                serial: 0,
+                remote: Peer::Inet((question.remote, 0).into()),
+                local: Peer::Inet(question.local),
+                listen: question.listen,
+                scheme: question.scheme,
+                tls: (question.scheme == Scheme::Https).then(TlsFacts::default),
+                started: now,
+            },
+            now,
+            clock: Clock::new(now, utc_offset),
+            files: Table::new(now.unix_millis),
+            prng: Prng::new(now.unix_millis),
+            logs: Logs::new(0, 0),
+            front: site.store().map(|store| store.dry_front()),
+            exchange,
+        }
+    }
+
+    fn run(&mut self, question: &Question, mut look: impl FnMut(&Probe) -> Probed) -> Outcome {
+        self.exchange.start(head(question), self.site.clone());
+        let mut effects = Vec::new();
+        let mut next = Some(Wake::Start);
+        for _ in 0..WAKES_MAX {
+            let Some(wake) = next.take() else { break };
+            let mut ctx = Ctx {
+                now: self.now,
+                clock: &self.clock,
+                conn: &self.conn,
+                files: &mut self.files,
+                prng: &mut self.prng,
+                logs: &mut self.logs,
+                effects: &mut effects,
+                requests_on_conn: 1,
+                counters: Counters::default(),
+                cache: self.front.as_mut(),
+                me: 0,
+            };
+            self.exchange.step(wake, &mut ctx);
+            for effect in effects.drain(..) {
+                match effect {
+                    Effect::Respond => {
+                        return Outcome::Answers(self.exchange.answer.logged_status());
+                    }
+                    Effect::Fetch(_) => return Outcome::Asks(self.origin()),
+                    Effect::CloseSilently => return Outcome::Closes,
+                    Effect::Probe(probe) => {
+                        self.files.insert_probe(&probe, look(&probe), self.now);
+                        next = Some(Wake::Probed);
+                    }
+                    Effect::Compress(job) => {
+                        let output = job.run();
+                        self.files.finish_job(&job, output);
+                        next = Some(Wake::Compressed);
+                    }
+                    Effect::CheckPassword(check) => {
+                        next = Some(Wake::PasswordChecked(check.run()));
+                    }
+                    // Whoever asks next makes it.
+                    Effect::CompressObject(object, coding, _) => object.unclaim_variant(coding),
+                    Effect::Deadline(_) if !self.exchange.is_joined() => {
+                        next = Some(Wake::Deadline);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if self.exchange.is_joined() { Outcome::Joins } else { Outcome::Waits }
+    }
+
+    /// Whom the location asks.
+    fn origin(&self) -> String {
+        let location = self.site.location(self.exchange.request.location);
+        let Some(pass) = &location.pass else { return String::new() };
+        let http = self.site.http();
+        match &pass.conf.to {
+            conf::model::PassTo::Group(id) => http
+                .and_then(|http| http.upstreams.get(id.index()))
+                .map_or_else(String::new, |group| group.name.to_string()),
+            conf::model::PassTo::Text(_) => "that a variable names".to_owned(),
+        }
+    }
+
+    /// The location whose cache was asked, else the one where the request ended.
+    fn location(&self) -> LocationId {
+        self.exchange.page.asked().0.unwrap_or(self.exchange.request.location)
+    }
+
+    fn report(mut self, question: &Question, outcome: Outcome) -> Explanation {
+        let now_ms = self.now.unix_millis;
+        let log = self.log_steps();
+        let trace = self.exchange.trace.take();
+        let exchange = &self.exchange;
+        let server = exchange.request.server;
+        let id = self.location();
+        let caching = self.site.location(id).caching.as_ref();
+        let (asked, space) = exchange.page.asked();
+        let key = space.is_some().then(|| exchange.page.key_parts()).flatten();
+        let store = self.site.store().filter(|_| key.is_some());
+        let candidates = store.map_or_else(Vec::new, |store| {
+            let (keys, session) = exchange.page.names();
+            object::candidates(store, keys, session, now_ms)
+        });
+        let hash = key.as_ref().map_or(0, |key| key.hash);
+        let mut recent = self
+            .site
+            .store()
+            .map_or_else(Vec::new, |store| recent(store, |one| hash != 0 && one.key == hash));
+        recent.truncate(RECENT_MAX);
+        let cached = exchange.answer.cached;
+        let why = exchange.page.why;
+        let decision = match (asked, &outcome) {
+            (None, _) => "NONE",
+            (_, Outcome::Joins) => "JOIN",
+            _ => ring::decision(cached, why),
+        };
+        let case = advice::Case {
+            exchange,
+            site: self.site,
+            server,
+            location: id,
+            caching,
+            decision,
+            candidates: &candidates,
+            recent: &recent,
+        };
+        let (reason, advice) = (case.reason(), case.advice());
+        let why = if asked.is_some() { why.word() } else { "no-cache-here" };
+        Explanation {
+            request: request_line(question),
+            listen: self.site.listens()[question.listen].address.to_string(),
+            server: chosen_server(self.site, server, question.listen, &exchange.request.host),
+            steps: trace
+                .map_or_else(Vec::new, |trace| trace.steps)
+                .into_iter()
+                .chain(log)
+                .collect(),
+            location: chosen_location(self.site, id),
+            switch: switch(self.site, server, id, caching),
+            space,
+            key,
+            candidates,
+            recent,
+            decision,
+            cached: cached.text(),
+            why,
+            reason,
+            outcome,
+            advice,
+        }
+    }
+
+    /// What would stand in logs.
+    fn log_steps(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
+            let (_, lines) = self.logs.batch(id);
+            let text = show(lines).into_owned();
+            self.logs.written(id);
+            for line in text.lines() {
+                // What stands between the connection's number and the client.
+                let Some((_, said)) = line.split_once(": *0 ") else { continue };
+                let said = said.split(", client: ").next().unwrap_or(said);
+                steps.push(Step { text: format!("log: {said}"), place: None });
+            }
+        }
+        steps
+    }
+}
+
+fn head(question: &Question) -> Box<RequestHead> {
+    let mut fields = Fields::new();
+    fields.push(Name::Host, &question.authority);
+    for (name, value) in &question.fields {
+        fields.push_text(name, value);
+    }
+    let line = [&question.method[..], b" ", &question.target, b" HTTP/1.1"].concat();
+    Box::new(RequestHead {
+        method: Method::parse(&question.method),
+        method_text: question.method.clone(),
+        target: question.target.clone(),
+        authority: question.authority.clone(),
+        fields,
+        line,
+        ..RequestHead::default()
+    })
+}
+
+fn request_line(question: &Question) -> String {
+    let scheme = match question.scheme {
+        Scheme::Http => "http",
+        Scheme::Https => "https",
+    };
+    let (method, authority) = (show(&question.method), show(&question.authority));
+    format!("{method} {scheme}://{authority}{}", show(&question.target))
+}
+
+/// How a name of a server is written.
+fn written_name(name: &ServerName) -> String {
+    match name {
+        ServerName::Exact(text) | ServerName::SuffixOrSelf(text) => text.to_string(),
+        ServerName::Suffix(text) => format!("*{text}"),
+        ServerName::Prefix(text) => format!("{text}*"),
+        ServerName::Regex(regex) => format!("~{}", show(regex.source())),
+    }
+}
+
+fn covers(name: &ServerName, host: &[u8]) -> bool {
+    let host = show(host);
+    match name {
+        ServerName::Exact(text) => **text == *host,
+        ServerName::Suffix(text) => host.len() > text.len() && host.ends_with(&**text),
+        ServerName::SuffixOrSelf(text) => {
+            host.ends_with(&**text) || text.strip_prefix('.') == Some(&*host)
+        }
+        ServerName::Prefix(text) => host.len() > text.len() && host.starts_with(&**text),
+        ServerName::Regex(regex) => regex.is_match(host.as_bytes()),
+    }
+}
+
+fn chosen_server(site: &Site, server: u32, listen: usize, host: &[u8]) -> Chosen {
+    let Some(conf) = site.http().and_then(|http| http.servers.get(server as usize)) else {
+        let (name, why) = (String::new(), "there is none".to_owned());
+        return Chosen { name, why, place: conf::Place::default() };
+    };
+    let by = conf.names.iter().find(|name| !host.is_empty() && covers(name, host));
+    let why = match by {
+        Some(name) => format!("its server_name {} is the host's", written_name(name)),
+        None if site.default_server(listen) == server => {
+            format!("no server_name there is \"{}\", and it is the default server", show(host))
+        }
+        None => "chosen by the address".to_owned(),
+    };
+    Chosen { name: conf.primary_name.to_string(), why, place: conf.place.clone() }
+}
+
+fn chosen_location(site: &Site, id: LocationId) -> Option<Chosen> {
+    let location = site.http()?.locations.get(id as usize)?;
+    let why = match location.handler {
+        conf::model::Handler::Pass(_) => "its origin answers",
+        conf::model::Handler::Static => "files answer",
+    };
+    Some(Chosen { name: name_of(location), why: why.to_owned(), place: location.place.clone() })
+}
+
+fn switch(site: &Site, server: u32, id: LocationId, caching: Option<&Caching>) -> Switch {
+    let settings = &site.location(id).settings;
+    let place = |names: &[&str]| written(site, server, id, names);
+    match (&settings.cache.zone, caching) {
+        (ZoneUse::Off, None) => {
+            let known = place(&PAGE_SWITCHES);
+            let text = match known {
+                Some(one) => format!("{} switches it off here", one.name),
+                None => "no page_cache and no fastcgi_cache holds here".to_owned(),
+            };
+            Switch { text, place: known.map(|one| one.place.clone()), space: None }
+        }
+        (ZoneUse::Off, Some(_)) => {
+            let known = place(&PAGE_SWITCHES);
+            let mode = match settings.cache.page.mode {
+                conf::model::PageMode::On => "on",
+                conf::model::PageMode::Auto => "auto",
+                conf::model::PageMode::Off => "off",
+            };
+            let by = known.map_or("page_cache", |one| one.name);
+            let name = site.http().and_then(|http| http.servers.get(server as usize));
+            Switch {
+                text: format!("{by} ({mode})"),
+                place: known.map(|one| one.place.clone()),
+                space: name.map(|server| format!("vhost {}", server.primary_name)),
+            }
+        }
+        (zone, _) => {
+            let known = place(&["fastcgi_cache"]);
+            let zones = site.http().map_or(&[][..], |http| &http.cache_zones);
+            let name = match zone {
+                ZoneUse::Zone(id) => zones.get(id.index()).map(|zone| zone.name.to_string()),
+                ZoneUse::Off | ZoneUse::Text(_) => None,
+            };
+            Switch {
+                text: format!("fastcgi_cache {}", name.as_deref().unwrap_or("by a variable")),
+                place: known.map(|one| one.place.clone()),
+                space: name.map(|name| format!("zone {name}")),
+            }
+        }
+    }
+}
+
+impl crate::content::page::Page {
+    /// The parts of the key, if one was built.
+    fn key_parts(&self) -> Option<KeyParts> {
+        let (keys, session) = self.names();
+        let key = keys.public();
+        (!key.url().is_empty()).then(|| KeyParts {
+            url: key.url().to_vec(),
+            vary: object::pieces(key.vary()),
+            session: (!session.is_empty()).then(|| session.to_vec()),
+            hash: key.hash(),
+        })
+    }
+}

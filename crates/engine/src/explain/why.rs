@@ -1,0 +1,160 @@
+//! Why the store had the part in a request that it had, in a byte.
+
+use cache::rules::{Bypass, Refusal};
+
+use crate::content::page::Cached;
+
+/// Why the store was asked, or was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Why {
+    /// It was asked, and that was all.
+    #[default]
+    Asked,
+    /// A rule said no.
+    Rule(Bypass),
+    /// What `page_cache_preset` never caches.
+    Preset,
+    /// A text of `page_cache_bypass` or `fastcgi_cache_bypass`.
+    Condition,
+    /// The request is an order to purge.
+    Purge,
+    /// The key is too long.
+    LongKey,
+    /// There is no such zone.
+    NoZone,
+    /// Nothing for everybody is looked up here.
+    NotPublic,
+    /// An answer under this key was not to be kept, a short while ago.
+    Remembered,
+    /// Somebody asks the origin, and nobody waits for that here.
+    Busy,
+    /// It waited for others more often than is good.
+    Tired,
+    /// The client wanted something newer.
+    Anew,
+    /// The request has a body.
+    Body,
+}
+
+/// All of them, in the order of their codes; new ones go to the end.
+const WHYS: [Why; 19] = [
+    Why::Asked,
+    Why::Preset,
+    Why::Condition,
+    Why::Purge,
+    Why::LongKey,
+    Why::NoZone,
+    Why::NotPublic,
+    Why::Remembered,
+    Why::Busy,
+    Why::Tired,
+    Why::Anew,
+    Why::Rule(Bypass::Off),
+    Why::Rule(Bypass::Method),
+    Why::Rule(Bypass::Query),
+    Why::Rule(Bypass::Cookies),
+    Why::Rule(Bypass::Environment),
+    Why::Rule(Bypass::NoStore),
+    Why::Rule(Bypass::NoSpace),
+    Why::Body,
+];
+
+const REFUSALS: [Refusal; 17] = [
+    Refusal::Method,
+    Refusal::Status,
+    Refusal::Environment,
+    Refusal::Request,
+    Refusal::RequestNoStore,
+    Refusal::NoStore,
+    Refusal::NoCache,
+    Refusal::Private,
+    Refusal::Authorization,
+    Refusal::SetCookie,
+    Refusal::Vary,
+    Refusal::NoLifetime,
+    Refusal::Stale,
+    Refusal::TooLarge,
+    Refusal::Empty,
+    Refusal::NoSession,
+    Refusal::Space,
+];
+
+const CACHED: [Cached; 8] = [
+    Cached::No,
+    Cached::Miss,
+    Cached::Bypass,
+    Cached::Expired,
+    Cached::Stale,
+    Cached::Updating,
+    Cached::Revalidated,
+    Cached::Hit,
+];
+
+/// The place of `one` among `all`; that of the first if it has none.
+fn code<T: PartialEq>(all: &[T], one: &T) -> u8 {
+    all.iter().position(|known| known == one).unwrap_or(0) as u8
+}
+
+impl Why {
+    /// For machines.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Rule(bypass) => bypass.reason(),
+            Self::Preset => "preset",
+            Self::Condition => "bypass",
+            Self::Purge => "purge",
+            Self::LongKey => "key-too-long",
+            Self::NoZone => "no-zone",
+            Self::NotPublic => "not-public",
+            Self::Remembered => "hit-for-miss",
+            Self::Busy => "no-lock",
+            Self::Tired => "waited-enough",
+            Self::Anew => "request-cache-control",
+            Self::Body => "body",
+        }
+    }
+}
+
+/// A request's decision as numbers of a ring.
+pub(super) fn codes(cached: Cached, why: Why, refusal: Option<Refusal>, is_kept: bool) -> [u8; 4] {
+    let refused = refusal.map_or(0, |refusal| 1 + code(&REFUSALS, &refusal));
+    [code(&CACHED, &cached), code(&WHYS, &why), refused, u8::from(is_kept)]
+}
+
+/// What [`codes`] was given.
+pub(super) fn decode(codes: [u8; 4]) -> (Cached, Why, Option<Refusal>, bool) {
+    let refusal = usize::from(codes[2]).checked_sub(1).and_then(|at| REFUSALS.get(at));
+    (
+        CACHED.get(usize::from(codes[0])).copied().unwrap_or_default(),
+        WHYS.get(usize::from(codes[1])).copied().unwrap_or_default(),
+        refusal.copied(),
+        codes[3] != 0,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CACHED, REFUSALS, WHYS, codes, decode};
+
+    #[test]
+    fn what_goes_into_a_ring_comes_out_of_it() {
+        for cached in CACHED {
+            for why in WHYS {
+                for refusal in REFUSALS.map(Some).into_iter().chain([None]) {
+                    for is_kept in [false, true] {
+                        let read = decode(codes(cached, why, refusal, is_kept));
+                        assert_eq!(read, (cached, why, refusal, is_kept));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_reason_has_its_own_word() {
+        let words: std::collections::HashSet<_> = WHYS.iter().map(|why| why.word()).collect();
+        assert_eq!(words.len(), WHYS.len());
+    }
+}

@@ -1,0 +1,230 @@
+//! Questions to a running server, and its answers: `bolide explain`, `bolide cache`.
+//!
+//! Owns the conversation over the command socket. Each command is carried out by a thread of its
+//! own under the workers' account, so that neither the control thread nor a worker waits for it.
+
+pub(crate) mod client;
+mod json;
+mod list;
+mod purge;
+mod stats;
+mod story;
+mod tell;
+mod url;
+pub(crate) mod warm;
+pub(crate) mod words;
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use engine::SiteRef;
+use engine::explain::{Question, Space, listen_of};
+use worker::Generation;
+
+use crate::control::Account;
+use crate::messages::err;
+use url::Url;
+use words::Words;
+
+/// LIMIT: commands that are carried out at once.
+const BUSY_MAX: usize = 4;
+/// What an answer begins with that is none.
+const ERROR: &str = "error: ";
+/// What one begins with that is.
+const OK: &str = "ok\n";
+
+/// What a command came to: what is printed, or why not.
+type Told = Result<Vec<u8>, String>;
+
+/// Hands commands to threads.
+#[derive(Debug, Default)]
+pub(crate) struct Office {
+    /// Each thread holds one more.
+    busy: Arc<()>,
+}
+
+impl Office {
+    /// Has `words` carried out for `client`.
+    pub(crate) fn handle(
+        &self,
+        client: UnixStream,
+        words: Words,
+        generation: &Arc<Generation>,
+        account: Option<&Account>,
+    ) {
+        if Arc::strong_count(&self.busy) > BUSY_MAX {
+            return reply(&client, &Err("too many commands at once".to_owned()));
+        }
+        let (generation, account) = (generation.clone(), account.cloned());
+        let held = self.busy.clone();
+        let body = move || {
+            let _held = held;
+            // What workers cannot see is not shown as if they could.
+            if let Some((user, uid, gid)) = account
+                && let Err(error) = io::process::become_user(&user, uid, gid)
+            {
+                return reply(&client, &Err(format!("setuid({uid}) failed ({error})")));
+            }
+            let told = Desk::new(&generation).carry_out(&words);
+            reply(&client, &told);
+        };
+        let started = std::thread::Builder::new().name("admin".to_owned()).spawn(body);
+        if let Err(error) = started {
+            err(&format!("bolide: [alert] cannot start a thread: {error}"));
+        }
+    }
+}
+
+/// A client that left has no use for the rest.
+fn reply(mut client: &UnixStream, told: &Told) {
+    let _ = match told {
+        Ok(text) => client.write_all(OK.as_bytes()).and_then(|()| client.write_all(text)),
+        Err(why) => client.write_all(format!("{ERROR}{why}\n").as_bytes()),
+    };
+}
+
+/// What commands look at.
+pub(crate) struct Desk {
+    site: SiteRef,
+}
+
+impl Desk {
+    /// Of a running server.
+    fn new(generation: &Generation) -> Self {
+        Self { site: SiteRef::new(generation.site.clone(), generation.groups.clone()) }
+    }
+
+    /// Of a configuration that nobody runs.
+    pub(crate) fn of_site(site: Arc<engine::Site>) -> Self {
+        let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);
+        let groups = Arc::new(upstream::Groups::new(upstreams, None));
+        Self { site: SiteRef::new(site, groups) }
+    }
+
+    pub(crate) fn carry_out(&self, words: &Words) -> Told {
+        match &*words.command {
+            "explain" => story::tell(self, words),
+            "cache-list" => list::tell(self, words),
+            "cache-stats" => stats::tell(self, words),
+            "cache-purge" => purge::tell(self, words),
+            other => Err(format!("the server does not know \"{other}\"; is it an older one?")),
+        }
+    }
+
+    fn store(&self) -> Result<&Arc<cache::Store>, String> {
+        let nothing = "the server keeps no answers: there is no page_cache and no fastcgi_cache";
+        self.site.store().ok_or_else(|| nothing.to_owned())
+    }
+
+    /// The parts of the store that `vhost=` and `zone=` name; all, if neither is there.
+    fn spaces(&self, words: &Words) -> Result<Vec<Space>, String> {
+        let all = self.site.spaces();
+        let mut chosen = Vec::new();
+        for (word, is_zone) in [("zone", true), ("vhost", false)] {
+            for name in words.all(word) {
+                let name = String::from_utf8_lossy(name);
+                let of_kind = || all.iter().filter(|space| space.is_zone == is_zone);
+                let found = of_kind().filter(|space| space.name == *name);
+                let before = chosen.len();
+                chosen.extend(found.cloned());
+                if chosen.len() == before {
+                    let known: Vec<String> =
+                        of_kind().map(|space| format!("\"{}\"", space.name)).collect();
+                    let known = match known.is_empty() {
+                        true => "there are none".to_owned(),
+                        false => format!("known are {}", known.join(", ")),
+                    };
+                    return Err(format!("there is no {word} \"{name}\": {known}"));
+                }
+            }
+        }
+        Ok(if words.has("zone") || words.has("vhost") { chosen } else { all })
+    }
+
+    /// The request that `words` describe.
+    fn question(&self, words: &Words) -> Result<Question, String> {
+        let url = Url::parse(words.value("url").unwrap_or_default())?;
+        let listen = self.listen(&url, words.text("listen").as_deref())?;
+        let address = self.site.listens()[listen].address.clone();
+        let local = match address {
+            conf::model::Address::Inet(mut addr) => {
+                if addr.ip().is_unspecified() {
+                    addr.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+                }
+                addr
+            }
+            conf::model::Address::Unix(_) => ([127, 0, 0, 1], 0).into(),
+        };
+        let remote = match words.text("from") {
+            Some(text) => text.parse().map_err(|_| format!("\"{text}\" is no address"))?,
+            None => std::net::Ipv4Addr::LOCALHOST.into(),
+        };
+        let mut fields = Vec::new();
+        let cookies: Vec<&[u8]> = words.all("cookie").collect();
+        if !cookies.is_empty() {
+            fields.push((b"Cookie".to_vec(), cookies.join(&b"; "[..])));
+        }
+        let mut authority = url.authority.clone();
+        for line in words.all("header") {
+            let shown = || String::from_utf8_lossy(line).into_owned();
+            let colon = line.iter().position(|byte| *byte == b':');
+            let colon = colon.ok_or_else(|| format!("\"{}\" is no header: no colon", shown()))?;
+            let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+            if name.is_empty() || value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+                return Err(format!("\"{}\" is no header", shown()));
+            }
+            if name.eq_ignore_ascii_case(b"host") {
+                authority = value.to_vec();
+            } else {
+                fields.push((name.to_vec(), value.to_vec()));
+            }
+        }
+        Ok(Question {
+            method: words.value("method").unwrap_or(b"GET").to_vec(),
+            scheme: url.scheme,
+            authority,
+            target: url.target,
+            fields,
+            listen,
+            local,
+            remote,
+        })
+    }
+
+    /// Which listen a URL reaches.
+    fn listen(&self, url: &Url, wanted: Option<&str>) -> Result<usize, String> {
+        let listens = self.site.listens();
+        if let Some(wanted) = wanted {
+            let known = |listen: &conf::model::Listen| {
+                listen.address.to_string() == wanted
+                    || wanted.parse() == Ok(listen.address.port()) && listen.address.port() != 0
+            };
+            return listens
+                .iter()
+                .position(known)
+                .ok_or_else(|| format!("nobody listens on \"{wanted}\": {}", self.addresses()));
+        }
+        listen_of(&self.site, url.scheme, url.port, &url.host).ok_or_else(|| {
+            let what = if url.scheme == http::Scheme::Https { "https" } else { "http" };
+            let (port, all) = (url.port, self.addresses());
+            format!("nobody listens on port {port} for {what}: {all}; --listen chooses one")
+        })
+    }
+
+    fn addresses(&self) -> String {
+        let tcp = |listen: &&conf::model::Listen| listen.transport == conf::model::Transport::Tcp;
+        let all = self.site.listens().iter().filter(tcp);
+        let all: Vec<String> = all
+            .map(|listen| {
+                let what = if listen.tls { "https" } else { "http" };
+                format!("{} ({what})", listen.address)
+            })
+            .collect();
+        if all.is_empty() {
+            "there is no address".into()
+        } else {
+            format!("there are {}", all.join(", "))
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The side of the command line: finds the server, says the words, prints what comes.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::words::Words;
+use super::{Desk, ERROR, OK, warm};
+use crate::cli::{Admin, Invocation};
+use crate::messages::{err, out};
+use crate::php::runtime;
+use crate::reading;
+
+/// LIMIT: bytes of an answer.
+const ANSWER_MAX: u64 = 1 << 30;
+
+/// Carries a command out; 1 when that cannot be done.
+pub(crate) fn run(invocation: &Invocation, request: &Admin) -> ExitCode {
+    let done = match request {
+        Admin::Warm(order) => warm::run(invocation, order),
+        Admin::Ask { words, pid } => ask(invocation, words, *pid).map(|text| {
+            out(&text);
+            ExitCode::SUCCESS
+        }),
+    };
+    done.unwrap_or_else(|why| {
+        for line in why.lines() {
+            err(&format!("bolide: {line}"));
+        }
+        ExitCode::FAILURE
+    })
+}
+
+fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u8>, String> {
+    let connected = match pid {
+        Some(pid) => connect(pid, &format!("process {pid}")),
+        None => crate::control::running(invocation)
+            .map_err(|texts| format!("no server runs here: {}", texts.join("\n")))
+            .and_then(|(pid, path)| connect(pid, &format!("the server of {}", path.display()))),
+    };
+    let socket = match connected {
+        Ok(socket) => socket,
+        // A file that was named can be asked without a server.
+        Err(why) if invocation.names_conf && words.command == "explain" && words.has("url") => {
+            err(&format!("bolide: {why}; explaining by the configuration alone"));
+            return offline(invocation, words);
+        }
+        Err(why) => return Err(why),
+    };
+    say(socket, words)
+}
+
+fn connect(pid: u32, whose: &str) -> Result<UnixStream, String> {
+    if !io::process::is_running(pid) {
+        return Err(format!("{whose} does not run"));
+    }
+    let refused = || format!("{whose} is not ours to command: its owner or root may");
+    let path = runtime::control_of(pid).ok_or_else(refused)?;
+    UnixStream::connect(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => refused(),
+        _ => format!("{}: {error}", path.display()),
+    })
+}
+
+fn say(mut socket: UnixStream, words: &Words) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("the server does not answer: {error}");
+    socket.write_all(words.line().as_bytes()).map_err(failed)?;
+    let mut answer = Vec::new();
+    socket.take(ANSWER_MAX).read_to_end(&mut answer).map_err(failed)?;
+    if answer.starts_with(OK.as_bytes()) {
+        answer.drain(..OK.len());
+        return Ok(answer);
+    }
+    let text = String::from_utf8_lossy(&answer);
+    match text.trim_end() {
+        "" => Err("the server did not answer".to_owned()),
+        text => Err(text.strip_prefix(ERROR).unwrap_or(text).to_owned()),
+    }
+}
+
+/// Explains by a configuration that nobody runs, with an empty store.
+fn offline(invocation: &Invocation, words: &Words) -> Result<Vec<u8>, String> {
+    let reading = reading::of_file(invocation).map_err(|texts| texts.join("\n"))?;
+    let site = engine::Site::compile(reading.config).map_err(|all| {
+        let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+        all.join("\n")
+    })?;
+    let store = cache::Store::new(cache::StoreLimits::default(), tls::random_seed());
+    Desk::of_site(Arc::new(site.with_store(store))).carry_out(words)
+}

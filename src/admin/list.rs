@@ -1,0 +1,161 @@
+//! `bolide cache list`: what the store has, by part, tag and URL.
+
+use std::sync::Arc;
+
+use cache::{Kind, NamespaceId, Object};
+use engine::explain::{Candidate, Space};
+
+use super::json::Json;
+use super::tell::{entry, entry_line, show};
+use super::words::Words;
+use super::{Desk, Told};
+
+/// Entries that are shown if nothing else is said.
+const LIMIT: usize = 100;
+/// LIMIT: entries that are shown.
+const LIMIT_MAX: usize = 100_000;
+
+/// Which entries are meant.
+pub(super) struct Filter {
+    spaces: Vec<Space>,
+    tag: Option<cache::Tagged>,
+    prefix: Option<Vec<u8>>,
+}
+
+impl Filter {
+    /// Of the words `vhost=`, `zone=`, `tag=` and `prefix=`.
+    pub(super) fn new(desk: &Desk, words: &Words) -> Result<Self, String> {
+        let store = desk.store()?;
+        Ok(Self {
+            spaces: desk.spaces(words)?,
+            tag: words.value("tag").map(|tag| store.tagged(tag)),
+            prefix: words.value("prefix").map(<[u8]>::to_vec),
+        })
+    }
+
+    pub(super) fn covers(&self, object: &Object) -> bool {
+        self.spaces.iter().any(|space| space.id == object.namespace())
+            && self.tag.as_ref().is_none_or(|tag| tag.covers(object))
+            && self.prefix.as_ref().is_none_or(|prefix| begins(object.url(), prefix))
+    }
+
+    /// The name of a part.
+    fn name(&self, id: NamespaceId) -> String {
+        let space = self.spaces.iter().find(|space| space.id == id);
+        space.map_or_else(String::new, |space| {
+            format!("{} {}", if space.is_zone { "zone" } else { "vhost" }, space.name)
+        })
+    }
+}
+
+/// The path and query of the URL part of a key as the page cache builds it; all of another one.
+pub(super) fn path_of(url: &[u8]) -> &[u8] {
+    let Some(at) = url.windows(3).position(|three| three == b"://") else { return url };
+    let rest = &url[at + 3..];
+    // Where host and server differ, the server's name stands between blanks.
+    match rest.iter().position(|byte| matches!(byte, b' ' | b'/')) {
+        Some(at) if rest[at] == b'/' => &rest[at..],
+        Some(at) => match rest[at + 1..].iter().position(|byte| *byte == b' ') {
+            Some(end) => &rest[at + end + 2..],
+            None => url,
+        },
+        None => url,
+    }
+}
+
+/// Whether the URL part of a key begins with what was typed: a path, or a whole URL.
+pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
+    if url.starts_with(typed) || typed.starts_with(b"/") && path_of(url).starts_with(typed) {
+        return true;
+    }
+    let Ok(wanted) = super::url::Url::parse(typed) else { return false };
+    let scheme: &[u8] = if wanted.scheme == http::Scheme::Https { b"https://" } else { b"http://" };
+    let port = format!(":{}", wanted.port);
+    let place = [scheme, &wanted.host, port.as_bytes()].concat();
+    url.strip_prefix(&place[..]).is_some_and(|rest| matches!(rest.first(), Some(b'/' | b' ')))
+        && path_of(url).starts_with(&wanted.target)
+}
+
+pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+    let store = desk.store()?;
+    let limit = match words.text("limit") {
+        Some(text) => text.parse().map_err(|_| format!("\"{text}\" is no number"))?,
+        None => LIMIT,
+    };
+    let filter = Filter::new(desk, words)?;
+    let mut found: Vec<Arc<Object>> = Vec::new();
+    let (mut part, mut more) = (0, 0_u64);
+    let limit = limit.min(LIMIT_MAX);
+    while store.list(part, &mut |object| {
+        if object.kind() != Kind::Content || !filter.covers(object) {
+            return;
+        }
+        if found.len() < limit {
+            found.push(object.clone());
+        } else {
+            more += 1;
+        }
+    }) {
+        part += 1;
+    }
+    found.sort_by(|a, b| (a.url(), a.vary()).cmp(&(b.url(), b.vary())));
+    let now_ms = io::process::now().unix_millis;
+    let tags = store.tag_texts_of(&found);
+    let entries: Vec<(String, Candidate)> = found
+        .iter()
+        .zip(tags)
+        .map(|(object, tags)| {
+            let entry = Candidate::new(store, object, tags, false, now_ms);
+            (filter.name(object.namespace()), entry)
+        })
+        .collect();
+    if words.has("json") {
+        let list = Json::list(&entries, |(space, one)| match entry(one) {
+            Json::Object(mut all) => {
+                all.retain(|field| field.0 != "own");
+                all.insert(0, ("space", Json::text(space)));
+                Json::Object(all)
+            }
+            other => other,
+        });
+        let all = vec![("entries", list), ("more", Json::number(more))];
+        return Ok(Json::Object(all).line());
+    }
+    let mut out = String::new();
+    for (space, one) in &entries {
+        let (url, line) = (show(&one.url), entry_line(one));
+        out.push_str(&format!("{url}\n    {space}: {line}\n"));
+    }
+    match (entries.is_empty(), more) {
+        (true, 0) => out.push_str("nothing is kept that fits\n"),
+        (_, 0) => {}
+        _ => out.push_str(&format!("and {more} more; --limit shows them\n")),
+    }
+    Ok(out.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{begins, path_of};
+
+    #[test]
+    fn what_was_typed_is_found_at_the_begin_of_keys() {
+        let key = b"http://a.test:8080/shop/x?y=1";
+        let other = b"http://b.test:80 a.test /shop/x";
+        assert_eq!(path_of(key), b"/shop/x?y=1");
+        assert_eq!(path_of(other), b"/shop/x");
+        assert_eq!(path_of(b"own key"), b"own key");
+        for (typed, fits) in [
+            ("/shop", true),
+            ("/x", false),
+            ("http://a.test:8080/shop", true),
+            ("http://a.test:8080", true),
+            ("http://a.test/shop", false),
+            ("https://a.test:8080/shop", false),
+            ("http://a.test:80", false),
+        ] {
+            assert_eq!(begins(key, typed.as_bytes()), fits, "{typed}");
+        }
+        assert!(begins(other, b"http://B.test/shop") && begins(b"/raw/key", b"/raw"));
+    }
+}

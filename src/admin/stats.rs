@@ -1,0 +1,91 @@
+//! `bolide cache stats`: figures of the store and of its parts.
+
+use super::json::Json;
+use super::tell::size;
+use super::words::Words;
+use super::{Desk, Told};
+
+pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+    let store = desk.store()?;
+    let stats = store.stats();
+    let all = store.namespaces();
+    let spaces = desk.spaces(words)?;
+    let parts: Vec<_> = spaces
+        .iter()
+        .filter_map(|space| Some((space, all.iter().find(|one| one.id == space.id)?)))
+        .collect();
+    let ratio = |hits: u64, others: u64| match hits + others {
+        0 => "-".to_owned(),
+        sum => format!("{}%", hits * 100 / sum),
+    };
+    if words.has("json") {
+        let part = |(space, one): &(&engine::explain::Space, &cache::NamespaceStats)| {
+            Json::Object(vec![
+                ("kind", Json::text(if space.is_zone { "zone" } else { "vhost" })),
+                ("name", Json::text(&space.name)),
+                ("objects", Json::number(one.objects)),
+                ("bytes", Json::number(one.bytes)),
+                ("bytes_max", Json::number(one.limit)),
+                ("hits", Json::number(one.hits)),
+                ("stale", Json::number(one.stale)),
+                ("misses", Json::number(one.misses)),
+                ("passes", Json::number(one.passes)),
+            ])
+        };
+        let fields = vec![
+            ("objects", Json::number(stats.objects)),
+            ("bytes", Json::number(stats.bytes)),
+            ("bytes_max", Json::number(stats.bytes_max)),
+            ("hits", Json::number(stats.hits)),
+            ("stale", Json::number(stats.stale)),
+            ("misses", Json::number(stats.misses)),
+            ("joins", Json::number(stats.joins)),
+            ("passes", Json::number(stats.passes)),
+            ("fills", Json::number(stats.fills)),
+            ("filling_bytes", Json::number(stats.filling_bytes)),
+            ("inserted", Json::number(stats.inserted)),
+            ("evicted", Json::number(stats.evicted)),
+            ("purges", Json::number(stats.purges)),
+            ("tags", Json::number(stats.tags)),
+            ("parts", Json::list(&parts, part)),
+        ];
+        return Ok(Json::Object(fields).line());
+    }
+    let mut out = format!(
+        "objects    {}\nbytes      {} of {}\nfills      {} in flight, {}\n\
+         inserted   {}\nevicted    {}\npurges     {}\ntags       {}\n\
+         look-ups   {} hits, {} stale, {} misses, {} joins, {} passes\n",
+        stats.objects,
+        size(stats.bytes),
+        size(stats.bytes_max),
+        stats.fills,
+        size(stats.filling_bytes),
+        stats.inserted,
+        stats.evicted,
+        stats.purges,
+        stats.tags,
+        stats.hits,
+        stats.stale,
+        stats.misses,
+        stats.joins,
+        stats.passes,
+    );
+    for (space, one) in parts {
+        let kind = if space.is_zone { "zone" } else { "vhost" };
+        let (hits, others) = (one.hits + one.stale, one.misses + one.passes);
+        out.push_str(&format!(
+            "{kind} {}: {} objects, {}{}; requests: {} hits, {} stale, {} misses, {} passed by; \
+             hit ratio {}\n",
+            space.name,
+            one.objects,
+            size(one.bytes),
+            if one.limit > 0 { format!(" of {}", size(one.limit)) } else { String::new() },
+            one.hits,
+            one.stale,
+            one.misses,
+            one.passes,
+            ratio(hits, others),
+        ));
+    }
+    Ok(out.into_bytes())
+}

@@ -1,0 +1,228 @@
+//! `bolide explain`: the story of a request, for people and for machines.
+
+use conf::Place;
+use engine::explain::{Chosen, Explanation, Outcome, Recent, explain, recent};
+use io::epoll::Epoll;
+
+use super::json::Json;
+use super::tell::{entry, entry_line, kind, seconds, show};
+use super::words::Words;
+use super::{Desk, Told};
+
+pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+    if let Some(id) = words.text("request") {
+        return tell_request(desk, words, &id);
+    }
+    let told = explanation(desk, words)?;
+    Ok(if words.has("json") { json(desk, &told).line() } else { text(desk, &told).into_bytes() })
+}
+
+/// Tries the request that `words` describe.
+pub(super) fn explanation(desk: &Desk, words: &Words) -> Result<Explanation, String> {
+    let question = desk.question(words)?;
+    let mut door = Epoll::new().map_err(|error| format!("epoll: {error}"))?;
+    let now = io::process::now();
+    let offset = io::process::utc_offset_seconds(now.unix_seconds());
+    Ok(explain(&desk.site, &question, now, offset, |probe| worker::look(&mut door, probe)))
+}
+
+fn tell_request(desk: &Desk, words: &Words, id: &str) -> Told {
+    let store = desk.store()?;
+    let found = recent(store, |one| one.id.starts_with(&id.to_ascii_lowercase()));
+    if found.is_empty() {
+        return Err(format!(
+            "no decision about request \"{id}\" is remembered: each worker has its last {}, \
+             of locations with a cache",
+            cache::DECISIONS_MAX
+        ));
+    }
+    if words.has("json") {
+        return Ok(Json::list(&found, |one| recent_json(desk, one)).line());
+    }
+    let mut out = String::new();
+    for one in &found {
+        let (id, space) = (&one.id, space_name(desk, one.namespace).unwrap_or_default());
+        out.push_str(&format!("request    {id}\nspace      {space}\n"));
+        out.push_str(&format!("decision   {}\n", recent_line(one)));
+        out.push_str(&format!("target     {}\n", target(one)));
+    }
+    Ok(out.into_bytes())
+}
+
+fn target(one: &Recent) -> String {
+    format!("{}{}", show(&one.target), if one.is_cut { "…" } else { "" })
+}
+
+fn space_name(desk: &Desk, id: cache::NamespaceId) -> Option<String> {
+    let space = desk.site.spaces().into_iter().find(|space| space.id == id)?;
+    Some(format!("{} {}", if space.is_zone { "zone" } else { "vhost" }, space.name))
+}
+
+fn ago(at_ms: u64) -> u64 {
+    io::process::now().unix_millis.saturating_sub(at_ms) / 1000
+}
+
+fn recent_line(one: &Recent) -> String {
+    let mut text = format!("{} ({}), {}", one.decision, one.why.word(), one.status);
+    if one.is_kept {
+        text.push_str(", the answer was kept");
+    } else if let Some(refusal) = one.refusal {
+        text.push_str(&format!(", the answer was not kept ({})", refusal.reason()));
+    }
+    text.push_str(&format!(", {} ago", seconds(ago(one.at_ms))));
+    text
+}
+
+fn recent_json(desk: &Desk, one: &Recent) -> Json {
+    let space = space_name(desk, one.namespace);
+    Json::Object(vec![
+        ("request_id", Json::text(&one.id)),
+        ("unix_ms", Json::number(one.at_ms)),
+        ("space", space.map_or(Json::Null, Json::text)),
+        ("target", Json::text(target(one))),
+        ("status", Json::number(one.status)),
+        ("decision", Json::text(one.decision)),
+        ("upstream_cache_status", Json::text(one.cached)),
+        ("why", Json::text(one.why.word())),
+        ("refusal", one.refusal.map_or(Json::Null, |refusal| Json::text(refusal.reason()))),
+        ("kept", Json::Bool(one.is_kept)),
+        ("key", Json::text(hash(one.key))),
+    ])
+}
+
+fn hash(hash: u128) -> String {
+    format!("{hash:032x}")
+}
+
+fn at(place: Option<&Place>) -> String {
+    place.map_or_else(String::new, |place| format!("  ({}:{})", place.file, place.line))
+}
+
+fn outcome(told: &Explanation) -> String {
+    match &told.outcome {
+        Outcome::Answers(status) if matches!(told.decision, "HIT" | "STALE" | "UPDATING") => {
+            format!("the store answers {status}")
+        }
+        Outcome::Answers(status) => format!("it is answered with {status}, without an origin"),
+        Outcome::Asks(origin) => format!("the origin {origin} is asked"),
+        Outcome::Joins => "it waits for the fetch of somebody else".to_owned(),
+        Outcome::Closes => "the connection is closed without an answer".to_owned(),
+        Outcome::Waits => "it waits for what cannot be tried".to_owned(),
+    }
+}
+
+fn text(desk: &Desk, told: &Explanation) -> String {
+    let mut out = String::new();
+    let mut line = |head: &str, text: &str| out.push_str(&format!("{head:<10} {text}\n"));
+    line("request", &format!("{} at {}", show(told.request.as_bytes()), told.listen));
+    let Chosen { name, why, place } = &told.server;
+    line("server", &format!("{name}: {why}{}", at(Some(place))));
+    for step in &told.steps {
+        line("step", &format!("{}{}", show(step.text.as_bytes()), at(step.place.as_ref())));
+    }
+    if let Some(Chosen { name, why, place }) = &told.location {
+        line("location", &format!("{}: {why}{}", show(name.as_bytes()), at(Some(place))));
+    }
+    let switch = &told.switch;
+    let space = switch.space.as_ref().map_or_else(String::new, |space| format!(", {space}"));
+    line("cache", &format!("{}{space}{}", switch.text, at(switch.place.as_ref())));
+    if let Some(key) = &told.key {
+        line("key", &show(&key.url));
+        for part in &key.vary {
+            line("  vary", show(part).trim_end());
+        }
+        line("  session", &key.session.as_ref().map_or_else(|| "none".into(), |one| show(one)));
+        line("  hash", &hash(key.hash));
+    }
+    for one in &told.candidates {
+        let mark = if one.is_own { "kept" } else { kind_word(one) };
+        line(mark, &entry_line(one));
+    }
+    for one in &told.recent {
+        line("lately", &format!("{}, request {}", recent_line(one), one.id));
+    }
+    line("decision", &format!("{}: {}", told.decision, told.reason));
+    line("then", &outcome(told));
+    for advice in &told.advice {
+        line("for a hit", advice);
+    }
+    if desk.site.store().is_some_and(|store| store.stats().objects == 0) {
+        line("note", "the store is empty");
+    }
+    out
+}
+
+const fn kind_word(one: &engine::explain::Candidate) -> &'static str {
+    match one.kind {
+        cache::Kind::Content => "other copy",
+        cache::Kind::Vary | cache::Kind::Pass => kind(one),
+    }
+}
+
+fn place_json(place: Option<&Place>) -> Json {
+    place.map_or(Json::Null, |place| {
+        Json::Object(vec![("file", Json::text(&*place.file)), ("line", Json::number(place.line))])
+    })
+}
+
+fn chosen_json(one: &Chosen) -> Json {
+    Json::Object(vec![
+        ("name", Json::text(&one.name)),
+        ("why", Json::text(&one.why)),
+        ("place", place_json(Some(&one.place))),
+    ])
+}
+
+fn json(desk: &Desk, told: &Explanation) -> Json {
+    let steps = Json::list(&told.steps, |step| {
+        Json::Object(vec![
+            ("text", Json::text(&step.text)),
+            ("place", place_json(step.place.as_ref())),
+        ])
+    });
+    let key = told.key.as_ref().map_or(Json::Null, |key| {
+        Json::Object(vec![
+            ("url", Json::text(&key.url)),
+            ("vary", Json::list(&key.vary, Json::text)),
+            ("session", key.session.as_ref().map_or(Json::Null, Json::text)),
+            ("hash", Json::text(hash(key.hash))),
+        ])
+    });
+    let (word, status) = match &told.outcome {
+        Outcome::Answers(status) => ("answers", Some(*status)),
+        Outcome::Asks(_) => ("asks", None),
+        Outcome::Joins => ("joins", None),
+        Outcome::Closes => ("closes", None),
+        Outcome::Waits => ("waits", None),
+    };
+    let origin = match &told.outcome {
+        Outcome::Asks(origin) => Json::text(origin),
+        _ => Json::Null,
+    };
+    Json::Object(vec![
+        ("request", Json::text(&told.request)),
+        ("listen", Json::text(&told.listen)),
+        ("server", chosen_json(&told.server)),
+        ("steps", steps),
+        ("location", told.location.as_ref().map_or(Json::Null, chosen_json)),
+        (
+            "cache",
+            Json::Object(vec![
+                ("switch", Json::text(&told.switch.text)),
+                ("place", place_json(told.switch.place.as_ref())),
+                ("space", told.switch.space.as_ref().map_or(Json::Null, Json::text)),
+            ]),
+        ),
+        ("key", key),
+        ("candidates", Json::list(&told.candidates, entry)),
+        ("recent", Json::list(&told.recent, |one| recent_json(desk, one))),
+        ("decision", Json::text(told.decision)),
+        ("upstream_cache_status", Json::text(told.cached)),
+        ("why", Json::text(told.why)),
+        ("reason", Json::text(&told.reason)),
+        ("outcome", Json::text(word)),
+        ("status", status.map_or(Json::Null, Json::number)),
+        ("origin", origin),
+        ("for_a_hit", Json::list(&told.advice, Json::text)),
+    ])
+}

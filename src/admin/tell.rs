@@ -1,0 +1,166 @@
+//! How things are put for people and for machines.
+
+use engine::explain::Candidate;
+
+use super::json::Json;
+
+/// Bytes as text; controls are no business of terminals.
+pub(super) fn show(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for one in String::from_utf8_lossy(bytes).chars() {
+        if one.is_control() {
+            out.extend(one.escape_default());
+        } else {
+            out.push(one);
+        }
+    }
+    out
+}
+
+/// A number of bytes.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    for (shift, unit) in units {
+        if bytes >> shift > 0 {
+            let tenths = (u128::from(bytes) * 10) >> shift;
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} B")
+}
+
+/// A number of seconds.
+pub(super) fn seconds(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m{}s", seconds / 60, seconds % 60),
+        7200..172_800 => format!("{}h{}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// A number and what is counted.
+pub(super) fn count(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+pub(super) const fn freshness(one: &Candidate) -> &'static str {
+    match one.freshness {
+        cache::Freshness::Fresh => "fresh",
+        cache::Freshness::Stale => "stale",
+        cache::Freshness::Old => "old",
+        cache::Freshness::Gone => "gone",
+    }
+}
+
+pub(super) const fn kind(one: &Candidate) -> &'static str {
+    match one.kind {
+        cache::Kind::Content => "answer",
+        cache::Kind::Vary => "vary",
+        cache::Kind::Pass => "hit-for-miss",
+    }
+}
+
+/// An entry of the store for machines.
+pub(super) fn entry(one: &Candidate) -> Json {
+    let texts = |all: &[Vec<u8>]| Json::list(all, Json::text);
+    let variants = one.variants.iter().map(|(coding, bytes)| {
+        Json::Object(vec![("coding", Json::text(coding)), ("bytes", Json::number(*bytes))])
+    });
+    Json::Object(vec![
+        ("kind", Json::text(kind(one))),
+        ("url", Json::text(&one.url)),
+        ("vary", texts(&one.vary)),
+        ("private", Json::Bool(one.is_private)),
+        ("own", Json::Bool(one.is_own)),
+        ("state", Json::text(freshness(one))),
+        ("purged_by", texts(&one.purged_by)),
+        ("softly_purged", Json::Bool(one.is_softly_purged)),
+        ("status", Json::number(one.status)),
+        ("age", Json::number(one.age)),
+        ("ttl", one.ttl.map_or(Json::Null, Json::number)),
+        ("stale_while_revalidate", Json::number(one.stale_seconds)),
+        ("stale_if_error", Json::number(one.error_seconds)),
+        ("bytes", Json::number(one.size)),
+        ("variants", Json::List(variants.collect())),
+        ("tags", texts(&one.tags)),
+        ("hits", Json::number(one.hits)),
+        ("etag", Json::text(&one.etag)),
+        ("on_disk", Json::Bool(one.is_on_disk)),
+    ])
+}
+
+/// Words with blanks between them.
+pub(super) fn joined(all: &[Vec<u8>]) -> String {
+    let all: Vec<String> = all.iter().map(|one| show(one).trim_end().to_owned()).collect();
+    all.join(" ")
+}
+
+/// An entry of the store in a line, after its URL.
+pub(super) fn entry_line(one: &Candidate) -> String {
+    let mut text = match one.kind {
+        cache::Kind::Vary => return format!("answers depend on {}", joined(&one.vary)),
+        cache::Kind::Pass => "not to be kept".to_owned(),
+        cache::Kind::Content => format!("{}, {}", freshness(one), one.status),
+    };
+    let mut add = |more: &str| {
+        text.push_str(", ");
+        text.push_str(more);
+    };
+    if one.kind == cache::Kind::Content {
+        add(&format!("age {}", seconds(one.age)));
+    }
+    match one.ttl {
+        Some(left) if left >= 0 => add(&format!("{} left", seconds(left.unsigned_abs()))),
+        Some(left) => add(&format!("{} over its time", seconds(left.unsigned_abs()))),
+        None => {}
+    }
+    if one.kind == cache::Kind::Pass {
+        return text;
+    }
+    if one.stale_seconds > 0 || one.error_seconds > 0 {
+        let (update, error) = (one.stale_seconds.into(), one.error_seconds.into());
+        add(&format!("serves stale for {}, on errors {}", seconds(update), seconds(error)));
+    }
+    add(&size(one.size));
+    for (coding, bytes) in &one.variants {
+        add(&format!("{coding} {}", size(*bytes)));
+    }
+    add(&count(one.hits.into(), "hit"));
+    add(if one.is_on_disk { "in memory and on disk" } else { "in memory" });
+    if one.is_private {
+        add("of one session");
+    }
+    if !one.purged_by.is_empty() {
+        add(&format!("purged by {}", joined(&one.purged_by)));
+    } else if one.is_softly_purged {
+        add("made stale by a purge");
+    }
+    if !one.vary.is_empty() {
+        add(&format!("for {}", joined(&one.vary)));
+    }
+    if !one.tags.is_empty() {
+        add(&format!("tags {}", joined(&one.tags)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, seconds, show, size};
+
+    #[test]
+    fn figures_are_put_for_people() {
+        assert_eq!(
+            (size(1023), size(1536), size(5 << 30)),
+            ("1023 B".into(), "1.5 KiB".into(), "5.0 GiB".into())
+        );
+        assert_eq!(seconds(119), "119s");
+        assert_eq!(
+            (seconds(150), seconds(7260), seconds(200_000)),
+            ("2m30s".into(), "2h1m".into(), "2d7h".into())
+        );
+        assert_eq!((count(1, "hit"), count(0, "hit")), ("1 hit".into(), "0 hits".into()));
+        assert_eq!(show(b"a\x1b[2J\xff"), "a\\u{1b}[2J\u{fffd}");
+    }
+}

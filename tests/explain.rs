@@ -1,0 +1,296 @@
+//! Owns: `bolide explain`, whose verdict must be what the next request gets, and the ring of
+//! decisions.
+
+use testkit::tools::Finished;
+use testkit::{Php, Server, site, wait_until};
+
+use crate::cache::{KEEP, ZONE, serve};
+
+/// Runs a command against the configuration of a running server.
+pub(crate) fn ask(server: &Server, args: &[&str]) -> Finished {
+    // It is written when every socket listens, which may be after the first answer.
+    wait_until("the pid file", || server.home().read("logs/pid").ends_with('\n'));
+    server.home().run(&[&["-c", "nginx.conf"], args].concat())
+}
+
+/// What `explain --json` says of a path.
+fn told(server: &Server, path: &str, more: &[&str]) -> String {
+    let url = format!("http://localhost:{}{path}", server.home().port(0));
+    let done = ask(server, &[&["explain", "--json", &url], more].concat()).succeeded();
+    done.text()
+}
+
+/// The text of a field of JSON that stands on its own.
+pub(crate) fn field<'a>(json: &'a str, name: &str) -> &'a str {
+    let start = format!("\"{name}\":");
+    let rest = json.rsplit(&start).next().filter(|rest| rest.len() < json.len());
+    let rest = rest.unwrap_or_else(|| panic!("no {name} in {json}"));
+    match rest.strip_prefix('"') {
+        Some(text) => text.split('"').next().unwrap(),
+        None => rest.split([',', '}']).next().unwrap(),
+    }
+}
+
+fn decision(server: &Server, path: &str, more: &[&str]) -> (String, String) {
+    let json = told(server, path, more);
+    // The last of each name: those before it are of decisions made earlier.
+    (field(&json, "decision").to_owned(), field(&json, "upstream_cache_status").to_owned())
+}
+
+#[test]
+fn a_verdict_is_what_the_next_request_gets() {
+    let php = Php::start(2);
+    let more = "fastcgi_cache_bypass $http_x_new; fastcgi_cache_use_stale updating;
+        fastcgi_cache_background_update on; fastcgi_cache_min_uses 1;";
+    let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
+    let mut rows = 0;
+    let mut failures = Vec::new();
+    let old = "/count.php?n=9&h[]=X-Accel-Expires:1";
+    let table: &[(&str, &[&str], &str)] = &[
+        ("/count.php?n=1", &[], "MISS"),
+        ("/count.php?n=1", &[], "HIT"),
+        ("/count.php?n=1", &["X-New: 1"], "BYPASS"),
+        ("/count.php?n=1", &["Cookie: a=b"], "HIT"),
+        ("/count.php?n=2&h[]=Set-Cookie:a=b", &[], "MISS"),
+        ("/count.php?n=2&h[]=Set-Cookie:a=b", &[], "MISS"),
+        ("/count.php?n=3&status=404", &[], "MISS"),
+        ("/index.html", &[], ""),
+        ("/nothing.html", &[], ""),
+        (old, &[], "MISS"),
+        (old, &[], "HIT"),
+        ("pause", &[], ""),
+        (old, &[], "STALE"),
+    ];
+    for (path, fields, expected) in table {
+        if *path == "pause" {
+            testkit::pause(1100);
+            continue;
+        }
+        rows += 1;
+        let options: Vec<&str> = fields.iter().flat_map(|line| ["--header", *line]).collect();
+        let (_, cached) = decision(&server, path, &options);
+        let again = decision(&server, path, &options).1;
+        let lines: String = fields.iter().map(|line| format!("{line}\r\n")).collect();
+        let reply = server.connect().get(path, &lines);
+        let real = reply.header("x-status").unwrap_or_default();
+        if real != *expected || cached != real || again != real {
+            failures.push(format!("{path} {fields:?}: {cached}, {again}, really {real}"));
+        }
+    }
+    crate::report(rows, &failures);
+}
+
+/// What clients see of the page cache, as a verdict.
+fn seen(server: &Server, path: &str, fields: &str) -> String {
+    let before = std::fs::read_to_string(server.www("count-0")).unwrap_or_default();
+    let reply = server.connect().get(path, fields);
+    let asked = std::fs::read_to_string(server.www("count-0")).unwrap_or_default() != before;
+    let header = reply.header("x-litespeed-cache").unwrap_or_default();
+    match (header, asked) {
+        ("hit" | "hit,private", false) => "HIT".to_owned(),
+        (_, true) => "asked".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_verdict_about_the_page_cache_is_what_the_next_request_gets() {
+    let php = Php::start(2);
+    let conf = "page_cache auto; page_cache_vary cookie=currency header=x-device;
+        page_cache_bypass $arg_preview; page_cache_drop_query utm_*;";
+    let server = serve(&php, "", conf);
+    let public = "h[]=X-LiteSpeed-Cache-Control:public,max-age=60";
+    let private = "h[]=X-LiteSpeed-Cache-Control:private,max-age=60";
+    let session = "lsc_private=aaaaaaaaaaaaaaaaaaaa";
+    let mut failures = Vec::new();
+    let page = format!("/count.php?{public}");
+    let tracked = format!("{page}&utm_source=x");
+    let own = format!("/count.php?a=1&{private}");
+    let table: Vec<(&str, &str, &str, &str)> = vec![
+        (&page, "", "", "MISS"),
+        (&page, "", "", "HIT"),
+        (&tracked, "", "", "HIT"),
+        (&page, "currency=eur", "", "MISS"),
+        (&page, "currency=eur", "", "HIT"),
+        (&page, "currency=usd", "", "MISS"),
+        (&page, "", "X-Device: phone", "MISS"),
+        (&page, "", "X-Device: phone", "HIT"),
+        (&own, session, "", "MISS"),
+        (&own, session, "", "HIT"),
+        (&own, "", "", "MISS"),
+        ("/count.php?preview=1", "", "", "BYPASS"),
+        ("/count.php?plain=1", "", "", "MISS"),
+        ("/count.php?plain=1", "", "", "PASS"),
+    ];
+    for (path, cookie, header, expected) in &table {
+        let mut options = Vec::new();
+        let mut fields = String::new();
+        if !cookie.is_empty() {
+            options.extend(["--cookie", *cookie]);
+            fields.push_str(&format!("Cookie: {cookie}\r\n"));
+        }
+        if !header.is_empty() {
+            options.extend(["--header", *header]);
+            fields.push_str(&format!("{header}\r\n"));
+        }
+        let (verdict, _) = decision(&server, path, &options);
+        let real = seen(&server, path, &fields);
+        let fits = if verdict == "HIT" { real == "HIT" } else { real == "asked" };
+        if verdict != *expected || !fits {
+            failures.push(format!("{path} {cookie} {header}: {verdict}, really {real}"));
+        }
+    }
+    crate::report(table.len(), &failures);
+}
+
+#[test]
+fn the_story_names_the_lines_that_made_it() {
+    let php = Php::start(1);
+    let address = php.address();
+    let conf = format!(
+        "server {{ {}\npage_cache auto;\nset $a b;\n\
+         rewrite ^/old/(.*)$ /new/$1;\n\
+         location /new/ {{\ntry_files $uri /count.php?q=$uri;\n}}\n\
+         location ~ \\.php$ {{\n{} fastcgi_pass {address}; }} }}",
+        testkit::server::LISTEN,
+        crate::cache::PARAMS
+    );
+    let server = crate::http(&conf);
+    site::write(&server.www("count.php"), b"<?php echo 1;");
+    let text = std::fs::read_to_string(server.home().dir().join("nginx.conf")).unwrap();
+    let line = |word: &str| 1 + text.lines().position(|line| line.contains(word)).unwrap();
+    let url = format!("http://localhost:{}/old/x", server.home().port(0));
+    let story = ask(&server, &["explain", &url]).succeeded().text();
+    for (said, word) in [
+        ("set $a to \"b\"", "set $a b;"),
+        ("makes it \"/new/x\"", "rewrite ^/old"),
+        ("goes to location /new/: the longest prefix", "location /new/"),
+        ("try_files: \"/new/x\" is not there", "try_files"),
+        ("try_files: its last word holds", "try_files"),
+        ("goes to location ~ \\.php$: the first regular expression", "location ~"),
+        ("page_cache (auto), vhost localhost", "page_cache auto"),
+    ] {
+        let place = format!("nginx.conf:{})", line(word));
+        let found = story.lines().any(|line| line.contains(said) && line.ends_with(&place));
+        assert!(found, "no \"{said}\" with {place} in\n{story}");
+    }
+    assert!(story.contains("starts over with \"/count.php?q=/new/x\""), "{story}");
+    assert!(story.contains("decision   MISS: nothing is kept under this key"), "{story}");
+    assert!(story.contains(&format!("the origin {address} is asked")), "{story}");
+}
+
+#[test]
+fn candidates_are_shown_with_their_tags_and_what_purged_them() {
+    let php = Php::start(1);
+    let server = serve(&php, "", "page_cache auto;");
+    let path = "/count.php?h[]=X-LiteSpeed-Cache-Control:public,max-age=60&h[]=X-LiteSpeed-Tag:A,B";
+    assert_eq!(server.get(path).status, 200);
+    let json = told(&server, path, &[]);
+    for part in ["\"tags\":[\"A\",\"B\"]", "\"state\":\"fresh\"", "\"own\":true", "\"bytes\":5"] {
+        assert!(json.contains(part), "{part} in {json}");
+    }
+    assert!(json.contains("\"decision\":\"HIT\"") && json.contains("\"for_a_hit\":[]"), "{json}");
+    let _ = ask(&server, &["cache", "purge", "--tag", "B", "--stale"]).succeeded();
+    let json = told(&server, path, &[]);
+    assert!(
+        json.contains("\"state\":\"stale\"") && json.contains("\"decision\":\"STALE\""),
+        "{json}"
+    );
+    let _ = ask(&server, &["cache", "purge", "--tag", "A"]).succeeded();
+    let json = told(&server, path, &[]);
+    let is_gone = json.contains("\"state\":\"gone\",\"purged_by\":[\"A\"");
+    assert!(is_gone || json.contains("\"candidates\":[]"), "{json}");
+    assert_eq!(field(&json, "decision"), "MISS");
+}
+
+#[test]
+fn reasons_say_what_is_in_the_way() {
+    let php = Php::start(1);
+    let server = serve(&php, "", "page_cache_preset wordpress; page_cache_bypass $arg_no;");
+    let post: &[&str] = &["--method", "POST"];
+    let login: &[&str] = &["--cookie", "wordpress_logged_in_x=1"];
+    let rows: [(&str, &[&str], &str, &str); 5] = [
+        ("/wp-admin/count.php", &[], "preset", "the path /wp-admin/count.php"),
+        ("/count.php", login, "preset", "the cookie wordpress_logged_in_x"),
+        ("/count.php?no=1", &[], "bypass", "page_cache_bypass ("),
+        ("/count.php", post, "method", "ask with GET"),
+        ("/index.html", &[], "no-cache-here", "files answer here"),
+    ];
+    for (path, options, why, words) in rows {
+        let json = told(&server, path, options);
+        assert_eq!(field(&json, "why"), why, "{path} {json}");
+        assert!(json.contains(words), "{words} in {json}");
+    }
+    // What an answer did wrong is remembered.
+    let path = "/count.php?h[]=Cache-Control:no-store";
+    assert_eq!(server.get(path).status, 200);
+    let json = told(&server, path, &[]);
+    assert!(json.contains("the answer said no-store"), "{json}");
+}
+
+#[test]
+fn a_trial_changes_nothing() {
+    let php = Php::start(1);
+    let more = "fastcgi_cache_min_uses 2; fastcgi_cache_purge PURGE from 127.0.0.1;";
+    let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
+    let path = "/count.php";
+    for _ in 0..3 {
+        assert_eq!(decision(&server, path, &[]).1, "MISS");
+    }
+    let status = || server.get(path).header("x-status").unwrap_or_default().to_owned();
+    assert_eq!((status(), status(), status()), ("MISS".into(), "MISS".into(), "HIT".into()));
+    assert_eq!(decision(&server, path, &["--method", "PURGE"]).0, "PURGE");
+    assert_eq!(status(), "HIT");
+    assert!(server.access_log().lines().count() == 4, "{}", server.access_log());
+}
+
+#[test]
+fn decisions_are_found_by_the_id_that_logs_show() {
+    let php = Php::start(1);
+    let server = serve(&php, ZONE, &format!("{KEEP} add_header X-Id $request_id;"));
+    let id = |path: &str| server.get(path).header("x-id").unwrap().to_owned();
+    let (miss, hit) = (id("/count.php?n=1"), id("/count.php?n=1"));
+    let refused = id("/count.php?n=2&h[]=Set-Cookie:a=b");
+    let found = |id: &str| {
+        let mut json = String::new();
+        wait_until("the decision is noted", || {
+            let done = ask(&server, &["explain", "--json", "--request", id]);
+            json = done.text();
+            done.code == 0
+        });
+        json
+    };
+    let first = found(&miss);
+    assert_eq!((field(&first, "decision"), field(&first, "kept")), ("MISS", "true"), "{first}");
+    assert_eq!(field(&first, "target"), "/count.php?n=1");
+    assert_eq!(field(&first, "space"), "zone one");
+    assert_eq!(field(&found(&hit[..12]), "decision"), "HIT");
+    assert_eq!(field(&found(&hit), "key"), field(&first, "key"));
+    let refused = found(&refused);
+    assert_eq!((field(&refused, "kept"), field(&refused, "refusal")), ("false", "set-cookie"));
+    let none = ask(&server, &["explain", "--request", "ffff0000ffff0000"]);
+    assert!(none.code == 1 && none.stderr.contains("no decision"), "{none}");
+}
+
+#[test]
+fn a_configuration_can_be_asked_without_a_server() {
+    let home = testkit::server::Home::new(crate::BOLIDE);
+    home.write(
+        "own.conf",
+        "pid @DIR@/logs/none;\nevents {}\nhttp {\nserver {\nlisten 127.0.0.1:@HTTP@;\n\
+         server_name a.test;\npage_cache auto;\nlocation / {\n\
+         fastcgi_pass unix:/nowhere;\n}\n}\n}\n",
+    );
+    let url = format!("http://a.test:{}/x", home.port(0));
+    let done = home.run(&["explain", "-c", "own.conf", &url]);
+    assert_eq!(done.code, 0, "{done}");
+    assert!(done.stderr.contains("by the configuration alone"), "{done}");
+    let text = done.text();
+    assert!(
+        text.contains("page_cache (auto), vhost a.test") && text.contains("own.conf:7)"),
+        "{text}"
+    );
+    assert!(text.contains("decision   MISS"), "{text}");
+    let wrong = home.run(&["explain", "-c", "own.conf", "http://a.test:1/"]);
+    assert!(wrong.code == 1 && wrong.stderr.contains("nobody listens on port 1"), "{wrong}");
+}
