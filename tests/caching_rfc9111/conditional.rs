@@ -116,6 +116,18 @@ fn who_asks_first_has_his_conditions_weighed_here() {
     assert_eq!(lab.get_with(&path, "If-None-Match: \"b\"\r\n").status, 200);
     assert_eq!(lab.get_with(&path, "If-None-Match: \"a\"\r\n").status, 304);
     assert_eq!(run(&lab.get(&path)), 1);
+    // Who waits for the answer of another has his weighed, too.
+    let path = lab.page("Cache-Control: max-age=60\nETag: \"a\"");
+    lab.app.hold(&path);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
+    let (mut first, mut second) = (lab.server.connect(), lab.server.connect());
+    first.send(format!("{request}\r\n"));
+    testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
+    second.send(format!("{request}If-None-Match: \"a\"\r\n\r\n"));
+    assert_eq!(lab.get("/other").status, 200);
+    lab.app.release();
+    assert_eq!((run(&first.answer()), second.answer().status), (1, 304));
+    assert_eq!(lab.app.count(&path), 1);
     // A large body that the client does not get is kept all the same.
     let path = lab.path();
     let large = Said::head("Cache-Control: max-age=60\nETag: \"a\"").body(&[b'x'; 300_000]);

@@ -289,6 +289,8 @@ impl Fill {
         // What is kept has its mark, whatever the confirmation says.
         decision.esi |= old.is_esi();
         stretch(&mut decision, caching);
+        // It is the same body, whatever the confirmation says or leaves out.
+        decision.esi |= old.is_esi();
         if caching.is_page() && decision.cookies.is_empty() {
             decision.cookies = fields.all(Name::SetCookie).map(Into::into).collect();
         }

@@ -99,8 +99,13 @@ impl Exchange {
     ) -> Next {
         self.answer.cached = Cached::Revalidated;
         let mut head = told.clone();
-        push_validators(object, &mut head.fields);
-        let next = self.serve_head(object, &head, site, ctx);
+        let location = site.location(self.request.location);
+        let next = if object.is_esi() && Self::assembles(location) {
+            self.serve_assembled(object, &mut head, site, ctx)
+        } else {
+            push_validators(object, &mut head.fields);
+            self.serve_head(object, &head, site, ctx)
+        };
         // RFC 9111 §4.2.3: the age is counted from the confirmation.
         self.answer.head.fields.remove(Name::Age);
         self.answer.object = Some(object.clone());

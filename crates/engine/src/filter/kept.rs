@@ -280,12 +280,26 @@ impl Exchange {
                 out.extend_from_slice(&http::date::http_date(at as i64));
             });
         }
-        let status = self.answer.status_or(head.status);
+        let mut status = self.answer.status_or(head.status);
+        if status == 200 {
+            let etag = Some(&kept.etag[..]).filter(|etag| !etag.is_empty());
+            let validator = Validator { etag, last_modified: kept.last_modified };
+            let request = &self.request.head().fields;
+            match weigh(request, validator, 0, location, 0, &mut self.ranges) {
+                Verdict::NotModified => status = 304,
+                Verdict::PreconditionFailed => return Next::Fail(412),
+                _ => {}
+            }
+        }
         let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
         let kind = kind(&location.settings, &media.to_ascii_lowercase().into());
         let shape = Shape { len, ..Shape::default() };
         self.fill_from_origin(status, &head, &kind, shape, site, ctx);
         self.page.head = head;
+        if status == 304 {
+            self.answer.head.fields.remove(Name::ContentType);
+            self.answer.head.fields.remove(Name::ContentEncoding);
+        }
         self.say_asked(location);
         let is_bare = matches!(status, 204 | 304);
         self.answer.head.body = match len {

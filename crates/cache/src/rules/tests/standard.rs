@@ -69,6 +69,7 @@ fn directives_forbid() {
         ("must-revalidate, max-age=5", None),
         ("unknown=\"no-store\", max-age=5", None),
         ("must-understand, max-age=5", None),
+        ("must-understand, no-store, max-age=5", None),
     ];
     for (control, expected) in rows {
         let answer = format!("Cache-Control: {control}");
@@ -155,6 +156,15 @@ fn windows_after_freshness_end_where_revalidation_is_a_must() {
         let found = Case { answer: &answer, ..Case::default() }.decide();
         let found = (found.stale_while_revalidate, found.stale_if_error, found.must_revalidate);
         assert_eq!(found, expected, "{control}");
+    }
+    for (control, expected) in [
+        ("max-age=5, stale-while-revalidate=0", (true, false)),
+        ("max-age=5, stale-if-error=0", (false, true)),
+        ("max-age=5", (false, false)),
+    ] {
+        let answer = format!("Cache-Control: {control}");
+        let found = Case { answer: &answer, ..Case::default() }.decide();
+        assert_eq!((found.says_refreshable, found.says_for_errors), expected, "{control}");
     }
     let aged = "Cache-Control: max-age=5, stale-while-revalidate=10|Age: 9";
     let decision = Case { answer: aged, ..Case::default() }.decide();
