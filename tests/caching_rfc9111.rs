@@ -16,6 +16,7 @@ mod search;
 mod stale;
 mod status;
 mod targeted;
+mod told;
 mod vary;
 
 use std::cell::Cell;

@@ -97,9 +97,17 @@ pub struct Fill {
     pub(crate) cutting: Option<Box<Cutting>>,
     /// Why the answer is not kept, if a rule said so.
     pub(crate) refusal: Option<Refusal>,
+    /// How long it is fresh, if it is kept.
+    pub(crate) ttl: Option<u32>,
 }
 
 impl Fill {
+    /// Seconds that what is kept of the answer is fresh, once its head was heard.
+    #[must_use]
+    pub const fn ttl(&self) -> Option<u32> {
+        self.ttl
+    }
+
     /// Why the answer is not kept, once its head was heard.
     #[must_use]
     pub const fn refusal(&self) -> Option<Refusal> {
@@ -244,6 +252,7 @@ impl Fill {
             return permit.abandon(Abandon::Gone);
         }
         stretch(&mut decision, caching);
+        self.ttl = Some(decision.ttl);
         if let (Scope::Public, Some(said)) = (scope, &decision.search)
             && caching.conf.page.key.is_none()
         {

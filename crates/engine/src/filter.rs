@@ -8,5 +8,6 @@ pub(crate) mod esi;
 pub(crate) mod headers;
 pub(crate) mod kept;
 pub(crate) mod range;
+pub(crate) mod told;
 mod warm;
 mod weigh;

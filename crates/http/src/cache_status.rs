@@ -49,6 +49,8 @@ impl Forward {
 pub struct CacheStatus<'a> {
     /// Why the request went to the origin; `None` is a hit.
     pub forward: Option<Forward>,
+    /// Whether the cache answered for itself: neither a hit, nor was anybody asked.
+    pub is_own: bool,
     /// The status that the origin answered.
     pub forward_status: Option<u16>,
     /// Seconds of freshness left; negative for a stale answer.
@@ -68,6 +70,7 @@ impl CacheStatus<'_> {
     pub fn push(&self, out: &mut Vec<u8>, name: &[u8]) {
         push_word(out, name);
         match self.forward {
+            None if self.is_own => {}
             None => out.extend_from_slice(b"; hit"),
             Some(why) => {
                 out.extend_from_slice(b"; fwd=");
@@ -135,6 +138,8 @@ mod tests {
             text(miss),
             "Bolide; fwd=uri-miss; stored; collapsed; key=\"http://a/\\\"b\\\"\""
         );
+        let own = CacheStatus { is_own: true, detail: Some(b"why"), ..CacheStatus::default() };
+        assert_eq!(text(own), "Bolide; detail=why");
         let refreshed = CacheStatus {
             forward: Some(Forward::Stale),
             forward_status: Some(304),

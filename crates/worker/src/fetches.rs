@@ -297,7 +297,7 @@ impl<I: Io> Worker<I> {
             if matches!(news, OriginNews::Head(_))
                 && let Some(waiting) = listener.and_then(|key| self.core.exchanges.get_mut(key))
             {
-                waiting.exchange.note_kept(is_filling, fill.refusal());
+                waiting.exchange.note_kept(fill);
             }
             if was_filling && !is_filling && listener.is_none() {
                 self.origins.unheard.push(key);

@@ -86,6 +86,7 @@ impl Exchange {
         }
         let object = self.page.stale.take()?;
         self.drop_fetch(ctx);
+        self.page.way.stand_in = Some(b"stale-if-error");
         Some(self.serve_kept(object, Cached::Stale, site, ctx))
     }
 

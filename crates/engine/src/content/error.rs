@@ -84,6 +84,7 @@ impl Exchange {
             self.fill_typed(html, shown, &draft, site, ctx);
         }
         self.location = target;
+        self.tell_failed(location);
         self.push_unsatisfied();
         self.answer.head.body = match shown {
             204 | 304 => BodyLen::None,

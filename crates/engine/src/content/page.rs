@@ -22,6 +22,7 @@ use crate::ctx::{Ctx, Effect, SiteRef};
 use crate::exchange::{Exchange, Next, Step};
 use crate::explain::Why;
 use crate::fill::{Fill, Judge, Question, push_named};
+use crate::filter::told::Way;
 use crate::route::LocationId;
 use crate::site::{Caching, Site, Space};
 use crate::vars::Scope;
@@ -96,6 +97,8 @@ pub(crate) struct Page {
     pub(crate) is_whole: bool,
     /// Why the store has the part that it has.
     pub(crate) why: Why,
+    /// What else there is to tell of it.
+    pub(crate) way: Way,
     /// Why the answer that came is not kept.
     pub(crate) refusal: Option<Refusal>,
     /// Hash of the key that was looked up last.
@@ -131,6 +134,7 @@ impl Page {
         self.is_kept = false;
         self.is_whole = false;
         self.why = Why::Asked;
+        self.way = Way::default();
         self.refusal = None;
         self.hash = 0;
     }
@@ -160,9 +164,10 @@ impl Exchange {
     }
 
     /// Notes whether the answer that comes is kept: to be told before its head is.
-    pub const fn note_kept(&mut self, is_kept: bool, refusal: Option<Refusal>) {
-        self.page.is_kept = is_kept;
-        self.page.refusal = refusal;
+    pub fn note_kept(&mut self, fill: &Fill) {
+        self.page.is_kept = fill.is_filling();
+        self.page.refusal = fill.refusal();
+        self.page.way.ttl = fill.ttl();
     }
 
     /// Whether what the origin sends now is kept.
@@ -194,9 +199,10 @@ impl Exchange {
         }
         self.autoflush(caching, space, site, ctx);
         // What comes for a body is not what comes for an address.
+        let is_asking = matches!(self.request.method, Method::Get | Method::Head);
         let has_body =
             !matches!(self.request.head().body, RequestBody::None | RequestBody::Length(0));
-        if caching.is_page() && has_body {
+        if caching.is_page() && is_asking && has_body {
             self.page.why = Why::Body;
             return None;
         }
@@ -378,6 +384,7 @@ impl Exchange {
             self.page.hash = key.hash();
             match front.lookup(&key, now_ms) {
                 Lookup::Vary(names) => {
+                    self.page.way.is_varied = true;
                     let fields = &self.request.head().fields;
                     let cookies = Cookies::of(fields);
                     push_named(&mut self.page.keys, names.vary_names(), fields, &cookies);
@@ -602,6 +609,7 @@ impl Exchange {
             told: None,
             cutting: None,
             refusal: None,
+            ttl: None,
         }))
     }
 

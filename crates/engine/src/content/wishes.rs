@@ -37,6 +37,7 @@ impl Exchange {
         match rules::judge(&control, times.as_ref(), is_strict, ctx.now.unix_millis) {
             Instructions::Refuse => {
                 self.page.why = Why::Anew;
+                self.page.way.is_refused = true;
                 if let Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) = found {
                     give_back(permit, ctx);
                 }
@@ -45,6 +46,7 @@ impl Exchange {
             Instructions::Serve => match (found, object) {
                 (Lookup::Miss(permit), Some(object)) => {
                     give_back(permit, ctx);
+                    self.page.way.stand_in = Some(b"max-stale");
                     Err(Some(self.serve_kept(object, Cached::Stale, site, ctx)))
                 }
                 (found, _) => Ok(found),

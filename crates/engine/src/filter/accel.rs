@@ -54,6 +54,7 @@ impl Exchange {
             asked.note_head(&head.fields, ctx.now);
         }
         if let Some(caching) = &location.caching {
+            self.page.way.status = status;
             let next = match status {
                 304 => self.confirmed(head, caching, site, ctx),
                 _ => self.stand_in(status, site, ctx),

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use cache::{Follower, Object, Variant, Waiter};
 use files::Answer as Verdict;
-use http::cache_status::{CacheStatus, Forward};
 use http::conditional::Validator;
 use http::negotiate::Coding;
-use http::{BodyLen, Fields, Method, Name, OriginHead};
+use http::{BodyLen, Method, Name, OriginHead};
 
 use crate::answer::{Body, ByteSpan, Growth, Source};
 use crate::content::confirm::push_validators;
@@ -21,7 +20,7 @@ use crate::filter::accel::{Shape, media};
 use crate::filter::weigh::weigh;
 use crate::filter::{compress, warm};
 use crate::kinds::{Kind, kind};
-use crate::site::{Caching, Location, Site};
+use crate::site::{Location, Site};
 use conf::model::StatusHeader;
 
 /// In which form an object leaves.
@@ -208,8 +207,7 @@ impl Exchange {
                 StatusHeader::LiteSpeed => fields.push_text(b"X-LiteSpeed-Cache", b"hit"),
             }
         }
-        let ttl = Some(times.ttl_seconds(now_ms));
-        push_cache_status(fields, caching, &CacheStatus { ttl, ..CacheStatus::default() });
+        self.tell_kept(object, caching, now_ms);
     }
 
     /// What is said about the cache in an answer that an origin gives.
@@ -235,16 +233,7 @@ impl Exchange {
                 StatusHeader::Off | StatusHeader::LiteSpeed => {}
             }
         }
-        let forward = Some(match cached {
-            Cached::Bypass => Forward::Bypass,
-            Cached::Expired => Forward::Stale,
-            _ => Forward::UriMiss,
-        });
-        push_cache_status(
-            fields,
-            caching,
-            &CacheStatus { forward, stored, ..CacheStatus::default() },
-        );
+        self.tell_asked(caching);
     }
 
     /// Answers with what somebody else fetches, as it comes.
@@ -280,6 +269,10 @@ impl Exchange {
                 out.extend_from_slice(&http::date::http_date(at as i64));
             });
         }
+        let ttl = kept.times.ttl_seconds(ctx.now.unix_millis);
+        self.page.way.is_collapsed = true;
+        self.page.way.status = kept.status;
+        self.page.way.ttl = u32::try_from(ttl).ok();
         let mut status = self.answer.status_or(head.status);
         if status == 200 {
             let etag = Some(&kept.etag[..]).filter(|etag| !etag.is_empty());
@@ -313,12 +306,6 @@ impl Exchange {
             false => Body::Growing(Box::new(Growth::new(follower, waiter))),
         };
         Next::Respond
-    }
-}
-
-fn push_cache_status(fields: &mut Fields, caching: &Caching, status: &CacheStatus<'_>) {
-    if let Some(name) = &caching.conf.page.cache_status {
-        fields.push_text_writing(b"Cache-Status", |out| status.push(out, name.as_bytes()));
     }
 }
 

@@ -558,7 +558,7 @@ impl World {
             origin::Next::News(news) => {
                 if let Some(fill) = &mut self.fill {
                     drop(fill.hear(&news, self.now));
-                    self.exchange.note_kept(fill.is_filling(), fill.refusal());
+                    self.exchange.note_kept(fill);
                 }
                 self.wake(Wake::Origin(news));
             }

@@ -1,0 +1,162 @@
+//! Owns: `Cache-Status` (RFC 9211): what is said of each way that a request can go.
+
+use super::{AUTO, Lab, run};
+
+const KEEP: &str = "Cache-Control: max-age=60";
+
+fn told(answer: &testkit::Response) -> String {
+    let all: Vec<&str> = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("cache-status"))
+        .map(|(_, value)| &**value)
+        .collect();
+    all.join(", ")
+}
+
+/// The same without the number of seconds.
+fn kind(answer: &testkit::Response) -> String {
+    let told = told(answer);
+    match told.split_once("ttl=") {
+        Some((start, rest)) => {
+            let end = rest.find(';').unwrap_or(rest.len());
+            format!("{start}ttl{}{}", if rest.starts_with('-') { "-" } else { "" }, &rest[end..])
+        }
+        None => told,
+    }
+}
+
+#[test]
+fn each_way_has_its_words() {
+    let lab = Lab::auto();
+    let path = lab.page(KEEP);
+    assert_eq!(kind(&lab.get(&path)), "bolide; fwd=uri-miss; fwd-status=200; ttl; stored");
+    let hit = told(&lab.get(&path));
+    assert!(hit == "bolide; hit; ttl=59" || hit == "bolide; hit; ttl=60", "{hit}");
+    let post = lab.send("POST", &path, "x");
+    assert_eq!(told(&post), "bolide; fwd=method; fwd-status=200");
+    let path = lab.page("Cache-Control: no-store");
+    assert_eq!(told(&lab.get(&path)), "bolide; fwd=uri-miss; fwd-status=200; detail=no-store");
+    let path = lab.page("Status: 404");
+    let found = told(&lab.get(&path));
+    assert_eq!(found, "bolide; fwd=uri-miss; fwd-status=404; detail=no-lifetime");
+    let path = lab.page("Cache-Control: max-age=60\nVary: X-A");
+    lab.get_with(&path, "X-A: 1\r\n");
+    let other = lab.get_with(&path, "X-A: 2\r\n");
+    assert_eq!(kind(&other), "bolide; fwd=vary-miss; fwd-status=200; ttl; stored");
+    let path = lab.page(KEEP);
+    let head = lab.ask("HEAD", &path, "");
+    assert_eq!(told(&head), "bolide; fwd=uri-miss; fwd-status=200; detail=method");
+}
+
+#[test]
+fn stale_ways_have_their_words() {
+    let lab = Lab::auto();
+    let paths: Vec<String> = [
+        ["Cache-Control: max-age=1, stale-while-revalidate=60", KEEP],
+        ["Cache-Control: max-age=1, stale-if-error=60", "Status: 500"],
+        ["Cache-Control: max-age=1\nETag: \"a\"", "Status: 304\nCache-Control: max-age=60"],
+        ["Cache-Control: max-age=1", KEEP],
+    ]
+    .iter()
+    .map(|answers| lab.pages(answers))
+    .collect();
+    for path in &paths {
+        lab.get(path);
+    }
+    testkit::pause(1100);
+    let found: Vec<String> = paths.iter().map(|path| kind(&lab.get(path))).collect();
+    assert_eq!(
+        found,
+        [
+            "bolide; hit; ttl-; detail=stale-while-revalidate",
+            "bolide; hit; ttl-; detail=stale-if-error",
+            "bolide; fwd=stale; fwd-status=304; ttl; stored",
+            "bolide; fwd=stale; fwd-status=200; ttl; stored",
+        ]
+    );
+}
+
+#[test]
+fn a_request_that_was_heard_or_kept_away_says_so() {
+    let lab = Lab::new(&format!(
+        "{AUTO} page_cache_respect_request on; page_cache_bypass $http_x_bypass;"
+    ));
+    let path = lab.page(KEEP);
+    lab.get(&path);
+    let asked = lab.get_with(&path, "Cache-Control: no-cache\r\n");
+    assert_eq!(kind(&asked), "bolide; fwd=request; fwd-status=200; ttl; stored");
+    let past = lab.get_with(&path, "X-Bypass: 1\r\n");
+    assert_eq!(told(&past), "bolide; fwd=bypass; fwd-status=200");
+    let none = lab.get_with(&lab.page(KEEP), "Cache-Control: only-if-cached\r\n");
+    assert_eq!((none.status, &*told(&none)), (504, "bolide; detail=only-if-cached"));
+}
+
+#[test]
+fn who_waited_for_another_says_so() {
+    let lab = Lab::auto();
+    let path = lab.page(KEEP);
+    lab.app.hold(&path);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (mut first, mut second) = (lab.server.connect(), lab.server.connect());
+    first.send(&request);
+    testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
+    second.send(&request);
+    // The one worker has read the second request when it answered a later one, and another.
+    for _ in 0..2 {
+        assert_eq!(lab.get("/other").status, 200);
+    }
+    lab.app.release();
+    let found = [first.answer(), second.answer()];
+    assert_eq!(found.each_ref().map(run), [1, 1]);
+    assert_eq!(kind(&found[0]), "bolide; fwd=uri-miss; fwd-status=200; ttl; stored");
+    assert_eq!(kind(&found[1]), "bolide; fwd=uri-miss; fwd-status=200; ttl; collapsed");
+    assert_eq!(lab.app.count(&path), 1);
+}
+
+#[test]
+fn earlier_caches_stand_in_front_and_ours_has_its_name() {
+    let lab = Lab::new("page_cache auto; cache_status on \"my edge\";");
+    let path = lab.page("Cache-Control: max-age=60\nCache-Status: origin; hit");
+    let first = kind(&lab.get(&path));
+    assert_eq!(first, "origin; hit, \"my edge\"; fwd=uri-miss; fwd-status=200; ttl; stored");
+    assert_eq!(kind(&lab.get(&path)), "origin; hit, \"my edge\"; hit; ttl");
+    let silent = Lab::new("page_cache auto;");
+    let path = silent.page(KEEP);
+    assert_eq!(
+        (told(&silent.get(&path)), told(&silent.get(&path))),
+        (String::new(), String::new())
+    );
+}
+
+#[test]
+fn zones_tell_as_well() {
+    let lab = Lab::with(
+        "fastcgi_cache_path @DIR@/zone keys_zone=one:1m;",
+        "cache_status on; fastcgi_cache one; fastcgi_cache_key $request_uri;
+         fastcgi_cache_valid 200 1m; fastcgi_cache_bypass $http_x_new;",
+    );
+    let path = lab.page("");
+    assert_eq!(kind(&lab.get(&path)), "bolide; fwd=uri-miss; fwd-status=200; ttl; stored");
+    assert_eq!(kind(&lab.get(&path)), "bolide; hit; ttl");
+    let new = lab.get_with(&path, "X-New: 1\r\n");
+    assert_eq!(kind(&new), "bolide; fwd=bypass; fwd-status=200; ttl; stored");
+    assert_eq!(run(&lab.get(&path)), 2);
+    let path = lab.pages(&["X-Accel-Expires: 1", ""]);
+    lab.get(&path);
+    testkit::pause(1100);
+    assert_eq!(kind(&lab.get(&path)), "bolide; fwd=stale; fwd-status=200; ttl; stored");
+    let path = lab.page("Set-Cookie: a=b");
+    let found = kind(&lab.get(&path));
+    assert_eq!(found, "bolide; fwd=uri-miss; fwd-status=200; detail=set-cookie");
+    assert_eq!(told(&lab.send("POST", &path, "x")), "bolide; fwd=method; fwd-status=200");
+}
+
+#[test]
+fn a_failed_origin_is_told_of() {
+    let lab = Lab::auto();
+    let path = lab.page(KEEP);
+    lab.app.vanish();
+    let answer = lab.get(&path);
+    assert_eq!((answer.status, &*told(&answer)), (502, "bolide; fwd=uri-miss; detail=failed"));
+}
