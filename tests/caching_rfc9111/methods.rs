@@ -1,5 +1,7 @@
 //! Owns: which methods are answered out of the store, and whose answers go into it.
 
+use testkit::Proto;
+
 use super::{Lab, run};
 
 const KEEP: &str = "Cache-Control: max-age=60\nETag: \"a\"\nX-Test: 1";
@@ -54,6 +56,28 @@ fn a_get_with_a_body_is_not_the_get_that_everybody_asks() {
     assert_eq!(run(&lab.send("GET", &path, "other")), 3, "nor does it get what is kept");
     assert_eq!(lab.app.asked(&path)[2].body, b"other");
     assert_eq!(run(&lab.get(&path)), 2);
+}
+
+#[test]
+fn every_protocol_is_answered_out_of_one_store() {
+    let lab = Lab::auto();
+    let tls = lab.page(KEEP);
+    let plain = lab.page(KEEP);
+    for proto in [Proto::H1, Proto::H2, Proto::H3, Proto::H2c] {
+        let path = if proto == Proto::H2c { &plain } else { &tls };
+        let url = lab.server.url(proto, path);
+        let ask = || lab.server.curl(proto);
+        let got = ask().get(&url);
+        assert_eq!((got.status, &*got.text()), (200, "run 1"), "{proto:?}");
+        let unchanged = ask().field("If-None-Match: \"a\"").get(&url);
+        assert_eq!((unchanged.status, unchanged.body.len()), (304, 0), "{proto:?}");
+        let part = ask().field("Range: bytes=0-2").get(&url);
+        assert_eq!((part.status, &*part.text()), (206, "run"), "{proto:?}");
+        let head = ask().args(["--head"]).get(&url);
+        assert_eq!((head.status, head.header("content-length")), (200, Some("5")), "{proto:?}");
+        assert!(head.header("cache-status").is_some_and(|told| told.contains("; hit")));
+        assert_eq!(lab.app.count(path), 1, "{proto:?}");
+    }
 }
 
 #[test]

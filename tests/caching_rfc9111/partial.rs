@@ -67,6 +67,32 @@ fn a_part_is_asked_for_as_a_whole_where_it_may_be_kept() {
 }
 
 #[test]
+fn a_part_that_lies_far_is_the_applications_business() {
+    let lab = Lab::new(&format!("{} page_cache_max_object 1k;", super::AUTO));
+    let part = Said::head("Status: 206\nCache-Control: max-age=60\nContent-Range: bytes 5-7/9");
+    for range in ["bytes=1024-", "bytes=999999999999-", "bytes=-5", "lines=1-2"] {
+        let path = lab.path();
+        lab.app.plan(&path, vec![part.clone().body(b"far")]);
+        let found = lab.get_with(&path, &format!("Range: {range}\r\nIf-Range: \"a\"\r\n"));
+        assert_eq!((found.status, &*found.text()), (206, "far"), "{range}");
+        let asked = lab.app.asked(&path);
+        assert_eq!(
+            (asked[0].field("Range"), asked[0].field("If-Range")),
+            (Some(range), Some("\"a\""))
+        );
+        // The part is nobody else's.
+        lab.app.say(&path, "Cache-Control: max-age=60");
+        assert_eq!((run(&lab.get(&path)), run(&lab.get(&path))), (1, 1), "{range}");
+        // What is kept has parts of its own.
+        let found = lab.get_with(&path, "Range: bytes=-1\r\n");
+        assert_eq!((found.status, &*found.text(), lab.app.count(&path)), (206, "1", 1));
+    }
+    let path = lab.page("Cache-Control: max-age=60");
+    lab.get_with(&path, "Range: bytes=1023-\r\n");
+    assert_eq!(lab.app.asked(&path)[0].field("Range"), None);
+}
+
+#[test]
 fn a_part_of_an_origin_is_never_kept() {
     let lab = Lab::auto();
     let path = lab.path();

@@ -37,6 +37,19 @@ pub enum Outcome {
 /// The largest number nginx accepts, that of a signed file offset.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 
+/// Where the first range of a `Range` field begins; none if it is counted from the end, or is no
+/// range of bytes.
+#[must_use]
+pub fn first_byte(field: &[u8]) -> Option<u64> {
+    let (unit, rest) = field.split_at_checked(6)?;
+    if !unit.eq_ignore_ascii_case(b"bytes=") {
+        return None;
+    }
+    let mut scan = Scan(rest);
+    scan.skip_blanks();
+    scan.number()
+}
+
 struct Scan<'a>(&'a [u8]);
 
 impl Scan<'_> {

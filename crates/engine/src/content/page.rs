@@ -464,7 +464,7 @@ impl Exchange {
         let hash = permit.key().hash();
         self.page.stale = stale;
         let is_head = self.request.head().method == Method::Head;
-        if is_head || !self.count_use(hash, caching) {
+        if is_head || !self.count_use(hash, caching) || self.wants_far_part(caching) {
             ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
             return;
         }

@@ -110,3 +110,30 @@ impl Exchange {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Fields;
+    use http::no_vary_search::NoVarySearch;
+
+    use super::{narrowed, place};
+
+    #[test]
+    fn a_url_loses_its_arguments_and_no_url_is_where_they_are_remembered() {
+        let mut fields = Fields::new();
+        fields.push_text(super::FIELD, b"key-order, params=(\"x\")");
+        let search = NoVarySearch::of(&fields).unwrap();
+        for (url, kept) in [
+            ("http://a:80/p?b&x=1&a", "http://a:80/p?a&b"),
+            ("http://a:80/p?x", "http://a:80/p"),
+            ("http://a:80/p?", "http://a:80/p"),
+            ("http://a:80/p", "http://a:80/p"),
+            ("http://a:80/p?a=?x", "http://a:80/p?a=?x"),
+        ] {
+            let found = narrowed(url.as_bytes(), &search);
+            assert_eq!(String::from_utf8_lossy(&found), kept, "{url}");
+            assert_eq!(narrowed(&found, &search), found, "{url}");
+            assert!(place(url.as_bytes()).ends_with(b"/p\n"), "{url}");
+        }
+    }
+}

@@ -2,13 +2,14 @@
 
 use cache::rules::{self, Instructions};
 use cache::{Abandon, FillPermit, Lookup};
+use http::Name;
 use http::cache_control::{CacheControl, RequestControl};
 
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next};
 use crate::explain::Why;
-use crate::site::Site;
+use crate::site::{Caching, Site};
 
 impl Exchange {
     /// What is left of a look-up after the client's wishes.
@@ -62,6 +63,17 @@ impl Exchange {
                 found => Ok(found),
             },
         }
+    }
+}
+
+impl Exchange {
+    /// Whether the client wants a part of something that may be too large to be kept: who knows is
+    /// the application, which is asked for the part alone.
+    pub(super) fn wants_far_part(&self, caching: &Caching) -> bool {
+        caching.is_page()
+            && self.request.head().fields.get(Name::Range).is_some_and(|field| {
+                http::range::first_byte(field).is_none_or(|byte| byte >= caching.policy.object_max)
+            })
     }
 }
 

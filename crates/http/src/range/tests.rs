@@ -127,3 +127,18 @@ proptest! {
         assert_eq!(multipart.body_len(&ranges), out.len() as u64);
     }
 }
+
+#[test]
+fn the_first_byte_is_where_the_first_range_begins() {
+    for (field, expected) in [
+        ("bytes=5-", Some(5)),
+        ("BYTES= 5-9,1-2", Some(5)),
+        ("bytes=-5", None),
+        ("bytes=x", None),
+        ("lines=5-", None),
+        ("bytes", None),
+        ("bytes=99999999999999999999-", None),
+    ] {
+        assert_eq!(super::first_byte(field.as_bytes()), expected, "{field}");
+    }
+}
