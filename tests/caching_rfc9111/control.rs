@@ -1,7 +1,7 @@
 //! Owns: how `Cache-Control` and `Pragma` of answers are read, and answers to those who proved who
 //! they are (RFC 9111 §3, §3.5, §5.2.2, §5.4).
 
-use super::{Lab, keeps_all};
+use super::{Lab, keeps_all, run};
 
 #[test]
 fn directives_are_heard_in_any_spelling() {
@@ -85,12 +85,39 @@ fn answers_to_who_proved_who_he_is_need_permission() {
     for (head, expected) in rows {
         assert_eq!(lab.keeps_for(head, "Authorization: Basic YTpi\r\n"), expected, "{head}");
     }
+    // An answer for one is remembered of no page, and nobody waits for it.
+    let path = lab.page("Cache-Control: max-age=60");
+    assert_eq!(run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
+    assert_eq!((run(&lab.get(&path)), run(&lab.get(&path))), (2, 2));
+    let path = lab.page("Cache-Control: max-age=60");
+    lab.app.hold(&path);
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
+    let mut clients = [lab.server.connect(), lab.server.connect(), lab.server.connect()];
+    for (client, fields) in
+        clients.iter_mut().zip(["Authorization: a\r\n", "Authorization: b\r\n", ""])
+    {
+        client.send(format!("{request}{fields}\r\n"));
+    }
+    testkit::wait_until("all three to ask", || lab.app.count(&path) == 3);
+    lab.app.release();
+    assert!(clients.iter_mut().all(|client| client.answer().status == 200));
+    testkit::wait_until("one to be kept", || {
+        lab.get(&path).header("cache-status").is_some_and(|told| told.contains("; hit"))
+    });
+    // It renews nothing: a stale page that others may have is no business of its application.
+    let path = lab.page("Cache-Control: max-age=1, stale-while-revalidate=60");
+    assert_eq!(run(&lab.get(&path)), 1);
+    testkit::pause(1100);
+    assert_eq!(run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
+    assert_eq!(run(&lab.get(&path)), 1);
+    testkit::wait_until("the page to be renewed", || run(&lab.get(&path)) == 2);
+    assert_eq!(lab.app.asked(&path)[1].field("Authorization"), None);
     // What is kept of nobody's request is for everybody.
     let path = lab.page("Cache-Control: max-age=60");
     lab.get(&path);
-    assert_eq!(super::run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
+    assert_eq!(run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
     // And what was kept for who proved who he is, too: its owner said so.
     let path = lab.page("Cache-Control: public, max-age=60");
     lab.get_with(&path, "Authorization: Basic YTpi\r\n");
-    assert_eq!(super::run(&lab.get(&path)), 1);
+    assert_eq!(run(&lab.get(&path)), 1);
 }

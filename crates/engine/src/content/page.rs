@@ -432,6 +432,10 @@ impl Exchange {
             },
             false => found,
         };
+        let found = match caching.is_page() && self.is_proved(site) {
+            true => self.set_apart(found, ctx)?,
+            false => found,
+        };
         match found {
             Lookup::Hit(object) => Some(self.serve_kept(object, Cached::Hit, site, ctx)),
             Lookup::Stale(object, None) => {

@@ -67,6 +67,38 @@ impl Exchange {
 }
 
 impl Exchange {
+    /// Whether the client proves to the application who it is.
+    pub(super) fn is_proved(&self, site: &Site) -> bool {
+        self.request.head().fields.get(Name::Authorization).is_some()
+            && site.location(self.request.location).settings.auth_basic.is_none()
+    }
+
+    /// What is left of a look-up for a client whose answer is most likely for it alone (RFC 9111
+    /// §3.5): nobody waits for that, it renews nothing, and what becomes of it is remembered of no
+    /// page. None is a question to the origin, whose answer is kept if it says that it may be.
+    pub(super) fn set_apart(&mut self, found: Lookup, ctx: &mut Ctx<'_>) -> Option<Lookup> {
+        match found {
+            Lookup::Miss(permit) => {
+                self.page.stale = permit.stale().cloned();
+                let is_old = self.page.stale.is_some();
+                self.answer.cached = if is_old { Cached::Expired } else { Cached::Miss };
+                give_back(permit, ctx);
+                self.take_over(ctx);
+                None
+            }
+            Lookup::Stale(object, Some(permit)) => {
+                give_back(permit, ctx);
+                Some(Lookup::Stale(object, None))
+            }
+            Lookup::Join(_) => {
+                self.page.why = Why::Busy;
+                self.answer.cached = Cached::Miss;
+                None
+            }
+            found => Some(found),
+        }
+    }
+
     /// Whether the client wants a part of something that may be too large to be kept: who knows is
     /// the application, which is asked for the part alone.
     pub(super) fn wants_far_part(&self, caching: &Caching) -> bool {
