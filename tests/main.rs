@@ -25,6 +25,7 @@ mod h2;
 mod h3;
 mod limits;
 mod logs;
+mod lscache;
 mod php;
 mod php_chaos;
 mod php_pool;

@@ -180,6 +180,15 @@ impl FillPermit {
         Committed { object, wakes }
     }
 
+    /// The answer is whole, and nothing is kept of it: followers get what there is.
+    #[must_use = "others wait for this fill"]
+    pub fn finish(mut self) -> Wakes {
+        self.spent = true;
+        self.release_tags();
+        self.store.end_fill(&self.growing);
+        self.growing.finish(self.growing.head().is_some())
+    }
+
     fn keep(&mut self) -> Option<Arc<Object>> {
         if !self.is_storable() {
             self.release_tags();

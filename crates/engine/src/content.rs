@@ -1,6 +1,7 @@
 //! What answers a request: files, `return`, listings, error pages, origins.
 
 pub(crate) mod confirm;
+pub(crate) mod controls;
 pub(crate) mod error;
 pub(crate) mod esi;
 pub(crate) mod file;

@@ -30,7 +30,7 @@ use upstream::OriginNews;
 
 use self::inlines::Cutting;
 use crate::content::confirm::is_about;
-use crate::content::page::{push_base, push_session};
+use crate::content::page::{push_base, push_session, push_unvaried};
 use crate::content::search;
 use crate::ctx::SiteRef;
 use crate::route::LocationId;
@@ -42,6 +42,8 @@ pub(crate) use judge::Judge;
 const PASS_MS: u64 = 2_000;
 /// How long an origin that failed is left alone while there is an old answer.
 const REST_MS: u64 = 1_000;
+/// LIMIT: bytes of the head of an answer with tags; those of a page can be as many as its products.
+const PAGE_HEAD_MAX: usize = 512 * 1024;
 
 /// What is known of a request after it is over.
 #[derive(Debug)]
@@ -90,6 +92,12 @@ pub struct Fill {
     pub(crate) revalidates: bool,
     /// Who is asked whether the answer is kept, where that is not settled.
     pub(crate) judge: Option<Box<Judge>>,
+    /// Whether the permit is for a key of its own, where nobody waits.
+    pub(crate) is_past: bool,
+    /// Whether the application drives the cache.
+    pub(crate) is_page: bool,
+    /// Whether an answer without a body is one that is kept.
+    pub(crate) may_be_empty: bool,
     /// Bytes that came, and those that were told.
     pub(crate) size: u64,
     pub(crate) told: Option<u64>,
@@ -162,7 +170,8 @@ impl Fill {
         for piece in rest {
             wakes.join(permit.append(piece));
         }
-        wakes.join(permit.commit().wakes);
+        let is_nothing = self.size == 0 && !self.may_be_empty;
+        wakes.join(if is_nothing { permit.finish() } else { permit.commit().wakes });
         wakes
     }
 
@@ -221,6 +230,7 @@ impl Fill {
         let facts = question.facts();
         let mut decision = rules::decide(&caching.policy, &facts, &answer, !session.is_empty());
         self.purge(&decision.purges, &facts, caching, &session);
+        self.flush_again(&facts, caching);
         decision.esi &= head.fields.get(Name::ContentEncoding).is_none();
         if decision.esi && status != 304 {
             self.cutting = Some(Box::new(Cutting::new(&head.fields, &session)));
@@ -245,7 +255,7 @@ impl Fill {
         }
         let redirects = head.fields.get_text(b"X-Accel-Redirect").is_some();
         let Some(scope) = decision.scope().filter(|_| !redirects) else {
-            return permit.abandon(refusal(caching, now_ms));
+            return permit.abandon(self.giving_up(caching, now_ms));
         };
         let site = &self.site;
         if self.judge.as_mut().is_some_and(|judge| judge.refuses(status, head, site, now)) {
@@ -259,9 +269,11 @@ impl Fill {
             let kept = search::remember(&self.store, self.namespace, &self.url, said, &head.fields);
             self.url = kept.unwrap_or_else(|| std::mem::take(&mut self.url));
         }
-        let (key, wakes) = self.settle_key(permit, &decision, &cookies, scope, &session, caching);
+        let settled = Settled { cookies: &cookies, scope, session: &session, now_ms };
+        let (key, wakes) = self.settle_key(permit, &decision, &settled, caching);
         let Some(moved) = key else { return wakes };
         permit = moved;
+        self.may_be_empty = !self.is_page || status != 200;
         let mut wakes = wakes;
         let length = told.filter(|_| self.cutting.is_none());
         let (kept, tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
@@ -317,19 +329,20 @@ impl Fill {
         &self,
         permit: FillPermit,
         decision: &Decision,
-        cookies: &Cookies<'_>,
-        scope: Scope,
-        session: &[u8],
+        settled: &Settled<'_>,
         caching: &Caching,
     ) -> (Option<FillPermit>, Wakes) {
+        let Settled { cookies, scope, session, now_ms } = *settled;
         let fields = &self.question.fields;
         let environment = &self.question.environment;
         let mut keys = KeyBuilder::default();
         keys.start(self.namespace);
         keys.push_url(&self.url);
         let value = decision.vary_value.as_deref();
-        if caching.is_page() && !decision.no_vary {
-            push_base(&mut keys, caching, environment, cookies, fields, value);
+        match (caching.is_page(), decision.no_vary) {
+            (true, true) => push_unvaried(&mut keys, fields),
+            (true, false) => push_base(&mut keys, caching, environment, cookies, fields, value),
+            (false, _) => {}
         }
         let session = match scope {
             Scope::Public => None,
@@ -338,7 +351,7 @@ impl Fill {
         if !decision.vary.is_empty() {
             let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
             if !self.store.remember_vary(&key_of(&keys, session), &names) {
-                return (None, permit.abandon(Abandon::Gone));
+                return (None, permit.abandon(self.giving_up(caching, now_ms)));
             }
             push_named(&mut keys, names, fields, cookies);
         }
@@ -348,19 +361,77 @@ impl Fill {
         if is_same {
             return (Some(permit), Wakes::default());
         }
+        if scope == Scope::Private && own.session().is_none() && !self.is_past {
+            // Whoever asks for it next has one of his own, and need not wait in line for it.
+            self.store.remember_pass(&own, now_ms + PASS_MS);
+        }
         let moved = permit.move_to(&key);
         (moved.permit, moved.wakes)
     }
 
+    /// Carries out what the answer says about others; `session` is whose it is from now on.
     fn purge(&self, orders: &[PurgeOrder], facts: &Facts<'_>, caching: &Caching, session: &[u8]) {
+        if orders.is_empty() {
+            return;
+        }
+        let old = self.old_session(caching);
         for order in orders {
             let how = match order.effect {
                 Lapse::Dead => Purge::Dead,
                 Lapse::Stale => Purge::Stale,
             };
             carry_out(&self.store, self.namespace, order, how, facts, caching, session);
+            if order.scope == Scope::Private && old != session {
+                // A log-out ends the session in whose name it came.
+                carry_out(&self.store, self.namespace, order, how, facts, caching, &old);
+            }
         }
     }
+
+    /// What the request's own session is known by.
+    fn old_session(&self, caching: &Caching) -> Vec<u8> {
+        let mut old = Vec::new();
+        push_session(&mut old, &Cookies::of(&self.question.fields), &caching.conf.page.session);
+        old
+    }
+
+    /// A POST drops what was kept for its session while it was carried out.
+    fn flush_again(&self, facts: &Facts<'_>, caching: &Caching) {
+        if !(caching.is_page()
+            && caching.conf.page.autoflush
+            && rules::autoflushes(&caching.policy, facts))
+        {
+            return;
+        }
+        if let Some(session) = Session::new(&self.old_session(caching)) {
+            self.store.purge_private(self.namespace, Some(session), Purge::Dead);
+        }
+    }
+
+    /// What becomes of a permit whose answer is not kept.
+    fn giving_up(&self, caching: &Caching, now_ms: u64) -> Abandon {
+        // Where nobody waits, the next answer may be another one.
+        match !self.is_past && (caching.is_page() || caching.conf.lock) {
+            true => Abandon::Uncacheable { until_ms: now_ms + PASS_MS },
+            false => Abandon::Gone,
+        }
+    }
+
+    /// Bytes that an answer's head may have, where tags may be long lists.
+    #[must_use]
+    pub const fn head_max(&self) -> usize {
+        if self.is_page { PAGE_HEAD_MAX } else { 0 }
+    }
+}
+
+/// Whose an answer turned out to be.
+#[derive(Clone, Copy)]
+struct Settled<'a> {
+    /// Of the request, with those that the answer sets.
+    cookies: &'a Cookies<'a>,
+    scope: Scope,
+    session: &'a [u8],
+    now_ms: u64,
 }
 
 /// Does what an order to purge says; how many objects it hit.
@@ -392,15 +463,37 @@ pub(crate) fn carry_out(
             let mut url = Vec::new();
             rules::url_of(&mut url, facts, target, &caching.policy);
             let mut keys = KeyBuilder::default();
-            keys.start(namespace);
-            keys.push_url(&url);
-            let hit = store.purge_url(&key_of(&keys, session), how);
-            let Some(kept) = search::kept_url(store, namespace, &url) else { return hit };
-            keys.start(namespace);
-            keys.push_url(&kept);
-            hit + store.purge_url(&key_of(&keys, session), how)
+            let mut hit = 0;
+            for spelled in spellings(url) {
+                let kept = search::kept_url(store, namespace, &spelled);
+                for url in [Some(spelled), kept].into_iter().flatten() {
+                    keys.start(namespace);
+                    keys.push_url(&url);
+                    hit += store.purge_url(&key_of(&keys, session), how);
+                }
+            }
+            hit
         }
     }
+}
+
+/// An address as clients may have spelled it: browsers write `%C3`, some applications `%c3`.
+fn spellings(url: Vec<u8>) -> Vec<Vec<u8>> {
+    let with_case = |change: fn(&mut u8)| {
+        let mut other = url.clone();
+        for at in memchr::memchr_iter(b'%', &url) {
+            other.iter_mut().skip(at + 1).take(2).for_each(change);
+        }
+        other
+    };
+    let others = [u8::make_ascii_lowercase, u8::make_ascii_uppercase].map(with_case);
+    let mut all = vec![url];
+    for other in others {
+        if !all.contains(&other) {
+            all.push(other);
+        }
+    }
+    all
 }
 
 pub(crate) fn key_of<'a>(keys: &'a KeyBuilder, session: Option<Session<'a>>) -> Key<'a> {
@@ -419,15 +512,6 @@ pub(crate) fn push_named<'a>(
 ) {
     for name in names {
         keys.push_vary_writing(|out| rules::named(out, name, fields, cookies));
-    }
-}
-
-/// What becomes of a permit whose answer is not kept.
-fn refusal(caching: &Caching, now_ms: u64) -> Abandon {
-    // Without a lock nobody waits, and the next answer may be another one.
-    match caching.is_page() || caching.conf.lock {
-        true => Abandon::Uncacheable { until_ms: now_ms + PASS_MS },
-        false => Abandon::Gone,
     }
 }
 
@@ -484,6 +568,9 @@ fn kept_head(
     }
     let mut tags = Tags::default();
     if caching.is_page() {
+        if !caching.conf.page.trusted.is_empty() {
+            rules::for_front(answer, &mut fields);
+        }
         for cookie in &decision.cookies {
             fields.push(Name::SetCookie, cookie);
         }

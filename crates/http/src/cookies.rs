@@ -53,10 +53,30 @@ impl<'a> Cookies<'a> {
         self.sent().filter(move |pair| !is_old(pair.0)).chain(set)
     }
 
+    /// All that an application may read as `name`: PHP takes `a.b`, `a b`, `a[b` and old ones also
+    /// `a%5fb` for `a_b`, `a[x]` for a part of `a`, and of a name that repeats some take the first
+    /// and some the last.
+    pub fn read_as<'b>(
+        &self,
+        name: &'b [u8],
+    ) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'_, 'a, 'b> {
+        self.iter().filter(move |pair| pair.0 == name || is_read_as(pair.0, name))
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
+    }
+
+    /// Whether the request has more cookies than are seen here.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        let lines = || self.request.all(Name::Cookie);
+        // A cookie takes two bytes at least, with what is between them.
+        lines().map(|line| line.len() + 1).sum::<usize>() >= 2 * COOKIES_MAX
+            && lines().map(|line| memchr::memchr_iter(b';', line).count() + 1).sum::<usize>()
+                > COOKIES_MAX
     }
 
     fn sent(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
@@ -73,6 +93,35 @@ fn split_pair(text: &[u8]) -> (&[u8], &[u8]) {
         None => (text, &[][..]),
     };
     (name.trim_ascii(), value.trim_ascii())
+}
+
+fn is_read_as(sent: &[u8], name: &[u8]) -> bool {
+    let is_special = |byte: &u8| matches!(byte, b'.' | b' ' | b'[' | b'%' | b'+');
+    (sent.iter().any(is_special) || name.iter().any(is_special))
+        && php_name(sent).eq(php_name(name))
+}
+
+/// The name by which PHP keeps a cookie that came as `sent`.
+pub fn php_name(sent: &[u8]) -> impl Iterator<Item = u8> {
+    let (mut at, mut is_over) = (0, false);
+    std::iter::from_fn(move || {
+        let byte = *sent.get(at).filter(|_| !is_over)?;
+        let digit = |at: usize| sent.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        let (byte, len) = match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => ((high << 4 | low) as u8, 3),
+            (b'+', ..) => (b' ', 1),
+            (byte, ..) => (byte, 1),
+        };
+        at += len;
+        match byte {
+            b'[' if memchr::memchr(b']', &sent[at..]).is_some() => {
+                is_over = true;
+                None
+            }
+            b'[' | b'.' | b' ' => Some(b'_'),
+            byte => Some(byte),
+        }
+    })
 }
 
 /// Whether attributes say that the cookie is over (RFC 6265 §5.3: `Max-Age` before `Expires`).
@@ -120,5 +169,26 @@ mod tests {
         assert_eq!(cookies.get(b"later"), Some(&b"2"[..]));
         let left: Vec<_> = cookies.iter().map(|pair| pair.0).collect();
         assert_eq!(left, [&b"flag"[..], b"c", b"a", b"later"]);
+    }
+
+    #[test]
+    fn a_cookie_is_found_by_every_name_that_php_takes_for_its_own() {
+        let mut request = Fields::new();
+        request.push(Name::Cookie, b"a.b=1; a_b=2; a%5Fb=3; a_b[x]=4; a[b=5; a_b=6; a-b=7; a_bc=8");
+        let cookies = Cookies::of(&request);
+        let found: Vec<_> = cookies.read_as(b"a_b").map(|pair| pair.1).collect();
+        assert_eq!(found, [&b"1"[..], b"2", b"3", b"4", b"5", b"6"]);
+        assert_eq!(cookies.read_as(b"a-b").count(), 1);
+        assert_eq!(cookies.read_as(b"a.b").count(), 6);
+        assert_eq!(cookies.read_as(b"b").count(), 0);
+    }
+
+    #[test]
+    fn more_than_can_be_seen_is_told() {
+        for (count, is_cut) in [(512, false), (513, true)] {
+            let mut request = Fields::new();
+            request.push(Name::Cookie, "a;".repeat(count - 1).as_bytes());
+            assert_eq!(Cookies::of(&request).is_cut(), is_cut, "{count}");
+        }
     }
 }

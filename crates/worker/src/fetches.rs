@@ -49,8 +49,9 @@ impl LiveFetch {
     /// What the connection is told with the request.
     pub(crate) fn conn_settings(&self) -> OriginConnSettings {
         let settings = &self.fetch.request().settings;
+        let fill_max = self.fill.as_ref().map_or(0, |fill| fill.head_max());
         OriginConnSettings {
-            head_max: settings.buffer_size,
+            head_max: settings.buffer_size.max(fill_max),
             keep: self.fetch.keeps(),
             answers_head: self.answers_head,
         }

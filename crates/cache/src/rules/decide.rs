@@ -11,6 +11,7 @@ use http::{Fields, Method, Name, date};
 
 use crate::object::Times;
 use crate::rules::fresh;
+use crate::rules::gate::Environment;
 use crate::rules::identity::{self, Facts};
 use crate::rules::policy::{Mode, Policy, SetCookie};
 use crate::rules::words::{self, PurgeOrder, PurgeTarget};
@@ -333,12 +334,12 @@ fn keep(
         return Err(Refusal::Status);
     }
     let scope = match said.source {
-        Source::LiteSpeed => marked(policy, said, decision)?,
+        Source::LiteSpeed => marked(policy, environment, said, decision)?,
         _ => standard(policy, facts, answer, said, decision)?,
     };
     let is_open = match scope {
-        Scope::Public => policy.public,
-        Scope::Private => policy.private,
+        Scope::Public => policy.public && !environment.no_public,
+        Scope::Private => policy.private && !environment.no_private,
     };
     if !is_open {
         return Err(Refusal::Space);
@@ -367,7 +368,12 @@ fn keep(
 }
 
 /// What `X-LiteSpeed-Cache-Control` decides.
-fn marked(policy: &Policy, said: &Said, decision: &mut Decision) -> Result<Scope, Refusal> {
+fn marked(
+    policy: &Policy,
+    environment: &Environment,
+    said: &Said,
+    decision: &mut Decision,
+) -> Result<Scope, Refusal> {
     let control = &said.control;
     if control.no_store {
         return Err(Refusal::NoStore);
@@ -376,7 +382,7 @@ fn marked(policy: &Policy, said: &Said, decision: &mut Decision) -> Result<Scope
         return Err(Refusal::NoCache);
     }
     // `page_cache on` keeps what does not say for whom; `auto` does not.
-    let by_default = (policy.mode == Mode::LsCache).then_some(Scope::Public);
+    let by_default = by_default(policy, environment);
     let scope = control.scope().or(by_default).ok_or(Refusal::NoLifetime)?;
     decision.ttl = control.lifetime().unwrap_or(match scope {
         Scope::Public => policy.ttl,
@@ -421,7 +427,9 @@ fn standard(
     if facts.fields.get(Name::Authorization).is_some() && !is_allowed {
         return Err(Refusal::Authorization);
     }
-    let (lifetime, source) = lifetime(policy, answer, said).ok_or(Refusal::NoLifetime)?;
+    let by_default = by_default(policy, facts.environment);
+    let (lifetime, source) =
+        lifetime(policy, answer, said, by_default).ok_or(Refusal::NoLifetime)?;
     decision.source = source;
     let is_explicit = !matches!(source, Source::Heuristic | Source::Configuration);
     if source == Source::Configuration {
@@ -440,12 +448,25 @@ fn standard(
         decision.says_refreshable = http.stale_while_revalidate.is_some();
         decision.says_for_errors = http.stale_if_error.is_some();
     }
-    let scope = said.control.scope();
-    Ok(if scope == Some(Scope::Private) { Scope::Private } else { Scope::Public })
+    Ok(match said.control.scope() {
+        Some(scope) => scope,
+        None if source == Source::Configuration => by_default.unwrap_or(Scope::Public),
+        None => Scope::Public,
+    })
+}
+
+/// For whom an answer is kept that says nothing; none if it is not.
+fn by_default(policy: &Policy, environment: &Environment) -> Option<Scope> {
+    environment.by_default.or((policy.mode == Mode::LsCache).then_some(Scope::Public))
 }
 
 /// The freshness lifetime in seconds, and who says so.
-fn lifetime(policy: &Policy, answer: &Answer<'_>, said: &Said) -> Option<(u32, Source)> {
+fn lifetime(
+    policy: &Policy,
+    answer: &Answer<'_>,
+    said: &Said,
+    by_default: Option<Scope>,
+) -> Option<(u32, Source)> {
     if let Some(seconds) = said.http.shared_lifetime() {
         return Some((seconds, said.source));
     }
@@ -474,8 +495,11 @@ fn lifetime(policy: &Policy, answer: &Answer<'_>, said: &Said) -> Option<(u32, S
     if let Some(seconds) = said.control.lifetime() {
         return Some((seconds, Source::Configuration)).filter(|_| answer.status == 200);
     }
-    let is_default = policy.mode == Mode::LsCache && answer.status == 200 && policy.ttl > 0;
-    is_default.then_some((policy.ttl, Source::Configuration))
+    let seconds = match said.control.scope().or(by_default)? {
+        Scope::Public => policy.ttl,
+        Scope::Private => policy.private_ttl,
+    };
+    (answer.status == 200 && seconds > 0).then_some((seconds, Source::Configuration))
 }
 
 /// Statuses whose lifetime may be guessed (RFC 9110 §15.1), or any if the answer says `public`.

@@ -1,9 +1,11 @@
 //! Before the origin is asked: may this request be answered from the store, and from which spaces?
 
 use http::cache_control::RequestControl;
-use http::lscache::Control;
+use http::cookies::Cookies;
+use http::lscache::{Control, Scope};
 use http::{Method, Name};
 
+use crate::rules::claims;
 use crate::rules::identity::Facts;
 use crate::rules::policy::{Mode, Policy};
 use crate::rules::query::QueryRules;
@@ -21,6 +23,12 @@ pub struct Environment {
     pub query: QueryRules,
     /// `modcache:0`: no caching at all.
     pub is_off: bool,
+    /// For whom an answer is kept that says nothing (`CacheEnable`); none is as the mode has it.
+    pub by_default: Option<Scope>,
+    /// Answers for everybody are neither looked up nor kept (`CacheDisable`).
+    pub no_public: bool,
+    /// Answers for one session are neither looked up nor kept.
+    pub no_private: bool,
 }
 
 /// LIMIT: vary cookies of one request.
@@ -85,6 +93,8 @@ pub enum Bypass {
     Environment,
     /// The request said `no-store`, which counts here.
     NoStore,
+    /// It says what no key can tell apart.
+    Unkeyed,
     /// Neither space is open to it.
     NoSpace,
 }
@@ -100,6 +110,7 @@ impl Bypass {
             Self::Cookies => "cookies",
             Self::Environment => "rewrite-no-cache",
             Self::NoStore => "request-no-store",
+            Self::Unkeyed => "unkeyed",
             Self::NoSpace => "no-space",
         }
     }
@@ -143,6 +154,10 @@ pub fn gate(policy: &Policy, facts: &Facts<'_>, has_session: bool) -> Result<Gat
     if control.no_cache || control.no_store {
         return Err(Bypass::Environment);
     }
+    // What cannot be seen cannot be told apart, and an override makes it another request.
+    if !is_zone && (Cookies::of(facts.fields).is_cut() || claims::overrides_method(facts.fields)) {
+        return Err(Bypass::Unkeyed);
+    }
     if policy.honour_request && RequestControl::of(facts.fields).no_store {
         return Err(Bypass::NoStore);
     }
@@ -153,9 +168,10 @@ pub fn gate(policy: &Policy, facts: &Facts<'_>, has_session: bool) -> Result<Gat
     // rule may set it, only implies public and closes nothing.
     let wants_private = control.private || control.shared;
     let wants_public = control.public && control.lifetime().is_none();
+    let (no_public, no_private) = (facts.environment.no_public, facts.environment.no_private);
     let gate = Gate {
-        private: policy.private && has_session && (wants_private || !wants_public),
-        public: policy.public && !wants_private,
+        private: policy.private && !no_private && has_session && (wants_private || !wants_public),
+        public: policy.public && !no_public && !wants_private,
     };
     if gate.private || gate.public { Ok(gate) } else { Err(Bypass::NoSpace) }
 }

@@ -3,7 +3,7 @@
 //! Owns the parts of keys; how they are joined so that they cannot run together is the key
 //! builder's business. `Accept-Encoding` is in no part: one object holds all codings.
 
-use http::cookies::Cookies;
+use http::cookies::{Cookies, php_name};
 use http::message::Scheme;
 use http::{Fields, Method};
 
@@ -124,20 +124,41 @@ pub fn vary_base<'a>(
     // By name without a list of them: each time the first name behind the last one.
     let own = |last: &[u8]| {
         let names = cookies.iter().map(|pair| pair.0);
-        names.filter(|name| name.starts_with(VARY_PREFIX) && *name > last).min()
+        names.filter(|name| *name > last && is_own(name)).min()
     };
     let mut last: &[u8] = b"";
     for _ in 0..VARY_OWN_MAX {
         let Some(name) = own(last) else { break };
-        take(VaryPart::Cookie(name, cookies.get(name)));
+        for (_, value) in cookies.iter().filter(|pair| pair.0 == name) {
+            take(VaryPart::Cookie(name, Some(value)));
+        }
         last = name;
     }
     let listed = policy.vary_cookies.iter().chain(&environment.vary_cookies);
     for name in listed.filter(|name| !name.starts_with(VARY_PREFIX)) {
-        take(VaryPart::Cookie(name, cookies.get(name)));
+        each_read_as(cookies, name, &mut take);
     }
     if let Some(value) = value.or(environment.vary_value.as_deref()) {
         take(VaryPart::Value(value));
+    }
+}
+
+/// Whether it is a cookie of those that always count, or read as one.
+fn is_own(name: &[u8]) -> bool {
+    // PERF: almost no cookie begins so.
+    matches!(name, [b'_' | b'.' | b'%' | b'[' | b'+', ..])
+        && php_name(name).take(VARY_PREFIX.len()).eq(VARY_PREFIX.iter().copied())
+}
+
+/// All cookies that an application may read as `name`, or that there is none.
+fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut(VaryPart<'a>)) {
+    let mut is_there = false;
+    for (sent, value) in cookies.read_as(name) {
+        is_there = true;
+        take(VaryPart::Cookie(sent, Some(value)));
+    }
+    if !is_there {
+        take(VaryPart::Cookie(name, None));
     }
 }
 
@@ -146,9 +167,9 @@ pub fn vary_base<'a>(
 pub(crate) const COOKIE: &[u8] = b"cookie=";
 
 /// Appends what tells a request apart by `name`, one of [`Decision::vary`](super::Decision::vary).
-pub fn named(out: &mut Vec<u8>, name: &[u8], fields: &Fields, cookies: &Cookies<'_>) {
+pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &Fields, cookies: &Cookies<'a>) {
     match name.strip_prefix(COOKIE) {
-        Some(cookie) => VaryPart::Cookie(cookie, cookies.get(cookie)).push(out),
+        Some(cookie) => each_read_as(cookies, cookie, &mut |part: VaryPart<'a>| part.push(out)),
         None => http::vary::push_selecting(out, name, fields),
     }
 }

@@ -2,6 +2,7 @@
 
 use http::{Fields, Name};
 
+use crate::rules::claims;
 use crate::rules::policy::Mode;
 
 /// Of one connection, not of a message (RFC 9110 §7.6.1, RFC 9111 §3.1).
@@ -31,17 +32,11 @@ const CONTROLS: &[&[u8]] = &[
     b"X-Cache-Tags",
     b"X-Magento-Tags",
 ];
-/// What only a cache in front of this server may say.
-const FORGERIES: &[&[u8]] = &[
-    b"X-LSCACHE",
-    b"X-LiteMage",
-    b"X-LSCACHE-Vary-Value",
-    b"X-LSCACHE-Vary-Cookie",
-    b"ESI-Referer",
-    b"ESI_REFERER",
-    b"ESI-Content-Type",
-    b"ESI_CONTENT_TYPE",
-];
+/// What only a cache in front of this server may say, and every name that begins so.
+const FORGERIES: &[&[u8]] =
+    &[b"X-LSCACHE", b"X-LiteMage", b"X-LiteSpeed-", b"ESI-Referer", b"ESI-Content-Type"];
+/// What a trusted cache in front is told of a kept answer.
+const SHARED: &[&[u8]] = &[b"X-LiteSpeed-Cache-Control", b"X-LiteSpeed-Tag", b"X-LiteSpeed-Vary"];
 
 /// Removes what is not kept of an answer. Its `ETag` and `Last-Modified` are to be noted before;
 /// the age it came with is in the decision.
@@ -66,23 +61,31 @@ pub fn for_store(answer: &mut Fields, mode: Mode) {
     for name in [Name::Date, Name::Etag, Name::LastModified, Name::SetCookie] {
         answer.remove(name);
     }
-    answer.remove_text(b"X-LiteSpeed-Cache");
-    for name in CONTROLS {
-        answer.remove_text(name);
+    for_client(answer);
+}
+
+/// Adds to what is kept of `answer` that which a cache in front is told with each delivery;
+/// [`for_client`] removes it again for others. What is to be purged is said only once.
+pub fn for_front(answer: &Fields, kept: &mut Fields) {
+    for name in SHARED {
+        for value in answer.all_text(name) {
+            kept.push_text(name, value);
+        }
     }
 }
 
 /// Removes what a client is not told, kept or not, in locations with a page cache; a trusted cache
 /// in front is told everything. `CDN-Cache-Control` and `Cache-Groups` are for all caches and stay.
 pub fn for_client(answer: &mut Fields) {
+    answer.remove_text(b"X-LiteSpeed-Cache");
     for name in CONTROLS {
         answer.remove_text(name);
     }
 }
 
-/// Removes what a client may not say to the application, unless it is a trusted cache in front.
-pub fn for_origin(request: &mut Fields) {
-    for name in FORGERIES {
-        request.remove_text(name);
-    }
+/// Whether a client may not say this to the application, unless it is a trusted cache in front;
+/// `_` is taken for `-`, because applications do not see the difference.
+#[must_use]
+pub fn is_forged(name: &[u8]) -> bool {
+    FORGERIES.iter().any(|known| claims::begins_as(name, known))
 }

@@ -73,6 +73,15 @@ pub(super) const TABLE: &[Directive] = &[
         "How long an old page serves while it is renewed; `error=` when it cannot be.",
         "page_cache_stale 200s error=1d;",
     ),
+    list("page_cache_control", Contexts::HSLI, Args::at_least(1), |r, node| {
+        let texts = texts(r, node)?;
+        extend(r, |cache| &mut cache.page.control, texts);
+        Ok(())
+    })
+    .doc(
+        "Words about caching that hold for a request, as rewrite rules set them for LiteSpeed.",
+        "page_cache_control no-autoflush vary=$device;",
+    ),
     list("page_cache_vary", HSL, Args::at_least(1), vary).doc(
         "What a page depends on beside its address.",
         "page_cache_vary cookie=currency header=x-device;",
@@ -263,7 +272,10 @@ fn vary(r: &mut Reader, node: &Node) -> Parsed {
     let mut made = Vec::new();
     for word in node.args() {
         made.push(if let Some(name @ [_, ..]) = word.strip_prefix(b"cookie=") {
-            VaryBy::Cookie(Arc::from(name))
+            match r.template(name)? {
+                text if text.as_text().is_none() => VaryBy::Cookies(text),
+                _ => VaryBy::Cookie(Arc::from(name)),
+            }
         } else if let Some(text @ [_, ..]) = word.strip_prefix(b"value=") {
             VaryBy::Value(r.template(text)?)
         } else if let Some(name @ [_, ..]) = word.strip_prefix(b"header=") {

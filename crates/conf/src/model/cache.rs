@@ -219,6 +219,8 @@ pub struct PageCache {
     pub stale: Duration,
     /// `page_cache_stale … error=`: the same, when none can be fetched.
     pub stale_error: Duration,
+    /// `page_cache_control`: words that hold for a request and for an answer that says nothing.
+    pub control: Arc<Vec<Template>>,
     /// `page_cache_vary`
     pub vary: Arc<Vec<VaryBy>>,
     /// `page_cache_drop_query`
@@ -295,6 +297,8 @@ pub struct PageScopes {
 pub enum VaryBy {
     /// `cookie=NAME`
     Cookie(Arc<[u8]>),
+    /// `cookie=TEXT` with variables: names with commas between them.
+    Cookies(Template),
     /// `value=TEXT`
     Value(Template),
     /// `header=NAME`, in lower case.
@@ -482,6 +486,7 @@ impl Default for PageCache {
             max_object: 10 << 20,
             stale: Duration::from_secs(200),
             stale_error: Duration::from_secs(200),
+            control: Arc::default(),
             vary: Arc::default(),
             drop_query: Arc::default(),
             key: None,

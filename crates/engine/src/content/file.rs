@@ -148,6 +148,11 @@ impl Exchange {
         if location.pass.is_some() {
             return Next::Step(Step::Origin);
         }
+        if location.caching.is_some()
+            && let Some(next) = self.purge_from_here(site, ctx)
+        {
+            return next;
+        }
         if !matches!(self.request.method, Method::Get | Method::Head | Method::Post) {
             return Next::Fail(405);
         }

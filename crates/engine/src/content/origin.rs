@@ -249,7 +249,7 @@ impl Exchange {
         let (body, body_len) = self.body_to_send(location);
         let mut params = http::Params::with_room();
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
-        params::write(&scope, pass, is_to_keep, &mut params);
+        params::write(&scope, pass, is_to_keep, &self.page.environment, &mut params);
         if let Some(old) = old {
             params::write_conditions(old, &mut params);
         }

@@ -14,6 +14,7 @@ use cache::{
 use conf::Template;
 use conf::model::{Pattern, VaryBy};
 use http::cookies::Cookies;
+use http::lscache::Scope as Whose;
 use http::{Fields, Method, RequestBody};
 
 use crate::answer::Body;
@@ -76,6 +77,8 @@ impl Cached {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(super) keys: KeyBuilder,
+    /// For copies that do not vary.
+    unvaried: KeyBuilder,
     text: Vec<u8>,
     pub(crate) session: Vec<u8>,
     pub(crate) head: http::OriginHead,
@@ -83,7 +86,7 @@ pub(crate) struct Page {
     looked: Option<LocationId>,
     space: Option<NamespaceId>,
     gate: Option<Gate>,
-    pub(super) environment: Environment,
+    pub(crate) environment: Environment,
     permit: Option<FillPermit>,
     follower: Option<Follower>,
     /// An old object that may stand in for an error, or be confirmed.
@@ -91,6 +94,8 @@ pub(crate) struct Page {
     pub(super) revalidates: bool,
     rounds: u8,
     until: Option<Instant>,
+    /// Whether the permit is for a key of its own, from where the fill moves.
+    is_past: bool,
     /// Whether the answer that comes is kept.
     is_kept: bool,
     /// Whether the origin was asked as if nobody had a condition or wanted a part.
@@ -131,6 +136,7 @@ impl Page {
         self.stale = None;
         self.revalidates = false;
         self.until = None;
+        self.is_past = false;
         self.is_kept = false;
         self.is_whole = false;
         self.why = Why::Asked;
@@ -181,18 +187,7 @@ impl Exchange {
         if self.page.looked == Some(self.request.location) {
             return None;
         }
-        self.page.looked = Some(self.request.location);
-        self.page.forget();
-        ctx.cache.as_ref()?;
-        self.page.space = self.space(caching, site, ctx);
-        self.page.why = Why::NoZone;
-        let space = self.page.space?;
-        self.page.why = Why::Asked;
-        self.page.environment = self.environment();
-        if let Some(value) = self.vary_value(caching, site, ctx) {
-            self.page.environment.vary_value = Some(value.into());
-        }
-        self.find_session(caching);
+        let space = self.begin_page(self.request.location, caching, site, ctx)?;
         if let Some(next) = self.ordered_purge(caching, space, site, ctx) {
             self.page.why = Why::Purge;
             return Some(next);
@@ -222,6 +217,25 @@ impl Exchange {
             return None;
         }
         self.look_up(caching, site, ctx)
+    }
+
+    /// Notes whose turn it is, and what is said of the request there.
+    pub(super) fn begin_page(
+        &mut self,
+        location: LocationId,
+        caching: &Caching,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) -> Option<NamespaceId> {
+        self.page.looked = Some(location);
+        self.page.forget();
+        ctx.cache.as_ref()?;
+        self.page.space = self.space(caching, site, ctx);
+        self.page.why = Why::NoZone;
+        self.page.space?;
+        self.page.why = Why::Asked;
+        self.read_controls(caching, site, ctx);
+        self.page.space
     }
 
     /// The part of the store that this location uses.
@@ -254,26 +268,6 @@ impl Exchange {
         })
     }
 
-    fn vary_value(&self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) -> Option<Vec<u8>> {
-        let mut value = Vec::new();
-        for by in caching.conf.page.vary.iter() {
-            if let VaryBy::Value(text) = by {
-                self.scope(site, ctx).expand(text, &mut value);
-            }
-        }
-        (caching.is_page() && !value.is_empty()).then_some(value)
-    }
-
-    fn find_session(&mut self, caching: &Caching) {
-        let mut session = std::mem::take(&mut self.page.session);
-        session.clear();
-        if caching.is_page() {
-            let cookies = Cookies::of(&self.request.head().fields);
-            push_session(&mut session, &cookies, &caching.conf.page.session);
-        }
-        self.page.session = session;
-    }
-
     pub(crate) fn facts<'a>(&'a self, site: &'a Site, ctx: &Ctx<'_>) -> Facts<'a> {
         Facts {
             method: self.request.method,
@@ -286,48 +280,6 @@ impl Exchange {
             address: b"",
             environment: &self.page.environment,
         }
-    }
-
-    /// Where it may be looked up, unless the cache has no part in the request.
-    fn open_gate(&mut self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) -> Option<Gate> {
-        let has_session = !self.page.session.is_empty();
-        let facts = self.facts(site, ctx);
-        let mut gate = match rules::gate(&caching.policy, &facts, has_session) {
-            Ok(gate) => gate,
-            Err(bypass) => {
-                self.page.why = Why::Rule(bypass);
-                return None;
-            }
-        };
-        if !caching.is_page() {
-            return Some(gate);
-        }
-        let page = &caching.conf.page;
-        gate.public &= page.lookup.public;
-        gate.private &= page.lookup.private;
-        let path = facts.target.split(|byte| *byte == b'?').next().unwrap_or_default();
-        if let Some(never) = &page.never {
-            let cookies = Cookies::of(facts.fields);
-            let is_named = cookies.iter().any(|pair| never.covers_cookie(pair.0));
-            let args = facts.query().split(|byte| *byte == b'&');
-            let mut names =
-                args.map(|arg| arg.split(|byte| *byte == b'=').next().unwrap_or_default());
-            if never.covers_path(path) || is_named || names.any(|name| never.covers_arg(name)) {
-                self.page.why = Why::Preset;
-                return None;
-            }
-        }
-        let prefix = page.prefixes.iter().rev().find(|prefix| path.starts_with(&prefix.path));
-        if let Some(prefix) = prefix.filter(|prefix| !prefix.enabled) {
-            gate.public &= !prefix.scopes.public;
-            gate.private &= !prefix.scopes.private;
-        }
-        if self.is_any(&page.bypass, site, ctx) {
-            self.page.why = Why::Condition;
-            self.answer.cached = Cached::Bypass;
-            return None;
-        }
-        Some(gate)
     }
 
     pub(super) fn build_key(
@@ -361,19 +313,17 @@ impl Exchange {
 
     fn look_up(&mut self, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
         let gate = self.page.gate?;
+        let open = caching.conf.page.lookup;
         if gate.private
+            && open.private
             && let Some(object) = self.find_private(ctx)
         {
             return Some(self.serve_kept(object, Cached::Hit, site, ctx));
         }
-        if !gate.public {
+        if !(gate.public && open.public) {
             self.page.why = Why::NotPublic;
             self.answer.cached = Cached::Miss;
-            if caching.conf.page.lookup.public && !gate.private {
-                return None;
-            }
-            // `page_cache_lookup off` keeps answers all the same, and so does who looks among
-            // private ones only.
+            // What is not looked up is kept all the same.
             self.take_over(ctx);
             return None;
         }
@@ -399,8 +349,9 @@ impl Exchange {
         None
     }
 
-    /// The session's own object, if there is one. Whether an answer that has to be asked for is
-    /// private is known when it is there.
+    /// The session's own object, if a fresh one is there. Whether an answer that has to be asked
+    /// for is private is known when it is there; an old one is not renewed behind the client's
+    /// back, who might miss a cookie.
     fn find_private(&mut self, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
         let session = Session::new(&self.page.session)?;
         let front = ctx.cache.as_deref_mut()?;
@@ -414,7 +365,24 @@ impl Exchange {
             push_named(keys, names.vary_names(), fields, &Cookies::of(fields));
         }
         keys.rewind(mark);
-        found
+        found.or_else(|| self.find_unvaried(Whose::Private, ctx))
+    }
+
+    /// The one copy of a page that says `no-vary`.
+    fn find_unvaried(&mut self, whose: Whose, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
+        if self.page.environment.control.no_vary {
+            return None;
+        }
+        let fields = &self.request.head().fields;
+        let Page { keys, unvaried, session, .. } = &mut self.page;
+        unvaried.start(keys.public().namespace());
+        unvaried.push_url(keys.public().url());
+        push_unvaried(unvaried, fields);
+        let key = match whose {
+            Whose::Public => unvaried.public(),
+            Whose::Private => unvaried.private(Session::new(session)?),
+        };
+        ctx.cache.as_deref_mut()?.find_fresh(&key, ctx.now.unix_millis)
     }
 
     fn take_found(
@@ -446,7 +414,20 @@ impl Exchange {
                 Some(self.serve_kept(object, Cached::Stale, site, ctx))
             }
             Lookup::Stale(_, Some(permit)) | Lookup::Miss(permit) => {
+                let unvaried =
+                    caching.is_page().then(|| self.find_unvaried(Whose::Public, ctx)).flatten();
+                if let Some(object) = unvaried {
+                    ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+                    return Some(self.serve_kept(object, Cached::Hit, site, ctx));
+                }
                 self.keep_permit(permit, caching, ctx);
+                None
+            }
+            Lookup::Pass if caching.is_page() => {
+                // Nobody waits for it, and it is kept if it turns out that it may be.
+                self.page.why = Why::Remembered;
+                self.answer.cached = Cached::Miss;
+                self.take_over(ctx);
                 None
             }
             Lookup::Join(follower) if caching.is_page() || caching.conf.lock => {
@@ -490,6 +471,7 @@ impl Exchange {
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         if let Lookup::Miss(permit) = front.lookup(&keys.public(), now_ms) {
             self.page.permit = Some(permit);
+            self.page.is_past = true;
         }
     }
 
@@ -572,7 +554,10 @@ impl Exchange {
         if permit.is_none() && !caching.is_page() {
             return None;
         }
-        self.fill_of(permit, (self.page.revalidates, self.answer.cached), site, ctx)
+        let is_past = self.page.is_past;
+        let question = (self.page.revalidates, self.answer.cached);
+        let fill = self.fill_of(permit, question, site, ctx)?;
+        Some(Box::new(Fill { is_past, ..*fill }))
     }
 
     fn fill_of(
@@ -609,6 +594,9 @@ impl Exchange {
             asked_ms: ctx.now.unix_millis,
             revalidates,
             judge: judge.map(Box::new),
+            is_past: false,
+            is_page: caching.is_page(),
+            may_be_empty: true,
             size: 0,
             told: None,
             cutting: None,
@@ -649,6 +637,16 @@ pub(crate) fn waiter(ctx: &Ctx<'_>) -> Waiter {
     Waiter { worker, exchange: ctx.me }
 }
 
+/// What stands in keys of pages that say `no-vary`.
+const NO_VARY: &[u8] = b"\0no-vary";
+
+/// Puts what stands for `no-vary` in place of what tells requests apart.
+pub(crate) fn push_unvaried(keys: &mut KeyBuilder, fields: &Fields) {
+    keys.clear_vary();
+    rules::claims(fields, |claim| keys.push_vary_writing(|out| claim.push(out)));
+    keys.push_vary(NO_VARY);
+}
+
 /// Adds what tells requests apart before an answer is there.
 pub(crate) fn push_base(
     keys: &mut KeyBuilder,
@@ -658,12 +656,14 @@ pub(crate) fn push_base(
     fields: &Fields,
     value: Option<&[u8]>,
 ) {
+    if environment.control.no_vary {
+        return push_unvaried(keys, fields);
+    }
+    // An application that believes a client must not answer others with it.
+    rules::claims(fields, |claim| keys.push_vary_writing(|out| claim.push(out)));
     rules::vary_base(&caching.policy, environment, cookies, value, |part: VaryPart<'_>| {
         keys.push_vary_writing(|out| part.push(out));
     });
-    if environment.control.no_vary {
-        return;
-    }
     for by in caching.conf.page.vary.iter() {
         if let VaryBy::Header(name) = by {
             keys.push_vary_writing(|out| rules::named(out, name, fields, cookies));

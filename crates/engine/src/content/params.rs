@@ -6,11 +6,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use conf::model::{Param, PeerAddress, UpstreamId, UpstreamKind};
+use cache::rules::Environment;
+use conf::model::{PageCache, Param, PeerAddress, UpstreamId, UpstreamKind, VaryBy};
 use conf::vars::{Part, Template, Var};
 use http::{Fields, Name, Params, RequestBody, Version};
 use upstream::request::Target;
 
+use crate::content::controls::is_trusted;
 use crate::site::{Origin, Site};
 use crate::vars::Scope;
 
@@ -95,20 +97,22 @@ const CONDITIONS: [&[u8]; 6] = [
     b"RANGE",
     b"IF_RANGE",
 ];
-/// Fields by which a cache in front would speak to the application.
-const FORGERIES: [&[u8]; 6] = [
-    b"X_LSCACHE",
-    b"X_LITEMAGE",
-    b"X_LSCACHE_VARY_VALUE",
-    b"X_LSCACHE_VARY_COOKIE",
-    b"ESI_REFERER",
-    b"ESI_CONTENT_TYPE",
-];
 
-pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, is_to_keep: bool, out: &mut Params) {
+pub(crate) fn write(
+    scope: &Scope<'_>,
+    pass: &Origin,
+    is_to_keep: bool,
+    environment: &Environment,
+    out: &mut Params,
+) {
     let settings = &scope.location().settings.origin;
+    let page = page(scope);
+    let is_litespeed = page.is_some_and(|page| page.is_litespeed);
     let mut value = Vec::new();
     for param in &pass.plan.params {
+        if is_litespeed && *param.name == *b"SERVER_SOFTWARE" {
+            continue;
+        }
         if param.if_not_empty {
             value.clear();
             param.write(scope, &mut value);
@@ -124,23 +128,17 @@ pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, is_to_keep: bool, out: &mu
     }
     if settings.pass_request_headers {
         let conditions = if is_to_keep { &CONDITIONS[..] } else { &[] };
-        let forgeries = if tells_page(scope) { &FORGERIES[..] } else { &[] };
-        write_fields(scope, &pass.plan.decided, [conditions, forgeries], out);
+        let is_believed = scope.site.store().is_none()
+            || is_trusted(&scope.location().settings.cache.page, scope.conn.remote);
+        let forged: fn(&[u8]) -> bool =
+            if is_believed { |_| false } else { cache::rules::is_forged };
+        write_fields(scope, &pass.plan.decided, conditions, forged, out);
     }
-    if let Some(caching) = &scope.location().caching
-        && caching.is_page()
-    {
-        let page = &caching.conf.page;
-        let words: &[u8] = match (page.crawler, page.esi) {
-            (true, true) => b"on,crawler,esi",
-            (true, false) => b"on,crawler",
-            (false, true) => b"on,esi",
-            (false, false) => b"on",
-        };
-        out.push(b"X-LSCACHE", words);
-        if page.litemage {
-            out.push(b"X-LITEMAGE", b"1");
+    if let Some(page) = page {
+        if is_litespeed {
+            out.push(b"SERVER_SOFTWARE", b"LiteSpeed");
         }
+        tell_of_cache(page, environment, out);
     }
     if let Some(lineage) = scope.request.lineage.as_ref().filter(|_| scope.request.is_fragment) {
         out.push(b"ESI_REFERER", lineage.page());
@@ -148,14 +146,39 @@ pub(crate) fn write(scope: &Scope<'_>, pass: &Origin, is_to_keep: bool, out: &mu
     }
 }
 
-/// Whether the application drives a cache, and the client is none that it may believe.
-fn tells_page(scope: &Scope<'_>) -> bool {
-    let Some(caching) = &scope.location().caching else { return false };
-    let ip = match scope.conn.remote {
-        crate::ctx::Peer::Inet(addr) => Some(addr.ip().to_canonical()),
-        crate::ctx::Peer::Unix => None,
+/// The page cache of the location, if it has one.
+fn page<'a>(scope: &Scope<'a>) -> Option<&'a PageCache> {
+    let caching = scope.site.location(scope.request.location).caching.as_ref()?;
+    caching.is_page().then(|| &caching.conf.page)
+}
+
+/// Writes by what applications find out that they can drive a cache.
+fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) {
+    if environment.is_off {
+        return;
+    }
+    let words: &[u8] = match (page.crawler, page.esi) {
+        (true, true) => b"on,crawler,esi",
+        (true, false) => b"on,crawler",
+        (false, true) => b"on,esi",
+        (false, false) => b"on",
     };
-    caching.is_page() && !conf::model::cache::is_allowed(&caching.conf.page.trusted, ip)
+    out.push(b"X-LSCACHE", words);
+    if page.litemage {
+        out.push(b"X-LITEMAGE", b"1");
+    }
+    let cookies: Vec<&[u8]> = environment.vary_cookies.iter().map(|name| &**name).collect();
+    let named = page.vary.iter().filter_map(|by| match by {
+        VaryBy::Cookie(name) => Some(&**name),
+        VaryBy::Cookies(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
+    });
+    let cookies = named.chain(cookies).collect::<Vec<_>>().join(&b","[..]);
+    if !cookies.is_empty() {
+        out.push(b"LSCACHE_VARY_COOKIE", &cookies);
+    }
+    if let Some(value) = &environment.vary_value {
+        out.push(b"LSCACHE_VARY_VALUE", value);
+    }
 }
 
 /// Asks whether `old` is still good (RFC 9111 §4.3.1).
@@ -174,13 +197,15 @@ pub(crate) fn write_conditions(old: &cache::Object, out: &mut Params) {
 fn write_fields(
     scope: &Scope<'_>,
     decided: &[Box<[u8]>],
-    left_out: [&[&[u8]]; 2],
+    conditions: &[&[u8]],
+    is_forged: fn(&[u8]) -> bool,
     out: &mut Params,
 ) {
     let head = scope.request.head();
     for (at, field) in head.fields.iter().enumerate() {
         let is_decided = decided.iter().any(|name| is_same(name, field.text))
-            || left_out.iter().copied().flatten().any(|name| is_same(name, field.text));
+            || conditions.iter().any(|name| is_same(name, field.text))
+            || is_forged(field.text);
         if is_decided || head.fields.iter().take(at).any(|other| is_same_field(other, field)) {
             continue;
         }

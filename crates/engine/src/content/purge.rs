@@ -5,8 +5,8 @@
 use bytes::Bytes;
 use cache::rules::{self, PurgeOrder, PurgeTarget};
 use cache::{KeyBuilder, NamespaceId, Purge, Session};
-use conf::model::CachePurge;
 use conf::model::cache::is_allowed;
+use conf::model::{CachePurge, Satisfy};
 use http::lscache::{Effect as Lapse, Scope as Whose};
 use http::{BodyLen, Method};
 
@@ -44,10 +44,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
-        let ip = match ctx.conn.remote {
-            Peer::Inet(addr) => Some(addr.ip().to_canonical()),
-            Peer::Unix => None,
-        };
+        let ip = ip(ctx.conn.remote);
         let method = &*self.request.head().method_text;
         if !caching.is_page() {
             let is_purge = match &caching.conf.purge {
@@ -76,7 +73,7 @@ impl Exchange {
             _ if is_purge_uri => Purge::Dead,
             _ => return None,
         };
-        if !is_allowed(&page.purge_allow, ip) {
+        if !is_allowed(&page.purge_allow, ip) && !self.has_shown_password(site, ctx) {
             return Some(Next::Fail(405));
         }
         if self.is_dry() {
@@ -111,6 +108,31 @@ impl Exchange {
             http::digits::push_decimal(out, hit);
         });
         Some(next)
+    }
+
+    /// The same at a location that asks no origin: `PURGE /` finds a directory.
+    pub(super) fn purge_from_here(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let location = self.request.location;
+        let caching = site.location(location).caching.as_ref().filter(|c| c.is_page())?;
+        let is_usual = matches!(self.request.method, Method::Get | Method::Head | Method::Post);
+        if is_usual && caching.conf.page.purge_uri.is_none() {
+            return None;
+        }
+        self.begin_page(location, caching, site, ctx)
+            .and_then(|space| self.ordered_purge(caching, space, site, ctx))
+    }
+
+    /// Whether the location asks for a password, which therefore was right.
+    fn has_shown_password(&self, site: &Site, ctx: &Ctx<'_>) -> bool {
+        let settings = &site.location(self.request.location).settings;
+        let (Some(realm), Some(_), Satisfy::All) =
+            (&settings.auth_basic, &settings.auth_basic_user_file, settings.satisfy)
+        else {
+            return false;
+        };
+        let mut text = Vec::new();
+        self.scope(site, ctx).expand(realm, &mut text);
+        text != b"off"
     }
 
     fn purge_zone(
@@ -169,6 +191,14 @@ impl Exchange {
         self.answer.head.body = BodyLen::Exact(text.len() as u64);
         self.answer.body = Body::memory(Bytes::from(text));
         Next::Respond
+    }
+}
+
+/// A client's address; none over a unix socket.
+pub(super) fn ip(remote: Peer) -> Option<std::net::IpAddr> {
+    match remote {
+        Peer::Inet(addr) => Some(addr.ip().to_canonical()),
+        Peer::Unix => None,
     }
 }
 

@@ -284,10 +284,14 @@ const fn rule(bypass: Bypass) -> (&'static str, &'static str) {
         Bypass::Method => ("answers to this method are not kept", "ask with GET or HEAD"),
         Bypass::Query => ("requests with a query are not cached here", "ask without one"),
         Bypass::Cookies => ("requests with cookies are not cached here", "ask without them"),
-        Bypass::Environment => ("a rewrite rule said no-cache", "change that rule"),
+        Bypass::Environment => ("page_cache_control said no-cache", "change that text"),
         Bypass::NoStore => {
             ("the request said no-store, which counts here", "ask without Cache-Control")
         }
+        Bypass::Unkeyed => (
+            "it has more cookies than are told apart, or wants to be of another method",
+            "ask with fewer cookies and without X-HTTP-Method-Override",
+        ),
         Bypass::NoSpace => (
             "neither what is for everybody nor what is for its session is looked up",
             "page_cache_lookup and page_cache_private switch that on",

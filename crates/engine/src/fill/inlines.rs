@@ -13,7 +13,7 @@ use http::lscache::{self, Scope};
 use http::{Fields, Name};
 
 use super::{Fill, key_of};
-use crate::content::page::push_base;
+use crate::content::page::{push_base, push_unvaried};
 use crate::site::Caching;
 
 /// LIMIT: inlines of one page that are kept.
@@ -111,8 +111,10 @@ impl Fill {
         let mut keys = KeyBuilder::default();
         keys.start(self.namespace);
         keys.push_url(&url);
-        if !inline.control.no_vary {
-            let fields = &self.question.fields;
+        let fields = &self.question.fields;
+        if inline.control.no_vary {
+            push_unvaried(&mut keys, fields);
+        } else {
             let mut cookies = Cookies::of(fields);
             cookies.merge(&cutting.fields, now_ms / 1000);
             push_base(&mut keys, caching, &self.question.environment, &cookies, fields, None);

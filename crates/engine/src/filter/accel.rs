@@ -171,7 +171,7 @@ impl Exchange {
             self.answer.head.fields.remove(Name::ContentEncoding);
         }
         if location.caching.is_some() {
-            self.say_asked(location);
+            self.say_asked(location, ctx);
         }
         self.answer_with_inflow(status, head, shape, location, ctx);
         Next::Respond

@@ -85,7 +85,7 @@ impl Exchange {
     ) -> Next {
         let location = site.location(self.request.location);
         let (status, coding) = self.fill_assembled(head, true, site, ctx);
-        self.say_asked(location);
+        self.say_asked(location, ctx);
         let assembly = Assembly::growing(Growth::new(follower, waiter));
         self.answer_assembled(status, assembly, coding);
         self.assemble(ctx)
@@ -99,7 +99,7 @@ impl Exchange {
         let len = len.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         let mut head = head.clone();
         let (status, coding) = self.fill_assembled(&mut head, true, site, ctx);
-        self.say_asked(location);
+        self.say_asked(location, ctx);
         if let Some(asked) = &mut self.answer.origin {
             asked.set_answering();
         }

@@ -9,7 +9,7 @@ use cache::{Follower, Object, Variant, Waiter};
 use files::Answer as Verdict;
 use http::conditional::Validator;
 use http::negotiate::Coding;
-use http::{BodyLen, Method, Name, OriginHead};
+use http::{BodyLen, Fields, Method, Name, OriginHead};
 
 use crate::answer::{Body, ByteSpan, Growth, Source};
 use crate::content::confirm::push_validators;
@@ -54,6 +54,7 @@ impl Exchange {
         let mut head = std::mem::take(&mut self.page.head);
         head.fields.clear();
         object.fields(&mut head.fields);
+        self.hide_controls(&mut head.fields, location, ctx);
         head.status = object.status();
         let next = if object.is_esi() && Self::assembles(location) {
             self.serve_assembled(&object, &mut head, site, ctx)
@@ -64,6 +65,15 @@ impl Exchange {
         self.page.head = head;
         self.answer.object = Some(object);
         next
+    }
+
+    /// Hides what was kept for caches in front from everybody else.
+    fn hide_controls(&self, fields: &mut Fields, location: &Location, ctx: &Ctx<'_>) {
+        let Some(caching) = &location.caching else { return };
+        let page = &caching.conf.page;
+        if caching.is_page() && !page.trusted.is_empty() && !self.is_for_front(page, ctx) {
+            cache::rules::for_client(fields);
+        }
     }
 
     /// `fastcgi_intercept_errors` is about kept answers as well.
@@ -211,16 +221,23 @@ impl Exchange {
     }
 
     /// What is said about the cache in an answer that an origin gives.
-    pub(crate) fn say_asked(&mut self, location: &Location) {
+    pub(crate) fn say_asked(&mut self, location: &Location, ctx: &Ctx<'_>) {
         let Some(caching) = &location.caching else { return };
-        let (cached, stored) = (self.answer.cached, self.is_kept());
+        // What others fetch is kept, as far as anybody knows.
+        let stored = self.is_kept() || self.page.way.is_collapsed;
+        let cached = self.answer.cached;
+        let page = &caching.conf.page;
+        let is_front = caching.is_page() && self.is_for_front(page, ctx);
+        let is_told = caching.is_page() && page.crawler && !stored && self.is_crawler();
         let fields = &mut self.answer.head.fields;
         if caching.is_page() {
-            let cookies: Vec<Vec<u8>> =
-                fields.all_text(b"LSC-Cookie").map(<[u8]>::to_vec).collect();
-            cache::rules::for_client(fields);
-            for cookie in &cookies {
-                fields.push(Name::SetCookie, cookie);
+            if !is_front {
+                hide(fields);
+            }
+            if is_told {
+                // The crawlers of plugins leave out what is not cached.
+                fields.remove_text(b"X-LiteSpeed-Cache-Control");
+                fields.push_text(b"X-LiteSpeed-Cache-Control", b"no-cache");
             }
             match caching.conf.page.status_header {
                 StatusHeader::LiteSpeed if stored => {
@@ -293,7 +310,7 @@ impl Exchange {
             self.answer.head.fields.remove(Name::ContentType);
             self.answer.head.fields.remove(Name::ContentEncoding);
         }
-        self.say_asked(location);
+        self.say_asked(location, ctx);
         let is_bare = matches!(status, 204 | 304);
         self.answer.head.body = match len {
             _ if is_bare => BodyLen::None,
@@ -306,6 +323,15 @@ impl Exchange {
             false => Body::Growing(Box::new(Growth::new(follower, waiter))),
         };
         Next::Respond
+    }
+}
+
+/// Hides what is the cache's business; its cookies become the client's.
+fn hide(fields: &mut Fields) {
+    let cookies: Vec<Vec<u8>> = fields.all_text(b"LSC-Cookie").map(<[u8]>::to_vec).collect();
+    cache::rules::for_client(fields);
+    for cookie in &cookies {
+        fields.push(Name::SetCookie, cookie);
     }
 }
 

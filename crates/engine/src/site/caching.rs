@@ -149,7 +149,7 @@ fn page_policy(settings: &model::Settings) -> Policy {
     }
     let cookie = |by: &VaryBy| match by {
         VaryBy::Cookie(name) => Some(Box::from(&**name)),
-        VaryBy::Value(_) | VaryBy::Header(_) => None,
+        VaryBy::Cookies(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
     };
     Policy {
         mode: if page.mode == PageMode::On { Mode::LsCache } else { Mode::Auto },
@@ -171,6 +171,13 @@ fn page_policy(settings: &model::Settings) -> Policy {
     }
 }
 
+/// By what a server's pages are found again after a reload. The same name and the same files make
+/// the same site, in the clear and with TLS: what is purged in one is purged in the other.
+fn site_name(http: &Http, server: &model::Server) -> String {
+    let root = &http.location(server.root).settings.root;
+    format!("page:{:?} {:?}", server.names.first(), root.path)
+}
+
 /// The store that a site keeps answers in, and where in it.
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -190,16 +197,14 @@ impl Kept {
             id
         });
         let zones = zones.collect();
-        // By name, so that a reload finds them; servers that share one are told apart by number.
         let mut pages = Vec::new();
         for (at, server) in http.servers.iter().enumerate() {
-            let name = server.names.first().map(|first| format!("page:{first:?}"));
-            let id = store.namespace(name.unwrap_or_default().as_bytes());
-            let is_taken = pages.contains(&id);
-            pages.push(if is_taken {
-                store.namespace(format!("page:#{at}").as_bytes())
-            } else {
-                id
+            let id = store.namespace(site_name(http, server).as_bytes());
+            // Without a name, nobody knows that two are the same site.
+            let is_other = server.primary_name.is_empty() && pages.contains(&id);
+            pages.push(match is_other {
+                true => store.namespace(format!("page:#{at}").as_bytes()),
+                false => id,
             });
         }
         Self { store, zones, pages }

@@ -8,7 +8,7 @@ use crate::Times;
 use super::{Case, DATE, EARLIER, LATER, NOW, fields};
 use crate::rules::{
     Heuristic, Instructions, Mode, Policy, PurgeTarget, Refusal, State, conditions, for_client,
-    for_origin, for_store, freshen, is_same, judge,
+    for_front, for_store, freshen, is_forged, is_same, judge,
 };
 
 #[test]
@@ -320,9 +320,15 @@ fn fields_go_where_they_are_nobodys_business() {
     for_client(&mut sent);
     assert!(sent.get_text(b"x-litespeed-tag").is_none() && sent.get_text(b"LSC-Cookie").is_none());
     assert!(sent.get(Name::SetCookie).is_some());
-    let mut asked = fields("X-LSCACHE: 1|ESI-Referer: /|x_other: 1|X-LiteMage: 1");
-    for_origin(&mut asked);
-    assert_eq!(asked.len(), 1);
+    let mut shared = fields("");
+    for_front(&fields(all), &mut shared);
+    assert_eq!(shared.len(), 1);
+    for name in
+        ["X-LSCACHE", "x_lscache_vary_value", "ESI-Referer", "X-LiteMage", "X-LiteSpeed-Purge"]
+    {
+        assert!(is_forged(name.as_bytes()), "{name}");
+    }
+    assert!(!is_forged(b"X-Lite") && !is_forged(b"x_other"));
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! What clients claim in fields that applications may believe: who was asked, how, by which method.
+//!
+//! A page that such a claim shaped must not be another client's page. Claims about the address are
+//! part of keys, claims about the method keep a request out of the cache.
+
+use http::fields::Field;
+use http::{Fields, Name};
+
+/// Names that say what was asked for, beside all that begin with `X-Forwarded-`.
+const ADDRESSES: [&[u8]; 11] = [
+    b"X-Host",
+    b"X-Original-Host",
+    b"X-HTTP-Host-Override",
+    b"X-Original-URL",
+    b"X-Rewrite-URL",
+    b"X-Scheme",
+    b"X-Url-Scheme",
+    b"X-ARR-SSL",
+    b"Front-End-Https",
+    b"CF-Visitor",
+    b"CloudFront-Forwarded-Proto",
+];
+/// Names that say which method is meant.
+const METHODS: [&[u8]; 3] = [b"X-HTTP-Method-Override", b"X-HTTP-Method", b"X-Method-Override"];
+
+/// Whether an application sees `known` where a client sent `name`: `_` stands for `-`.
+fn is_seen_as(name: &[u8], known: &[u8]) -> bool {
+    name.len() == known.len() && begins_as(name, known)
+}
+
+/// Whether an application sees `known` in front where a client sent `name`.
+pub(crate) fn begins_as(name: &[u8], known: &[u8]) -> bool {
+    let shaped = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    name.get(..known.len())
+        .is_some_and(|start| start.iter().map(shaped).eq(known.iter().map(shaped)))
+}
+
+/// Whether a request wants to be taken for one of another method.
+#[must_use]
+pub(crate) fn overrides_method(request: &Fields) -> bool {
+    let is_one = |field: &Field<'_>| {
+        matches!(field.text, [b'x' | b'X', ..])
+            && METHODS.iter().any(|known| is_seen_as(field.text, known))
+    };
+    request.iter().any(|field| is_one(&field))
+}
+
+/// What a client claims about the address.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a>(Field<'a>);
+
+impl Claim<'_> {
+    /// Appends it as `name=value;`; of RFC 7239's field all but whom it was forwarded for and by.
+    pub fn push(&self, out: &mut Vec<u8>) {
+        if self.0.name == Name::Forwarded {
+            for pair in pairs(self.0.value) {
+                out.extend_from_slice(pair);
+                out.push(b';');
+            }
+            return;
+        }
+        out.extend(self.0.text.iter().map(u8::to_ascii_lowercase));
+        out.push(b'=');
+        out.extend_from_slice(self.0.value);
+        out.push(b';');
+    }
+}
+
+/// Calls `take` with each claim about the address.
+pub fn claims<'a>(request: &'a Fields, mut take: impl FnMut(Claim<'a>)) {
+    for field in request.iter() {
+        // PERF: almost no field begins so.
+        if matches!(field.text, [b'x' | b'X' | b'f' | b'F' | b'c' | b'C', ..]) && is_claim(&field) {
+            take(Claim(field));
+        }
+    }
+}
+
+fn is_claim(field: &Field<'_>) -> bool {
+    match field.name {
+        Name::XForwardedFor => false,
+        Name::Forwarded => pairs(field.value).next().is_some(),
+        _ if is_seen_as(field.text, b"X-Forwarded-For") => false,
+        _ => {
+            begins_as(field.text, b"X-Forwarded-")
+                || ADDRESSES.iter().any(|known| is_seen_as(field.text, known))
+        }
+    }
+}
+
+/// Of RFC 7239's field, all but whom it was forwarded for and by.
+fn pairs(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let all = value.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);
+    all.filter(|pair| !pair.is_empty() && !begins_as(pair, b"for=") && !begins_as(pair, b"by="))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Fields;
+
+    use super::{claims, overrides_method};
+
+    fn of(rows: &[(&str, &str)]) -> Fields {
+        let mut fields = Fields::new();
+        rows.iter().for_each(|row| fields.push_text(row.0.as_bytes(), row.1.as_bytes()));
+        fields
+    }
+
+    #[test]
+    fn what_is_said_of_the_address_is_told_and_what_of_the_client_is_not() {
+        let fields = of(&[
+            ("Cookie", "a"),
+            ("X-Forwarded-For", "192.0.2.1"),
+            ("x_forwarded_for", "192.0.2.1"),
+            ("X-Requested-With", "x"),
+            ("X-Forwarded-Host", "evil.test"),
+            ("x_forwarded_proto", "https"),
+            ("Forwarded", "for=192.0.2.1;proto=https, by=x;Host=evil.test"),
+            ("X-Original-URL", "/admin"),
+        ]);
+        let mut told = Vec::new();
+        claims(&fields, |claim| {
+            let mut text = Vec::new();
+            claim.push(&mut text);
+            told.push(String::from_utf8(text).unwrap());
+        });
+        let expected = [
+            "x-forwarded-host=evil.test;",
+            "x_forwarded_proto=https;",
+            "proto=https;Host=evil.test;",
+            "x-original-url=/admin;",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn another_method_is_seen_however_it_is_spelled() {
+        assert!(overrides_method(&of(&[("X-HTTP-Method-Override", "DELETE")])));
+        assert!(overrides_method(&of(&[("x_http_method_override", "DELETE")])));
+        assert!(!overrides_method(&of(&[("X-HTTP-Methods", "DELETE"), ("Host", "x")])));
+    }
+}

@@ -1,0 +1,368 @@
+//! Owns: no byte of one session reaches another one, whatever happens on the way.
+
+use super::*;
+
+const ONE: &str = "Cookie: lsc_private=aaaaaaaaaaaaaaaa\r\n";
+const TWO: &str = "Cookie: lsc_private=bbbbbbbbbbbbbbbb\r\n";
+
+// Row 5: private pages are their session's.
+#[test]
+fn a_private_page_answers_its_own_session_only() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.say("/", PRIVATE);
+    assert_eq!((rig.seen("/", ONE), rig.seen("/", ONE)), (miss(1), own(1)));
+    assert_eq!((rig.seen("/", TWO), rig.seen("/", TWO)), (miss(2), own(2)));
+    assert_eq!(rig.seen("/", ONE), own(1));
+    // Without a session nothing is private, and nothing is kept.
+    assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (past(3), past(4)));
+    assert_eq!(rig.seen("/", "Cookie: lsc_private=short\r\n"), past(5));
+    assert_eq!(rig.seen("/", "Cookie: other=aaaaaaaaaaaaaaaa\r\n"), past(6));
+    assert_eq!(rig.seen("/", "Cookie: lsc_private=aaaaaaaaaaaaaaaA\r\n"), miss(7));
+}
+
+// §3: which cookies name a session, and which of them holds.
+#[test]
+fn a_session_is_known_by_the_best_of_its_cookies() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.say("/", PRIVATE);
+    let value = "vvvvvvvvvvvvvvvv";
+    for (at, name) in [
+        "lsc_private",
+        "xf_session",
+        "frontend",
+        "wp_woocommerce_session_abc",
+        "wordpress_logged_in_abc",
+        "PHPSESSID",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let cookie = format!("Cookie: {name}={value}\r\n");
+        assert_eq!(
+            (rig.seen("/", &cookie), rig.seen("/", &cookie)),
+            (miss(at + 1), own(at + 1)),
+            "{name}"
+        );
+        // The better one holds, wherever it stands.
+        let both = format!("Cookie: PHPSESSID=other-other-other; {name}={value}\r\n");
+        let expected = if name == "PHPSESSID" { "miss" } else { "hit,private" };
+        if name != "PHPSESSID" {
+            assert_eq!(rig.seen("/", &both).0, expected, "{name}");
+        }
+    }
+    let rig = Rig::new("page_cache auto; page_cache_session sid my_*;");
+    rig.app.say("/", PRIVATE);
+    for (at, name) in ["sid", "my_session"].into_iter().enumerate() {
+        let cookie = format!("Cookie: {name}={value}\r\n");
+        assert_eq!((rig.seen("/", &cookie), rig.seen("/", &cookie)), (miss(at + 1), own(at + 1)));
+    }
+    assert_eq!(rig.seen("/", &format!("Cookie: PHPSESSID={value}\r\n")), past(3));
+    let rig = Rig::new("page_cache auto; page_cache_private off;");
+    rig.app.say("/", PRIVATE);
+    assert_eq!((rig.seen("/", ONE), rig.seen("/", ONE)), (past(1), past(2)));
+}
+
+// Row 6: a POST drops what its session has, unless it is told not to.
+#[test]
+fn a_post_drops_what_its_session_has_unless_it_is_told_not_to() {
+    for (directives, is_flushed) in [
+        ("", true),
+        ("page_cache_autoflush off;", false),
+        ("page_cache_control no-autoflush;", false),
+        ("page_cache_control $arg_none no-autoflush;", false),
+    ] {
+        let rig = Rig::new(&format!("page_cache auto; {directives}"));
+        rig.app.say("/", PRIVATE);
+        rig.app.say("/public", PUBLIC);
+        assert_eq!((rig.seen("/", ONE), rig.seen("/", TWO)), (miss(1), miss(2)));
+        assert_eq!((rig.seen("/public", ""), rig.seen("/public", "")), (miss(1), hit(1)));
+        rig.order("", ONE);
+        assert_eq!(rig.seen("/", ONE), if is_flushed { miss(3) } else { own(1) }, "{directives}");
+        assert_eq!(rig.seen("/", TWO), own(2), "{directives}");
+        assert_eq!(rig.seen("/public", ""), hit(1), "{directives}");
+        // A GET drops nothing.
+        rig.ask("/else", TWO);
+        assert_eq!(rig.seen("/", TWO), own(2));
+    }
+}
+
+// Row 6, in time: what was made while the POST was carried out may be older than its effect.
+#[test]
+fn what_is_fetched_while_a_post_is_carried_out_is_dropped_with_it() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.say("/cart", PRIVATE);
+    rig.app.hold("/add");
+    thread::scope(|scope| {
+        let post =
+            scope.spawn(|| rig.method("POST", "/add", &format!("Content-Length: 0\r\n{ONE}")));
+        wait_until("the application has the POST", || rig.app.count("/add") == 1);
+        assert_eq!((rig.seen("/cart", ONE), rig.seen("/cart", ONE)), (miss(1), own(1)));
+        rig.app.release();
+        assert_eq!(post.join().unwrap().status, 200);
+    });
+    assert_eq!(rig.seen("/cart", ONE), miss(2));
+}
+
+// §6: private orders reach the session that asked; `public:` tags are for everybody.
+#[test]
+fn private_orders_reach_their_own_session_and_public_tags_reach_all() {
+    let rig = Rig::new("page_cache auto; page_cache_autoflush off;");
+    rig.app.say("/", &format!("{PRIVATE}\nX-LiteSpeed-Tag: cart,public:P"));
+    let fill = || {
+        rig.seen("/", ONE);
+        rig.seen("/", TWO);
+    };
+    for (order, one, two) in [
+        ("private,cart", "miss", "hit,private"),
+        ("private,tag=cart", "miss", "hit,private"),
+        ("private,c*", "miss", "hit,private"),
+        ("private,*", "miss", "hit,private"),
+        ("private,/", "miss", "hit,private"),
+        ("public,x;private,cart", "miss", "hit,private"),
+        ("cart", "hit,private", "hit,private"),
+        ("*", "hit,private", "hit,private"),
+        ("/", "hit,private", "hit,private"),
+        ("private,P", "hit,private", "hit,private"),
+        ("P", "miss", "miss"),
+        ("private,stale,cart", "miss", "hit,private"),
+    ] {
+        fill();
+        assert_eq!(
+            (rig.seen("/", ONE).0, rig.seen("/", TWO).0),
+            ("hit,private".into(), "hit,private".into())
+        );
+        rig.order(&format!("X-LiteSpeed-Purge: {order}"), ONE);
+        assert_eq!((&*rig.seen("/", ONE).0, &*rig.seen("/", TWO).0), (one, two), "{order}");
+    }
+}
+
+// Login and logout: the answer that ends a session purges in its name.
+#[test]
+fn a_session_that_an_answer_begins_or_ends_is_purged_with_both_names() {
+    let old = "Cookie: PHPSESSID=aaaaaaaaaaaaaaaaaaaa\r\n";
+    for (set, what) in [
+        ("PHPSESSID=cccccccccccccccccccc", "renewed"),
+        ("PHPSESSID=deleted; Max-Age=0", "ended"),
+        ("PHPSESSID=x; expires=Thu, 01 Jan 1970 00:00:01 GMT", "ended"),
+    ] {
+        let rig = Rig::new("page_cache auto; page_cache_autoflush off;");
+        rig.app.say("/", PRIVATE);
+        assert_eq!((rig.seen("/", old), rig.seen("/", old)), (miss(1), own(1)));
+        rig.order(&format!("X-LiteSpeed-Purge: private,*\nSet-Cookie: {set}"), old);
+        assert_eq!(rig.seen("/", old), miss(2), "{what}");
+    }
+}
+
+// A session that the answer renews: the page is the new session's and nobody else's.
+#[test]
+fn a_page_whose_answer_renews_the_session_belongs_to_the_new_one() {
+    let rig = Rig::new("page_cache auto;");
+    let old = "Cookie: PHPSESSID=aaaaaaaaaaaaaaaaaaaa\r\n";
+    let new = "Cookie: PHPSESSID=cccccccccccccccccccc\r\n";
+    rig.app.plan(
+        "/",
+        vec![
+            Said::head(&format!("{PRIVATE}\nSet-Cookie: PHPSESSID=cccccccccccccccccccc; path=/")),
+            Said::head(PRIVATE),
+        ],
+    );
+    assert_eq!(rig.seen("/", old), miss(1));
+    assert_eq!(rig.seen("/", old), miss(2), "the old one has no page any more");
+    let kept = rig.ask("/", new);
+    assert_eq!((&*kept.text(), kept.header("set-cookie")), ("run 1", None));
+    // The same where there was none before; and where it ends, nothing is kept.
+    rig.app.say("/first", &format!("{PRIVATE}\nSet-Cookie: PHPSESSID=dddddddddddddddddddd"));
+    rig.ask("/first", "");
+    assert_eq!(rig.seen("/first", "Cookie: PHPSESSID=dddddddddddddddddddd\r\n"), own(1));
+    assert_eq!(rig.ask("/first", "").text(), "run 2");
+    rig.app.say("/last", &format!("{PRIVATE}\nSet-Cookie: PHPSESSID=; Max-Age=0"));
+    assert_eq!((rig.seen("/last", old), rig.seen("/last", old)), (past(1), past(2)));
+}
+
+// Those who wait for a page that turns out to be somebody's own.
+#[test]
+fn who_waits_for_a_page_that_turns_out_to_be_private_gets_one_of_his_own() {
+    let rig = Rig::new("page_cache auto;");
+    let heads = [PRIVATE, "X-LiteSpeed-Cache-Control: no-cache", "Cache-Control: private", ""];
+    for (round, head) in heads.into_iter().enumerate() {
+        rig.app.say("/", head);
+        rig.order("X-LiteSpeed-Purge: *;private,*", ONE);
+        rig.app.hold("/");
+        let all: Vec<String> = thread::scope(|scope| {
+            let first = scope.spawn(|| rig.ask("/", ONE).text());
+            wait_until("the application is asked", || rig.app.count("/") == 1);
+            let others: Vec<_> = (0..6)
+                .map(|at| {
+                    let rig = &rig;
+                    let cookie = format!("Cookie: lsc_private=cccccccccccccccc{round}{at}\r\n");
+                    scope.spawn(move || rig.ask("/", if at == 5 { "" } else { &cookie }).text())
+                })
+                .collect();
+            testkit::pause(100);
+            rig.app.release();
+            [first].into_iter().chain(others).map(|one| one.join().unwrap()).collect()
+        });
+        let mut different = all.clone();
+        different.sort();
+        different.dedup();
+        assert_eq!(different.len(), all.len(), "{head}: {all:?}");
+    }
+}
+
+// The same for a page that is told apart only by what its answer says.
+#[test]
+fn who_waits_for_a_page_that_turns_out_to_vary_gets_the_right_copy() {
+    let php = Php::start(4);
+    let address = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ {PARAMS} fastcgi_pass {address}; }} }}"
+    ));
+    site::write(
+        &server.www("page.php"),
+        b"<?php usleep(200000); header('X-LiteSpeed-Cache-Control: public,max-age=60');
+          header('X-LiteSpeed-Vary: cookie=who'); echo $_COOKIE['who'] ?? 'nobody';",
+    );
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..8)
+            .map(|at| {
+                let server = &server;
+                let ask = move || {
+                    let cookie = format!("Cookie: who={}\r\n", at % 3);
+                    (at % 3, server.connect().get("/page.php", &cookie).text())
+                };
+                scope.spawn(ask)
+            })
+            .collect();
+        for one in all {
+            let (who, text) = one.join().unwrap();
+            assert_eq!(text, who.to_string());
+        }
+    });
+}
+
+// One address that is public for some and private for others.
+#[test]
+fn a_page_may_be_public_for_some_and_private_for_others() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.plan("/", vec![Said::head(PRIVATE), Said::head(PUBLIC), Said::head(PRIVATE)]);
+    assert_eq!(rig.seen("/", ONE), miss(1));
+    assert_eq!(rig.seen("/", ""), miss(2), "kept, though the last answer was not for all");
+    assert_eq!((rig.seen("/", ""), rig.seen("/", TWO)), (hit(2), hit(2)));
+    assert_eq!(rig.seen("/", ONE), own(1), "his own goes before everybody's");
+    rig.order("X-LiteSpeed-Purge: *;private,*", ONE);
+    assert_eq!(rig.seen("/", ONE), miss(3));
+    assert_eq!(rig.seen("/", TWO), miss(4));
+    assert_eq!((rig.seen("/", ONE), rig.seen("/", TWO)), (own(3), own(4)));
+}
+
+// A login in the middle: what is under way for the guest stays the guest's.
+#[test]
+fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
+    let php = Php::start(4);
+    let address = php.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ {PARAMS} fastcgi_pass {address}; }} }}"
+    ));
+    // As a plugin has it: public for guests, private for users, who have a vary cookie.
+    site::write(
+        &server.www("page.php"),
+        b"<?php usleep(150000); $who = $_COOKIE['PHPSESSID'] ?? '';
+          $kind = strlen($who) ? 'private' : 'public';
+          header('X-LiteSpeed-Cache-Control: ' . $kind . ',max-age=60');
+          if (isset($_GET['in'])) { header('Set-Cookie: PHPSESSID=' . $_GET['in']); }
+          echo '[', $who, ']';",
+    );
+    let names: Vec<String> = (0..4).map(|at| format!("session-number-{at:08}")).collect();
+    for round in 0..3 {
+        thread::scope(|scope| {
+            let mut all = Vec::new();
+            for at in 0..8 {
+                let (server, names) = (&server, &names);
+                all.push(scope.spawn(move || {
+                    // Half of them are guests; every fourth one is just logging in.
+                    let name = &names[at % 4];
+                    let path = format!("/page.php?r={round}");
+                    let (path, cookie, expected) = match at % 4 {
+                        0 | 1 => (path, String::new(), "[]".to_owned()),
+                        _ => {
+                            let cookies = format!("PHPSESSID={name}; _lscache_vary=user");
+                            (path, format!("Cookie: {cookies}\r\n"), format!("[{name}]"))
+                        }
+                    };
+                    let text = server.connect().get(&path, &cookie).text();
+                    assert_eq!(text, expected);
+                    let again = server.connect().get(&path, &cookie).text();
+                    assert_eq!(again, expected);
+                }));
+            }
+            all.into_iter().for_each(|one| one.join().unwrap());
+        });
+    }
+    // The answer to the login itself is a guest's page that begins a session.
+    let path = "/page.php?in=session-of-the-new-one";
+    assert_eq!(server.connect().get(path, "").text(), "[]");
+    let again = server.connect().get(path, "");
+    assert_eq!((again.text(), again.header("set-cookie")), ("[]".to_owned(), None));
+}
+
+// A vary value cannot imitate a session, nor a session another one.
+#[test]
+fn no_cookie_can_be_written_so_that_it_is_taken_for_another_session() {
+    let rig = Rig::new("page_cache auto; page_cache_vary cookie=v;");
+    rig.app.say("/", PRIVATE);
+    assert_eq!((rig.seen("/", ONE), rig.seen("/", ONE)), (miss(1), own(1)));
+    for cookie in [
+        "lsc_private=aaaaaaaaaaaaaaa",
+        "lsc_private=aaaaaaaaaaaaaaaa;aaaaaaaa",
+        "lsc_private=\"aaaaaaaaaaaaaaaa\"",
+        "lsc_private=aaaaaaaaaaaaaaaa%00",
+        "lsc_private=aaaaaaaaaaaaaaaab",
+        "lsc_privat=eaaaaaaaaaaaaaaaa",
+        "xf_session=aaaaaaaaaaaaaaaa",
+        "v=lsc_private=aaaaaaaaaaaaaaaa",
+        "v=;lsc_private%3Daaaaaaaaaaaaaaaa",
+        "_lscache_vary=lsc_private=aaaaaaaaaaaaaaaa",
+        "x=lsc_private=aaaaaaaaaaaaaaaa",
+    ] {
+        let is_same = cookie.starts_with("lsc_private=aaaaaaaaaaaaaaaa;");
+        let seen = rig.seen("/", &format!("Cookie: {cookie}\r\n"));
+        assert_eq!(seen.1 == "run 1", is_same, "{cookie}: {seen:?}");
+    }
+    // Of two, what the application reads is not guessed: none of the other's pages comes.
+    let two = "Cookie: lsc_private=short; lsc_private=bbbbbbbbbbbbbbbb\r\n";
+    assert_ne!(rig.seen("/", two).1, "run 1");
+    assert_eq!(rig.seen("/", ONE), own(1));
+}
+
+// Conditions and parts of a private page are the session's, too.
+#[test]
+fn conditions_ranges_and_head_of_a_private_page_are_answered_for_its_session_only() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.say("/", &format!("{PRIVATE}\nETag: \"mine\""));
+    rig.seen("/", ONE);
+    let condition = "If-None-Match: \"mine\"\r\n";
+    assert_eq!(rig.ask("/", &format!("{ONE}{condition}")).status, 304);
+    assert_eq!(rig.app.count("/"), 1);
+    rig.ask("/", &format!("{TWO}{condition}"));
+    assert_eq!(rig.app.count("/"), 2, "another session's page confirms nothing");
+    assert_eq!(rig.ask("/", &format!("{ONE}Range: bytes=0-1\r\n")).status, 206);
+    assert_eq!(rig.app.count("/"), 2);
+    rig.ask("/", "Range: bytes=0-1\r\n");
+    assert_eq!(rig.app.count("/"), 3);
+    let head = rig.method("HEAD", "/", ONE);
+    assert_eq!(head.header("x-litespeed-cache"), Some("hit,private"));
+    assert_eq!(rig.method("HEAD", "/", "").header("x-litespeed-cache"), None);
+}
+
+// What was public and is then marked private.
+#[test]
+fn a_page_that_becomes_private_is_no_longer_served_to_others() {
+    let rig = Rig::new("page_cache auto; page_cache_stale off;");
+    let soon = "X-LiteSpeed-Cache-Control: public,max-age=1,max-stale=0";
+    rig.app.plan("/", vec![Said::head(soon), Said::head(PRIVATE)]);
+    assert_eq!((rig.seen("/", ""), rig.seen("/", ONE)), (miss(1), hit(1)));
+    wait_until("it is over", || rig.seen("/", ONE).1 == "run 2");
+    assert_eq!(rig.seen("/", ONE), own(2));
+    assert_eq!(rig.seen("/", TWO), miss(3));
+    assert_eq!(rig.seen("/", ""), past(4));
+}
