@@ -1,9 +1,10 @@
 //! Random lives of a small store against a naive model: several workers, fills that overlap,
-//! purges of every kind, evictions and time. And the same with real threads.
+//! purges of every kind, evictions and time. `threads` is the same with real threads.
+
+#[path = "model/threads.rs"]
+mod threads;
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::prng::Prng;
 use bytes::Bytes;
@@ -317,83 +318,4 @@ fn end(store: &Store, fills: Vec<Fill>, mut waiting: HashMap<u64, Waiting>, fron
     let stats = store.stats();
     assert_eq!((stats.fills, stats.filling_bytes, stats.objects, stats.bytes), (0, 0, 0, 0));
     assert_eq!(stats.tags, 0);
-}
-
-#[test]
-fn threads_get_no_dead_object_and_no_other_sessions() {
-    let limits = StoreLimits { bytes: 20_000, front_entries: 16, ..StoreLimits::default() };
-    let store = Store::new(limits, 1);
-    // Per site: how many purges of everything have begun, and how many have returned.
-    let purges = Purges::default();
-    std::thread::scope(|scope| {
-        for worker in 0..4 {
-            let (store, purges) = (&store, &purges);
-            scope.spawn(move || hammer(store, purges, worker));
-        }
-    });
-    let bytes: u64 = store.namespaces().iter().map(|account| account.bytes).sum();
-    assert_eq!(bytes, store.bytes());
-    for _ in 0..256 {
-        store.sweep(100_000, u64::MAX - 1);
-    }
-    let stats = store.stats();
-    assert_eq!((stats.fills, stats.filling_bytes, stats.objects, stats.bytes), (0, 0, 0, 0));
-}
-
-#[derive(Default)]
-struct Purges {
-    begun: [AtomicU64; 2],
-    returned: [AtomicU64; 2],
-}
-
-fn hammer(store: &Arc<Store>, purges: &Purges, worker: u16) {
-    let mut chance = Prng::new(u64::from(worker));
-    let mut front = store.front(worker);
-    for now in 0..20_000 {
-        let target = Target::any(&mut chance);
-        let site = target.site as usize;
-        let before = purges.returned[site].load(Ordering::SeqCst);
-        match target.look(&mut front, now / 10) {
-            Lookup::Hit(object) | Lookup::Stale(object, None) => {
-                let (found, _, born) = parse(&object.body().expect("one piece"));
-                assert_eq!(found, target);
-                assert!(born >= before, "{born} is older than purge {before}");
-            }
-            Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) => {
-                let born = purges.begun[site].load(Ordering::SeqCst);
-                let mut fill = Fill {
-                    target,
-                    permit,
-                    born,
-                    tag: chance.below(TAGS),
-                    begun: false,
-                    doomed: false,
-                };
-                let _ = begin(&mut fill, now / 10);
-                let _ = fill.permit.commit();
-            }
-            Lookup::Join(mut follower) => {
-                if follower.poll() == Follow::Head {
-                    let _ = follower.read();
-                }
-            }
-            Lookup::Pass | Lookup::Vary(_) => {}
-        }
-        if chance.below(40) == 0 {
-            let (_, id) = target.keys(store);
-            // One purger of each site at a time: the number it publishes is its own.
-            if worker < 2 && usize::from(worker) == site {
-                purges.begun[site].fetch_add(1, Ordering::SeqCst);
-                store.purge_all(id, Purge::Dead);
-                store.purge_private(id, None, Purge::Dead);
-                purges.returned[site].fetch_add(1, Ordering::SeqCst);
-            } else {
-                store.purge_tag(id, Scope::Public, b"tag1", Purge::Dead);
-            }
-        }
-        if chance.below(20) == 0 {
-            store.sweep(100, now / 10);
-            front.tend(4);
-        }
-    }
 }
