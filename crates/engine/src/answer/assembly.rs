@@ -126,9 +126,7 @@ impl Assembly {
 
     /// A page that somebody else fetches.
     pub(crate) fn growing(growth: Growth) -> Self {
-        let mut assembly = Self::new(Script::growing(growth));
-        assembly.read_on();
-        assembly
+        Self::new(Script::growing(growth))
     }
 
     /// A page that an origin sends for us alone; `len` is what it told.
@@ -136,7 +134,7 @@ impl Assembly {
         Self::new(Script::inflow(inflow, len))
     }
 
-    /// Has the page leave in `coding`. Nothing may have left.
+    /// Has the page leave in `coding`. Nothing of it may have been read.
     pub(crate) fn encode(&mut self, coding: Coding, level: i8) {
         self.joint = Some((Joint::new(coding), level));
         self.script.encode(coding, level);

@@ -188,6 +188,8 @@ impl Exchange {
         if let Some((coding, level)) = coding {
             assembly.encode(coding, level);
         }
+        // What was read before that would leave without the coding.
+        assembly.read_on();
         let is_head = self.request.head().method == Method::Head;
         let is_bare = matches!(status, 204 | 304);
         self.answer.head.body = if is_head || is_bare { BodyLen::None } else { BodyLen::Unknown };
