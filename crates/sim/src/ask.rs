@@ -9,7 +9,7 @@ use std::io::Read as _;
 use crate::chance::Chance;
 use crate::kernel::disk::{Content, Disk, Seen};
 use crate::origin::{Deeds, application_answer};
-use crate::pages::{DROPS, Pages, Place, SIZES};
+use crate::pages::{DROPS, Pages, Place, SIZES, whole};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +122,8 @@ pub struct Ask {
 impl Ask {
     /// Any request.
     pub fn any(client: usize, number: u32, chance: &mut Chance, weights: Weights) -> Self {
-        if let Weights::Pages { purges } = weights {
-            return Self::page(client, number, chance, purges);
+        if let Weights::Pages { purges, wholes } = weights {
+            return Self::page(client, number, chance, (purges, wholes));
         }
         let files: &[&'static str] = match weights {
             Weights::Mixed | Weights::Apps | Weights::Pages { .. } => &crate::site::FILES[1..6],
@@ -179,8 +179,14 @@ impl Ask {
     }
 
     /// A request for a page, or something that drops pages.
-    fn page(client: usize, number: u32, chance: &mut Chance, purges: bool) -> Self {
+    fn page(
+        client: usize,
+        number: u32,
+        chance: &mut Chance,
+        (purges, wholes): (bool, bool),
+    ) -> Self {
         let place = Place::ALL[chance.index(Place::ALL.len())];
+        let place = if wholes && chance.one_in(2) { Place::Whole } else { place };
         let page = chance.index(SIZES.len());
         let kind = if purges { chance.below(16) } else { 15 };
         let what = match kind {
@@ -258,8 +264,7 @@ impl Ask {
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
             What::Page(place, page) | What::Purge(place, page) | What::Refresh(place, page) => {
-                let name = place.name();
-                format!("/{name}?{name}&{page}")
+                whole::target((place, page))
             }
             What::Edit(number, page) => format!("/edit?edit&{number}.{page}"),
         }
@@ -327,6 +332,8 @@ pub enum Weights {
     Pages {
         /// Whether something is dropped.
         purges: bool,
+        /// Whether some pages are put together.
+        wholes: bool,
     },
 }
 
@@ -423,6 +430,9 @@ impl Truth<'_> {
     /// Whether an answer may have been cut: its file changed while it was sent.
     #[must_use]
     pub fn may_be_cut(&self, ask: &Ask, until: u64) -> bool {
+        if let What::Page(place, page) = ask.what {
+            return whole::targets((place, page)).iter().any(|target| self.deeds.cut(target));
+        }
         if ask.what.is_app() {
             return self.deeds.cut(&ask.token());
         }

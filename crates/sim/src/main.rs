@@ -9,7 +9,7 @@ use sim::{Scenario, Telling, run};
 const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
                      \x20      sim --scenario SCENARIO --from N --to N    tells which seeds fail\n\
                      SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n\
-                     \x20         cache cache-origin cache-tight cache-change\n";
+                     \x20         cache cache-origin cache-tight cache-change cache-esi\n";
 
 struct Wanted {
     scenario: Scenario,

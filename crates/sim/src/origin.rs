@@ -75,6 +75,12 @@ impl Deeds {
         self.cuts + self.full_disks > 0 || self.of(token).iter().any(within)
     }
 
+    /// Whether anything that could make this request fail has happened.
+    #[must_use]
+    pub fn spoils(&self, token: &str) -> bool {
+        self.refusals + self.cuts + self.full_disks > 0 || !self.of(token).is_empty()
+    }
+
     /// Whether this request may have been answered with an error.
     #[must_use]
     pub fn allows(&self, token: &str, status: u16) -> bool {

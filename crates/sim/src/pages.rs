@@ -7,6 +7,8 @@
 //! The rule that everything rests on: a version that was made before a purge began may not be given
 //! to a request that began when the purge had been acknowledged.
 
+pub mod whole;
+
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
@@ -36,6 +38,8 @@ pub enum Place {
     Rare,
     /// Kept; who waits in line does so for a second, and nobody asks in the background.
     Lone,
+    /// Put together from others.
+    Whole,
 }
 
 /// The locations of all places.
@@ -56,6 +60,8 @@ pub const LOCATIONS: &str = "
         location /flip { fastcgi_pass app; page_cache auto; page_cache_purge_allow all; }
         location /brief { fastcgi_pass app; page_cache auto; page_cache_purge_allow all;
             page_cache_max_object 8k; }
+        location /whole { fastcgi_pass app; page_cache auto; page_cache_purge_allow all;
+            page_cache_stale 2s error=6s; }
         location /edit { fastcgi_pass app; page_cache auto; }
         location /zone { fastcgi_pass app; fastcgi_cache zone; fastcgi_cache_key $request_uri;
             fastcgi_cache_valid 200 1s; fastcgi_cache_lock on; fastcgi_cache_lock_timeout 20s;
@@ -74,7 +80,7 @@ pub const LOCATIONS: &str = "
 pub const SIZES: [usize; 4] = [300, 3_000, 12_000, 40_000];
 
 impl Place {
-    /// All of them.
+    /// All but [`Self::Whole`].
     pub const ALL: [Self; 10] = [
         Self::Page,
         Self::Http,
@@ -102,13 +108,14 @@ impl Place {
             Self::Zone => "zone",
             Self::Rare => "rare",
             Self::Lone => "lone",
+            Self::Whole => "whole",
         }
     }
 
     /// The place of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|place| place.name() == name)
+        Self::ALL.into_iter().chain([Self::Whole]).find(|place| place.name() == name)
     }
 
     /// Whether nginx's directives keep it.
@@ -161,14 +168,23 @@ pub struct Version {
 }
 
 impl Version {
+    /// The first line of its bytes.
+    fn line(&self) -> String {
+        let Self { number, place, page, lang, whom, born, .. } = self;
+        format!("{number} {} {page} {lang:?} {whom:?} {born}\n", place.name())
+    }
+
     /// Its bytes.
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
-        let Self { number, place, page, lang, whom, born, .. } = self;
-        let line = format!("{number} {} {page} {lang:?} {whom:?} {born}\n", place.name());
-        let mut body = line.into_bytes();
-        let start = (number * 7) as usize;
-        body.extend((0..SIZES[*page]).map(|at| b'A' + ((start + at * 5 + at / 97) % 26) as u8));
+        let mut body = self.line().into_bytes();
+        if self.place == Place::Whole {
+            body.extend_from_slice(whole::text(self.number, self.page).as_bytes());
+            return body;
+        }
+        let start = (self.number * 7) as usize;
+        let size = SIZES[self.page];
+        body.extend((0..size).map(|at| b'A' + ((start + at * 5 + at / 97) % 26) as u8));
         body
     }
 
@@ -381,8 +397,7 @@ impl Pages {
         }
         match (ask.what, answer.status) {
             (What::Page(place, page), status) => {
-                let lied = deeds.cut(&ask.token());
-                self.judge_page((place, page), (status, lied), ask, answer)
+                self.judge_page((place, page), status, ask, answer, deeds)
             }
             (What::Edit(..) | What::Refresh(..), 200) => Ok(()),
             (What::Purge(place, _), 200 | 404) if place.is_zone() => Ok(()),
@@ -394,10 +409,18 @@ impl Pages {
     fn judge_page(
         &self,
         which: (Place, usize),
-        (status, lied): (u16, bool),
+        status: u16,
         ask: &Ask,
         answer: &Answer,
+        deeds: &Deeds,
     ) -> Result<(), String> {
+        if which.0 == Place::Whole {
+            return match status {
+                200 if ask.head_only => Ok(()),
+                200 => self.judge_whole(which, &plain(ask, answer)?, ask, deeds),
+                _ => Err(format!("status {status}")),
+            };
+        }
         let etag = match (status, &ask.known) {
             (200 | 206, _) => answer.field("etag"),
             (304, Some(known)) => Some(&**known),
@@ -413,22 +436,13 @@ impl Pages {
             return Ok(());
         }
         let whole = version.body();
-        let body = match answer.field("content-encoding") {
-            None => answer.body.clone(),
-            Some("gzip") if ask.gzip => {
-                let mut plain = Vec::new();
-                let read = flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut plain);
-                read.map_err(|error| error.to_string())?;
-                plain
-            }
-            Some(other) => return Err(format!("coding {other}")),
-        };
+        let body = plain(ask, answer)?;
         let wanted = match (status, ask.range) {
             (206, Some((first, last))) => {
                 let last = last.min(whole.len() as u64 - 1);
                 let told = format!("bytes {first}-{last}/{}", whole.len());
                 // Where it was told a wrong length, nobody knows better yet.
-                if answer.field("content-range") != Some(&told) && !lied {
+                if answer.field("content-range") != Some(&told) && !deeds.cut(&ask.token()) {
                     return Err(format!("{:?}, not {told}", answer.field("content-range")));
                 }
                 whole.get(first as usize..=last as usize).unwrap_or_default()
@@ -488,5 +502,19 @@ impl Pages {
             return Some(format!("kept for {session:?}: {version:?}"));
         }
         None
+    }
+}
+
+/// The body without its coding.
+fn plain(ask: &Ask, answer: &Answer) -> Result<Vec<u8>, String> {
+    match answer.field("content-encoding") {
+        None => Ok(answer.body.clone()),
+        Some("gzip") if ask.gzip => {
+            let mut plain = Vec::new();
+            let read = flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut plain);
+            read.map_err(|error| error.to_string())?;
+            Ok(plain)
+        }
+        Some(other) => Err(format!("coding {other}")),
     }
 }

@@ -56,7 +56,9 @@ fn store_limits(scenario: Scenario, chance: &mut Chance) -> StoreLimits {
             object_bytes: 20_000 + chance.size(100_000) as u64,
             front_entries: 2,
         },
-        Scenario::CacheOrigin | Scenario::CacheChange => StoreLimits { front_entries: 4, ..all },
+        Scenario::CacheOrigin | Scenario::CacheChange | Scenario::CacheEsi => {
+            StoreLimits { front_entries: 4, ..all }
+        }
         _ => all,
     }
 }
@@ -87,7 +89,7 @@ impl World {
         let count = if scenario.is_cache() { 2 + chance.index(3) } else { 1 + chance.index(2) };
         if scenario == Scenario::Cache && chance.one_in(3) {
             // Where nothing is dropped, nothing may be asked for twice at once.
-            habits.weights = Weights::Pages { purges: false };
+            habits.weights = Weights::Pages { purges: false, wholes: false };
         }
         let store = store_limits(scenario, &mut chance);
         let mut kernel = Kernel::new(seed, count, scenario.faults(), telling);

@@ -34,6 +34,8 @@ pub enum Scenario {
     CacheTight,
     /// The same while configurations change and the clock jumps.
     CacheChange,
+    /// Pages that are put together from fragments, with everything going wrong.
+    CacheEsi,
 }
 
 /// How often things go wrong: once in so many times, 0 for never.
@@ -99,7 +101,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -114,6 +116,7 @@ impl Scenario {
         Self::CacheOrigin,
         Self::CacheTight,
         Self::CacheChange,
+        Self::CacheEsi,
     ];
 
     /// Its name on the command line.
@@ -134,6 +137,7 @@ impl Scenario {
             Self::CacheOrigin => "cache-origin",
             Self::CacheTight => "cache-tight",
             Self::CacheChange => "cache-change",
+            Self::CacheEsi => "cache-esi",
         }
     }
 
@@ -146,7 +150,10 @@ impl Scenario {
     /// Whether it is about kept answers.
     #[must_use]
     pub const fn is_cache(self) -> bool {
-        matches!(self, Self::Cache | Self::CacheOrigin | Self::CacheTight | Self::CacheChange)
+        matches!(
+            self,
+            Self::Cache | Self::CacheOrigin | Self::CacheTight | Self::CacheChange | Self::CacheEsi
+        )
     }
 
     /// Whether configurations change in it.
@@ -164,6 +171,7 @@ impl Scenario {
             Self::Calm | Self::Reload | Self::Drain => calm,
             Self::Apps => Faults { short_read_in: 3, ..calm },
             Self::Cache | Self::CacheTight => Faults { short_read_in: 4, ..calm },
+            Self::CacheEsi => Faults { deed_in: 10, cut_in: 1500, short_read_in: 4, ..calm },
             Self::CacheChange => Faults { deed_in: 12, short_read_in: 4, ..calm },
             Self::CacheOrigin => Faults {
                 deed_in: 4,
@@ -211,7 +219,7 @@ impl Scenario {
             passes_in: 3,
         };
         let cache = Habits {
-            weights: Weights::Pages { purges: true },
+            weights: Weights::Pages { purges: true, wholes: false },
             clients: 10,
             asks_max: 10,
             chatter_max: 20,
@@ -223,6 +231,11 @@ impl Scenario {
             Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
             Self::Cache => cache,
             Self::CacheTight => Habits { sabotage_in: 6, ..cache },
+            Self::CacheEsi => Habits {
+                weights: Weights::Pages { purges: true, wholes: true },
+                sabotage_in: 8,
+                ..cache
+            },
             Self::CacheChange => Habits { sabotage_in: 8, asks_max: 16, ..cache },
             Self::CacheOrigin => Habits { sabotage_in: 4, read_max: 32 * 1024, ..cache },
             Self::Tangle => {

@@ -113,3 +113,8 @@ fn kept_answers_are_right_in_a_store_that_is_too_small() {
 fn kept_answers_are_right_across_reloads_and_jumps_of_the_clock() {
     try_all(Scenario::CacheChange);
 }
+
+#[test]
+fn pages_are_put_together_from_what_their_client_may_see() {
+    try_all(Scenario::CacheEsi);
+}

@@ -41,6 +41,7 @@ impl Question<'_> {
         let session = self.cookie("lsc_private");
         match (self.place, session) {
             (Place::Page | Place::Brief, _) | (Place::Mixed, None) => (Whom::All, public),
+            (Place::Whole, _) => (Whom::All, public.replacen("public,", "public,esi=on,", 1)),
             (Place::Flip, _) if chance.one_in(2) => (Whom::All, public),
             (Place::Zone | Place::Rare | Place::Lone, _) => (Whom::All, String::new()),
             (Place::Http, _) => {
