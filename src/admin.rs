@@ -4,13 +4,11 @@
 //! own under the workers' account, so that neither the control thread nor a worker waits for it.
 
 pub(crate) mod client;
-mod json;
 mod list;
 mod purge;
 mod stats;
 mod story;
 mod tell;
-mod url;
 pub(crate) mod warm;
 pub(crate) mod words;
 
@@ -19,12 +17,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use engine::SiteRef;
-use engine::explain::{Question, Space, listen_of};
+use engine::explain::{Asked, Question, Space};
 use worker::Generation;
 
 use crate::control::Account;
 use crate::messages::err;
-use url::Url;
 use words::Words;
 
 /// LIMIT: commands that are carried out at once.
@@ -144,87 +141,14 @@ impl Desk {
 
     /// The request that `words` describe.
     fn question(&self, words: &Words) -> Result<Question, String> {
-        let url = Url::parse(words.value("url").unwrap_or_default())?;
-        let listen = self.listen(&url, words.text("listen").as_deref())?;
-        let address = self.site.listens()[listen].address.clone();
-        let local = match address {
-            conf::model::Address::Inet(mut addr) => {
-                if addr.ip().is_unspecified() {
-                    addr.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-                }
-                addr
-            }
-            conf::model::Address::Unix(_) => ([127, 0, 0, 1], 0).into(),
-        };
-        let remote = match words.text("from") {
-            Some(text) => text.parse().map_err(|_| format!("\"{text}\" is no address"))?,
-            None => std::net::Ipv4Addr::LOCALHOST.into(),
-        };
-        let mut fields = Vec::new();
-        let cookies: Vec<&[u8]> = words.all("cookie").collect();
-        if !cookies.is_empty() {
-            fields.push((b"Cookie".to_vec(), cookies.join(&b"; "[..])));
+        Asked {
+            url: words.value("url").unwrap_or_default(),
+            method: words.value("method"),
+            cookies: words.all("cookie").collect(),
+            headers: words.all("header").collect(),
+            from: words.value("from"),
+            listen: words.value("listen"),
         }
-        let mut authority = url.authority.clone();
-        for line in words.all("header") {
-            let shown = || String::from_utf8_lossy(line).into_owned();
-            let colon = line.iter().position(|byte| *byte == b':');
-            let colon = colon.ok_or_else(|| format!("\"{}\" is no header: no colon", shown()))?;
-            let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
-            if name.is_empty() || value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-                return Err(format!("\"{}\" is no header", shown()));
-            }
-            if name.eq_ignore_ascii_case(b"host") {
-                authority = value.to_vec();
-            } else {
-                fields.push((name.to_vec(), value.to_vec()));
-            }
-        }
-        Ok(Question {
-            method: words.value("method").unwrap_or(b"GET").to_vec(),
-            scheme: url.scheme,
-            authority,
-            target: url.target,
-            fields,
-            listen,
-            local,
-            remote,
-        })
-    }
-
-    /// Which listen a URL reaches.
-    fn listen(&self, url: &Url, wanted: Option<&str>) -> Result<usize, String> {
-        let listens = self.site.listens();
-        if let Some(wanted) = wanted {
-            let known = |listen: &conf::model::Listen| {
-                listen.address.to_string() == wanted
-                    || wanted.parse() == Ok(listen.address.port()) && listen.address.port() != 0
-            };
-            return listens
-                .iter()
-                .position(known)
-                .ok_or_else(|| format!("nobody listens on \"{wanted}\": {}", self.addresses()));
-        }
-        listen_of(&self.site, url.scheme, url.port, &url.host).ok_or_else(|| {
-            let what = if url.scheme == http::Scheme::Https { "https" } else { "http" };
-            let (port, all) = (url.port, self.addresses());
-            format!("nobody listens on port {port} for {what}: {all}; --listen chooses one")
-        })
-    }
-
-    fn addresses(&self) -> String {
-        let tcp = |listen: &&conf::model::Listen| listen.transport == conf::model::Transport::Tcp;
-        let all = self.site.listens().iter().filter(tcp);
-        let all: Vec<String> = all
-            .map(|listen| {
-                let what = if listen.tls { "https" } else { "http" };
-                format!("{} ({what})", listen.address)
-            })
-            .collect();
-        if all.is_empty() {
-            "there is no address".into()
-        } else {
-            format!("there are {}", all.join(", "))
-        }
+        .question(&self.site)
     }
 }

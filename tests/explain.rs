@@ -295,3 +295,42 @@ fn a_configuration_can_be_asked_without_a_server() {
     let wrong = home.run(&["explain", "-c", "own.conf", "http://a.test:1/"]);
     assert!(wrong.code == 1 && wrong.stderr.contains("nobody listens on port 1"), "{wrong}");
 }
+
+#[test]
+fn the_server_tells_about_itself_to_whom_it_is_allowed() {
+    let php = Php::start(1);
+    let more = "add_header X-Id $request_id; }
+        location = /open { bolide_admin; allow 127.0.0.1; deny all; }
+        location = /other { bolide_admin; allow 127.0.0.2; }
+        location = /nobody { bolide_admin;";
+    let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
+    for path in ["/other", "/nobody", "/nobody?explain=http://localhost/"] {
+        assert_eq!(server.get(path).status, 403, "{path}");
+    }
+    let id = server.get("/count.php?n=1").header("x-id").unwrap().to_owned();
+    let open = |query: &str| {
+        let reply = server.get(&format!("/open{query}"));
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{query}");
+        (reply.status, reply.text())
+    };
+    let (status, figures) = open("");
+    assert!(status == 200 && figures.contains("\"parts\":[{\"kind\":\"zone\",\"name\":\"one\""));
+    let (_, found) = open(&format!("?request={id}"));
+    assert_eq!((field(&found, "decision"), field(&found, "request_id")), ("MISS", &*id));
+    let port = server.home().port(0);
+    // What looks at the disk, what is kept, and what is wrong.
+    for (path, decision) in [("/dir/", "NONE"), ("/count.php?n=1", "HIT"), ("/open", "NONE")] {
+        let url = format!("http://localhost:{port}{path}").replace('?', "%3F");
+        let (status, story) = open(&format!("?explain={url}"));
+        assert_eq!((status, field(&story, "decision")), (200, decision), "{path}: {story}");
+        let args = ["explain", "--json", &format!("http://localhost:{port}{path}")];
+        let told = ask(&server, &args).succeeded().text();
+        assert_eq!(field(&told, "decision"), decision, "{path}");
+    }
+    let (status, wrong) = open("?explain=http://localhost:1/");
+    assert!(status == 400 && wrong.contains("nobody listens on port 1"), "{wrong}");
+    assert_eq!(
+        server.connect().ask("POST /open HTTP/1.1\r\nHost: a\r\nContent-Length: 0").status,
+        405
+    );
+}

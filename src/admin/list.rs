@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use cache::{Kind, NamespaceId, Object};
-use engine::explain::{Candidate, Space};
+use engine::explain::machine::entry;
+use engine::explain::{Candidate, Json, Space, Url};
 
-use super::json::Json;
-use super::tell::{entry, entry_line, show};
+use super::tell::{entry_line, show};
 use super::words::Words;
 use super::{Desk, Told};
 
@@ -68,7 +68,7 @@ pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
     if url.starts_with(typed) || typed.starts_with(b"/") && path_of(url).starts_with(typed) {
         return true;
     }
-    let Ok(wanted) = super::url::Url::parse(typed) else { return false };
+    let Ok(wanted) = Url::parse(typed) else { return false };
     let scheme: &[u8] = if wanted.scheme == http::Scheme::Https { b"https://" } else { b"http://" };
     let port = format!(":{}", wanted.port);
     let place = [scheme, &wanted.host, port.as_bytes()].concat();

@@ -1,9 +1,8 @@
 //! `bolide cache purge`: drops kept answers, or makes them old.
 
 use cache::{Key, KeyBuilder, Kind, Purge, Scope, Session, Store};
-use engine::explain::Space;
+use engine::explain::{Json, Space};
 
-use super::json::Json;
 use super::list::begins;
 use super::tell::count;
 use super::words::Words;

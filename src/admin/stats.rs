@@ -1,6 +1,7 @@
 //! `bolide cache stats`: figures of the store and of its parts.
 
-use super::json::Json;
+use engine::explain::machine;
+
 use super::tell::size;
 use super::words::Words;
 use super::{Desk, Told};
@@ -19,37 +20,7 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
         sum => format!("{}%", hits * 100 / sum),
     };
     if words.has("json") {
-        let part = |(space, one): &(&engine::explain::Space, &cache::NamespaceStats)| {
-            Json::Object(vec![
-                ("kind", Json::text(if space.is_zone { "zone" } else { "vhost" })),
-                ("name", Json::text(&space.name)),
-                ("objects", Json::number(one.objects)),
-                ("bytes", Json::number(one.bytes)),
-                ("bytes_max", Json::number(one.limit)),
-                ("hits", Json::number(one.hits)),
-                ("stale", Json::number(one.stale)),
-                ("misses", Json::number(one.misses)),
-                ("passes", Json::number(one.passes)),
-            ])
-        };
-        let fields = vec![
-            ("objects", Json::number(stats.objects)),
-            ("bytes", Json::number(stats.bytes)),
-            ("bytes_max", Json::number(stats.bytes_max)),
-            ("hits", Json::number(stats.hits)),
-            ("stale", Json::number(stats.stale)),
-            ("misses", Json::number(stats.misses)),
-            ("joins", Json::number(stats.joins)),
-            ("passes", Json::number(stats.passes)),
-            ("fills", Json::number(stats.fills)),
-            ("filling_bytes", Json::number(stats.filling_bytes)),
-            ("inserted", Json::number(stats.inserted)),
-            ("evicted", Json::number(stats.evicted)),
-            ("purges", Json::number(stats.purges)),
-            ("tags", Json::number(stats.tags)),
-            ("parts", Json::list(&parts, part)),
-        ];
-        return Ok(Json::Object(fields).line());
+        return Ok(machine::stats(store, &spaces).line());
     }
     let mut out = format!(
         "objects    {}\nbytes      {} of {}\nfills      {} in flight, {}\n\

@@ -1,11 +1,11 @@
 //! `bolide explain`: the story of a request, for people and for machines.
 
 use conf::Place;
-use engine::explain::{Chosen, Explanation, Outcome, Recent, explain, recent};
+use engine::explain::machine::{self, hash, kind, space_name, target};
+use engine::explain::{Chosen, Explanation, Json, Outcome, Recent, explain, recent};
 use io::epoll::Epoll;
 
-use super::json::Json;
-use super::tell::{entry, entry_line, kind, seconds, show};
+use super::tell::{entry_line, seconds, show};
 use super::words::Words;
 use super::{Desk, Told};
 
@@ -14,7 +14,11 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
         return tell_request(desk, words, &id);
     }
     let told = explanation(desk, words)?;
-    Ok(if words.has("json") { json(desk, &told).line() } else { text(desk, &told).into_bytes() })
+    Ok(if words.has("json") {
+        machine::story(&desk.site, &told).line()
+    } else {
+        text(desk, &told).into_bytes()
+    })
 }
 
 /// Tries the request that `words` describe.
@@ -37,25 +41,16 @@ fn tell_request(desk: &Desk, words: &Words, id: &str) -> Told {
         ));
     }
     if words.has("json") {
-        return Ok(Json::list(&found, |one| recent_json(desk, one)).line());
+        return Ok(Json::list(&found, |one| machine::decision(&desk.site, one)).line());
     }
     let mut out = String::new();
     for one in &found {
-        let (id, space) = (&one.id, space_name(desk, one.namespace).unwrap_or_default());
+        let (id, space) = (&one.id, space_name(&desk.site, one.namespace).unwrap_or_default());
         out.push_str(&format!("request    {id}\nspace      {space}\n"));
         out.push_str(&format!("decision   {}\n", recent_line(one)));
-        out.push_str(&format!("target     {}\n", target(one)));
+        out.push_str(&format!("target     {}\n", show(target(one).as_bytes())));
     }
     Ok(out.into_bytes())
-}
-
-fn target(one: &Recent) -> String {
-    format!("{}{}", show(&one.target), if one.is_cut { "…" } else { "" })
-}
-
-fn space_name(desk: &Desk, id: cache::NamespaceId) -> Option<String> {
-    let space = desk.site.spaces().into_iter().find(|space| space.id == id)?;
-    Some(format!("{} {}", if space.is_zone { "zone" } else { "vhost" }, space.name))
 }
 
 fn ago(at_ms: u64) -> u64 {
@@ -71,27 +66,6 @@ fn recent_line(one: &Recent) -> String {
     }
     text.push_str(&format!(", {} ago", seconds(ago(one.at_ms))));
     text
-}
-
-fn recent_json(desk: &Desk, one: &Recent) -> Json {
-    let space = space_name(desk, one.namespace);
-    Json::Object(vec![
-        ("request_id", Json::text(&one.id)),
-        ("unix_ms", Json::number(one.at_ms)),
-        ("space", space.map_or(Json::Null, Json::text)),
-        ("target", Json::text(target(one))),
-        ("status", Json::number(one.status)),
-        ("decision", Json::text(one.decision)),
-        ("upstream_cache_status", Json::text(one.cached)),
-        ("why", Json::text(one.why.word())),
-        ("refusal", one.refusal.map_or(Json::Null, |refusal| Json::text(refusal.reason()))),
-        ("kept", Json::Bool(one.is_kept)),
-        ("key", Json::text(hash(one.key))),
-    ])
-}
-
-fn hash(hash: u128) -> String {
-    format!("{hash:032x}")
 }
 
 fn at(place: Option<&Place>) -> String {
@@ -157,72 +131,4 @@ const fn kind_word(one: &engine::explain::Candidate) -> &'static str {
         cache::Kind::Content => "other copy",
         cache::Kind::Vary | cache::Kind::Pass => kind(one),
     }
-}
-
-fn place_json(place: Option<&Place>) -> Json {
-    place.map_or(Json::Null, |place| {
-        Json::Object(vec![("file", Json::text(&*place.file)), ("line", Json::number(place.line))])
-    })
-}
-
-fn chosen_json(one: &Chosen) -> Json {
-    Json::Object(vec![
-        ("name", Json::text(&one.name)),
-        ("why", Json::text(&one.why)),
-        ("place", place_json(Some(&one.place))),
-    ])
-}
-
-fn json(desk: &Desk, told: &Explanation) -> Json {
-    let steps = Json::list(&told.steps, |step| {
-        Json::Object(vec![
-            ("text", Json::text(&step.text)),
-            ("place", place_json(step.place.as_ref())),
-        ])
-    });
-    let key = told.key.as_ref().map_or(Json::Null, |key| {
-        Json::Object(vec![
-            ("url", Json::text(&key.url)),
-            ("vary", Json::list(&key.vary, Json::text)),
-            ("session", key.session.as_ref().map_or(Json::Null, Json::text)),
-            ("hash", Json::text(hash(key.hash))),
-        ])
-    });
-    let (word, status) = match &told.outcome {
-        Outcome::Answers(status) => ("answers", Some(*status)),
-        Outcome::Asks(_) => ("asks", None),
-        Outcome::Joins => ("joins", None),
-        Outcome::Closes => ("closes", None),
-        Outcome::Waits => ("waits", None),
-    };
-    let origin = match &told.outcome {
-        Outcome::Asks(origin) => Json::text(origin),
-        _ => Json::Null,
-    };
-    Json::Object(vec![
-        ("request", Json::text(&told.request)),
-        ("listen", Json::text(&told.listen)),
-        ("server", chosen_json(&told.server)),
-        ("steps", steps),
-        ("location", told.location.as_ref().map_or(Json::Null, chosen_json)),
-        (
-            "cache",
-            Json::Object(vec![
-                ("switch", Json::text(&told.switch.text)),
-                ("place", place_json(told.switch.place.as_ref())),
-                ("space", told.switch.space.as_ref().map_or(Json::Null, Json::text)),
-            ]),
-        ),
-        ("key", key),
-        ("candidates", Json::list(&told.candidates, entry)),
-        ("recent", Json::list(&told.recent, |one| recent_json(desk, one))),
-        ("decision", Json::text(told.decision)),
-        ("upstream_cache_status", Json::text(told.cached)),
-        ("why", Json::text(told.why)),
-        ("reason", Json::text(&told.reason)),
-        ("outcome", Json::text(word)),
-        ("status", status.map_or(Json::Null, Json::number)),
-        ("origin", origin),
-        ("for_a_hit", Json::list(&told.advice, Json::text)),
-    ])
 }

@@ -1,8 +1,6 @@
 //! How things are put for people and for machines.
 
-use engine::explain::Candidate;
-
-use super::json::Json;
+use engine::explain::{Candidate, machine::freshness};
 
 /// Bytes as text; controls are no business of terminals.
 pub(super) fn show(bytes: &[u8]) -> String {
@@ -42,52 +40,6 @@ pub(super) fn seconds(seconds: u64) -> String {
 /// A number and what is counted.
 pub(super) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
-pub(super) const fn freshness(one: &Candidate) -> &'static str {
-    match one.freshness {
-        cache::Freshness::Fresh => "fresh",
-        cache::Freshness::Stale => "stale",
-        cache::Freshness::Old => "old",
-        cache::Freshness::Gone => "gone",
-    }
-}
-
-pub(super) const fn kind(one: &Candidate) -> &'static str {
-    match one.kind {
-        cache::Kind::Content => "answer",
-        cache::Kind::Vary => "vary",
-        cache::Kind::Pass => "hit-for-miss",
-    }
-}
-
-/// An entry of the store for machines.
-pub(super) fn entry(one: &Candidate) -> Json {
-    let texts = |all: &[Vec<u8>]| Json::list(all, Json::text);
-    let variants = one.variants.iter().map(|(coding, bytes)| {
-        Json::Object(vec![("coding", Json::text(coding)), ("bytes", Json::number(*bytes))])
-    });
-    Json::Object(vec![
-        ("kind", Json::text(kind(one))),
-        ("url", Json::text(&one.url)),
-        ("vary", texts(&one.vary)),
-        ("private", Json::Bool(one.is_private)),
-        ("own", Json::Bool(one.is_own)),
-        ("state", Json::text(freshness(one))),
-        ("purged_by", texts(&one.purged_by)),
-        ("softly_purged", Json::Bool(one.is_softly_purged)),
-        ("status", Json::number(one.status)),
-        ("age", Json::number(one.age)),
-        ("ttl", one.ttl.map_or(Json::Null, Json::number)),
-        ("stale_while_revalidate", Json::number(one.stale_seconds)),
-        ("stale_if_error", Json::number(one.error_seconds)),
-        ("bytes", Json::number(one.size)),
-        ("variants", Json::List(variants.collect())),
-        ("tags", texts(&one.tags)),
-        ("hits", Json::number(one.hits)),
-        ("etag", Json::text(&one.etag)),
-        ("on_disk", Json::Bool(one.is_on_disk)),
-    ])
 }
 
 /// Words with blanks between them.

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use conf::model::{Address, Config, Transport};
+use engine::explain::{Json, Url};
 use http::Scheme;
 
-use super::json::Json;
 use super::tell::show;
-use super::url::Url;
 use super::words::Words;
 use crate::cli::Invocation;
 use crate::messages::{err, out};

@@ -1,5 +1,6 @@
 //! What answers a request: files, `return`, listings, error pages, origins.
 
+mod admin;
 pub(crate) mod confirm;
 pub(crate) mod controls;
 pub(crate) mod error;

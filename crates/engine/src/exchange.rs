@@ -27,7 +27,7 @@ use upstream::OriginNews;
 use crate::answer::{Answer, Body, Inflow, Piece};
 use crate::content::page::Page;
 use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
-use crate::explain::Trace;
+use crate::explain::{Trace, Trial};
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
 use crate::phase::rewrite::Cursor;
@@ -176,6 +176,8 @@ pub struct Exchange {
     pub(crate) page: Page,
     /// Where a trial run writes its way down; none for requests of clients.
     pub(crate) trace: Option<Box<Trace>>,
+    /// A trial that waits for a look at the disk.
+    pub(crate) trial: Option<Box<Trial>>,
 }
 
 impl Exchange {

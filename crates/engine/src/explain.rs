@@ -6,10 +6,14 @@
 //! not do when [`Exchange::is_dry`].
 
 mod advice;
+mod asked;
+mod json;
+pub mod machine;
 mod object;
 mod ring;
 mod trace;
 mod trial;
+mod url;
 mod why;
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,14 +22,17 @@ use cache::{NamespaceId, Store};
 use conf::Place;
 use http::Scheme;
 
-use crate::ctx::SiteRef;
 use crate::site::Site;
 
+pub use asked::Asked;
+pub use json::Json;
 pub use object::Candidate;
 pub use ring::Recent;
 pub use trace::Step;
 pub(crate) use trace::Trace;
 pub use trial::explain;
+pub(crate) use trial::{Progress, Trial};
+pub use url::Url;
 pub use why::Why;
 
 /// A request that nobody sent.
@@ -183,7 +190,7 @@ pub fn recent(store: &Store, mut wanted: impl FnMut(&Recent) -> bool) -> Vec<Rec
 /// The listen that a request for this scheme and port reaches, the one that knows `host` first;
 /// none if nobody listens there.
 #[must_use]
-pub fn listen_of(site: &SiteRef, scheme: Scheme, port: u16, host: &[u8]) -> Option<usize> {
+pub fn listen_of(site: &Site, scheme: Scheme, port: u16, host: &[u8]) -> Option<usize> {
     let mut captures = crate::captures::Captures::default();
     let fits = |index: &usize| {
         let listen = &site.listens()[*index];

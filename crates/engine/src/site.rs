@@ -71,6 +71,8 @@ pub(crate) struct Location {
     pub(crate) settings: Arc<Settings>,
     /// `internal`
     pub(crate) internal: bool,
+    /// `bolide_admin`
+    pub(crate) is_admin: bool,
     /// The rewrite phase.
     pub(crate) program: Box<[Op]>,
     /// Whether somebody may be kept out.

@@ -17,6 +17,14 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Looks for files and falls back to something else.", "try_files $uri $uri/ =404;"),
     own("internal", Contexts::LOCATION, Args::NONE, internal)
         .doc("Hides a location from direct requests.", "internal;"),
+    own("bolide_admin", Contexts::LOCATION, Args::NONE, |r, _| {
+        r.scope.handler = Handler::Admin;
+        Ok(())
+    })
+    .doc(
+        "Tells what the cache has and does, as JSON, to clients that an `allow` names.",
+        "bolide_admin;",
+    ),
 ];
 
 fn location(r: &mut Reader, node: &Node) -> Parsed {

@@ -98,6 +98,8 @@ pub enum Handler {
     Static,
     /// An origin. What a nested location without a handler of its own has is not inherited.
     Pass(Pass),
+    /// `bolide_admin`: the server tells about itself, to whom `allow` names.
+    Admin,
 }
 
 /// A `return`.

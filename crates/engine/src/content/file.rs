@@ -61,7 +61,7 @@ impl Exchange {
                     false
                 }
             };
-            self.trace_try(&name, fits, site);
+            self.trace_try(&name, candidate.directory, fits, site);
             if fits {
                 self.settle_on(&name, candidate, location);
             }
@@ -147,6 +147,9 @@ impl Exchange {
         }
         if location.pass.is_some() {
             return Next::Step(Step::Origin);
+        }
+        if location.is_admin {
+            return self.admin(site, ctx);
         }
         if location.caching.is_some()
             && let Some(next) = self.purge_from_here(site, ctx)

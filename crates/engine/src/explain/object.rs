@@ -114,6 +114,7 @@ pub(super) fn candidates(
     store: &Store,
     keys: &KeyBuilder,
     session: &[u8],
+    tells_tags: bool,
     now_ms: u64,
 ) -> Vec<Candidate> {
     let public = keys.public();
@@ -124,7 +125,10 @@ pub(super) fn candidates(
     }
     let is_own = |object: &Object| object.vary() == public.vary() && object.kind() == Kind::Content;
     all.truncate(CANDIDATES_MAX);
-    let tags = store.tag_texts_of(&all);
+    let tags = match tells_tags {
+        true => store.tag_texts_of(&all),
+        false => vec![Vec::new(); all.len()],
+    };
     let shown = all.iter().zip(tags);
     shown
         .map(|(object, tags)| Candidate::new(store, object, tags, is_own(object), now_ms))

@@ -210,9 +210,14 @@ impl Exchange {
     }
 
     #[inline]
-    pub(crate) fn trace_try(&mut self, name: &[u8], fits: bool, site: &Site) {
+    pub(crate) fn trace_try(&mut self, name: &[u8], directory: bool, fits: bool, site: &Site) {
         if self.is_dry() {
-            let is = if fits { "is there" } else { "is not there" };
+            let is = match (directory, fits) {
+                (false, true) => "is there",
+                (false, false) => "is not there",
+                (true, true) => "is a directory",
+                (true, false) => "is no directory",
+            };
             let place = self.place_of("try_files", site);
             self.trace(place, |exchange| {
                 let path = show(&exchange.path);

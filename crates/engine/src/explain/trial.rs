@@ -31,31 +31,55 @@ pub fn explain(
     question: &Question,
     now: Now,
     utc_offset: i32,
-    look: impl FnMut(&Probe) -> Probed,
+    mut look: impl FnMut(&Probe) -> Probed,
 ) -> Explanation {
-    let mut trial = Trial::new(site, question, now, utc_offset);
-    let outcome = trial.run(question, look);
-    trial.report(question, outcome)
+    let mut files = Table::new(now.unix_millis);
+    let mut trial = Trial::new(site.clone(), question.clone(), now, Clock::new(now, utc_offset));
+    loop {
+        match trial.go_on(&mut files) {
+            Progress::Probe(probe) => {
+                files.insert_probe(&probe, look(&probe), now);
+            }
+            Progress::Done(outcome) => return trial.report(outcome),
+        }
+    }
 }
 
-struct Trial<'a> {
-    site: &'a SiteRef,
+/// How far a trial has come.
+pub(crate) enum Progress {
+    /// This look at the disk is to be put into the table of files; then it goes on.
+    Probe(Probe),
+    /// To its end: to be reported.
+    Done(Outcome),
+}
+
+/// A trial under way.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    site: SiteRef,
+    question: Question,
     conn: ConnInfo,
     now: Now,
     clock: Clock,
-    files: Table,
     prng: Prng,
     logs: Logs,
     front: Option<cache::Front>,
     exchange: Exchange,
+    next: Option<Wake>,
+    wakes: usize,
+    /// The request that wants to know.
+    pub(crate) asked_by: [u64; 2],
+    /// LIMIT: whether tags are told however many the store knows.
+    pub(crate) tells_tags: bool,
 }
 
-impl<'a> Trial<'a> {
-    fn new(site: &'a SiteRef, question: &Question, now: Now, utc_offset: i32) -> Self {
+impl Trial {
+    /// A trial that has not begun.
+    pub(crate) fn new(site: SiteRef, question: Question, now: Now, clock: Clock) -> Self {
         let mut exchange = Exchange::new();
         exchange.trace = Some(Box::default());
+        exchange.start(head(&question), site.clone());
         Self {
-            site,
             conn: ConnInfo {
                 serial: 0,
                 remote: Peer::Inet((question.remote, 0).into()),
@@ -66,26 +90,33 @@ impl<'a> Trial<'a> {
                 started: now,
             },
             now,
-            clock: Clock::new(now, utc_offset),
-            files: Table::new(now.unix_millis),
+            clock,
             prng: Prng::new(now.unix_millis),
             logs: Logs::new(0, 0),
             front: site.store().map(|store| store.dry_front()),
             exchange,
+            next: Some(Wake::Start),
+            wakes: 0,
+            asked_by: [0; 2],
+            tells_tags: true,
+            site,
+            question,
         }
     }
 
-    fn run(&mut self, question: &Question, mut look: impl FnMut(&Probe) -> Probed) -> Outcome {
-        self.exchange.start(head(question), self.site.clone());
+    /// Makes steps until a look at the disk is due, or the end is there.
+    pub(crate) fn go_on(&mut self, files: &mut Table) -> Progress {
         let mut effects = Vec::new();
-        let mut next = Some(Wake::Start);
-        for _ in 0..WAKES_MAX {
-            let Some(wake) = next.take() else { break };
+        while let Some(wake) = self.next.take() {
+            self.wakes += 1;
+            if self.wakes > WAKES_MAX {
+                break;
+            }
             let mut ctx = Ctx {
                 now: self.now,
                 clock: &self.clock,
                 conn: &self.conn,
-                files: &mut self.files,
+                files: &mut *files,
                 prng: &mut self.prng,
                 logs: &mut self.logs,
                 effects: &mut effects,
@@ -98,32 +129,35 @@ impl<'a> Trial<'a> {
             for effect in effects.drain(..) {
                 match effect {
                     Effect::Respond => {
-                        return Outcome::Answers(self.exchange.answer.logged_status());
+                        return Progress::Done(Outcome::Answers(
+                            self.exchange.answer.logged_status(),
+                        ));
                     }
-                    Effect::Fetch(_) => return Outcome::Asks(self.origin()),
-                    Effect::CloseSilently => return Outcome::Closes,
+                    Effect::Fetch(_) => return Progress::Done(Outcome::Asks(self.origin())),
+                    Effect::CloseSilently => return Progress::Done(Outcome::Closes),
                     Effect::Probe(probe) => {
-                        self.files.insert_probe(&probe, look(&probe), self.now);
-                        next = Some(Wake::Probed);
+                        self.next = Some(Wake::Probed);
+                        return Progress::Probe(probe);
                     }
                     Effect::Compress(job) => {
                         let output = job.run();
-                        self.files.finish_job(&job, output);
-                        next = Some(Wake::Compressed);
+                        files.finish_job(&job, output);
+                        self.next = Some(Wake::Compressed);
                     }
                     Effect::CheckPassword(check) => {
-                        next = Some(Wake::PasswordChecked(check.run()));
+                        self.next = Some(Wake::PasswordChecked(check.run()));
                     }
                     // Whoever asks next makes it.
                     Effect::CompressObject(object, coding, _) => object.unclaim_variant(coding),
                     Effect::Deadline(_) if !self.exchange.is_joined() => {
-                        next = Some(Wake::Deadline);
+                        self.next = Some(Wake::Deadline);
                     }
                     _ => {}
                 }
             }
         }
-        if self.exchange.is_joined() { Outcome::Joins } else { Outcome::Waits }
+        let is_joined = self.exchange.is_joined();
+        Progress::Done(if is_joined { Outcome::Joins } else { Outcome::Waits })
     }
 
     /// Whom the location asks.
@@ -144,7 +178,10 @@ impl<'a> Trial<'a> {
         self.exchange.page.asked().0.unwrap_or(self.exchange.request.location)
     }
 
-    fn report(mut self, question: &Question, outcome: Outcome) -> Explanation {
+    /// What came of it.
+    pub(crate) fn report(mut self, outcome: Outcome) -> Explanation {
+        let question = self.question.clone();
+        let question = &question;
         let now_ms = self.now.unix_millis;
         let log = self.log_steps();
         let trace = self.exchange.trace.take();
@@ -157,7 +194,7 @@ impl<'a> Trial<'a> {
         let store = self.site.store().filter(|_| key.is_some());
         let candidates = store.map_or_else(Vec::new, |store| {
             let (keys, session) = exchange.page.names();
-            object::candidates(store, keys, session, now_ms)
+            object::candidates(store, keys, session, self.tells_tags, now_ms)
         });
         let hash = key.as_ref().map_or(0, |key| key.hash);
         let mut recent = self
@@ -174,7 +211,7 @@ impl<'a> Trial<'a> {
         };
         let case = advice::Case {
             exchange,
-            site: self.site,
+            site: &self.site,
             server,
             location: id,
             caching,
@@ -187,14 +224,14 @@ impl<'a> Trial<'a> {
         Explanation {
             request: request_line(question),
             listen: self.site.listens()[question.listen].address.to_string(),
-            server: chosen_server(self.site, server, question.listen, &exchange.request.host),
+            server: chosen_server(&self.site, server, question.listen, &exchange.request.host),
             steps: trace
                 .map_or_else(Vec::new, |trace| trace.steps)
                 .into_iter()
                 .chain(log)
                 .collect(),
-            location: chosen_location(self.site, id),
-            switch: switch(self.site, server, id, caching),
+            location: chosen_location(&self.site, id),
+            switch: switch(&self.site, server, id, caching),
             space,
             key,
             candidates,
@@ -296,7 +333,8 @@ fn chosen_location(site: &Site, id: LocationId) -> Option<Chosen> {
     let location = site.http()?.locations.get(id as usize)?;
     let why = match location.handler {
         conf::model::Handler::Pass(_) => "its origin answers",
-        conf::model::Handler::Static => "files answer",
+        conf::model::Handler::Static => "files or its own directives answer",
+        conf::model::Handler::Admin => "the server tells about itself",
     };
     Some(Chosen { name: name_of(location), why: why.to_owned(), place: location.place.clone() })
 }

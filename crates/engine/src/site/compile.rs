@@ -207,12 +207,13 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         expires,
         settings: settings.clone(),
         internal: conf.internal,
+        is_admin: matches!(conf.handler, model::Handler::Admin),
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
         guarded: !settings.access.is_empty()
             || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some(),
         pass: match &conf.handler {
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
-            model::Handler::Static => None,
+            model::Handler::Static | model::Handler::Admin => None,
         },
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
         caching: Caching::new(settings),

@@ -4,34 +4,41 @@ use http::escape::push_json;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json {
+pub enum Json {
+    /// `null`
     Null,
+    /// `true` or `false`
     Bool(bool),
+    /// A whole number.
     Number(i128),
     /// Bytes that need not be UTF-8: what is not is replaced.
     Text(Vec<u8>),
+    /// An array.
     List(Vec<Self>),
+    /// An object, its names in this order.
     Object(Vec<(&'static str, Self)>),
 }
 
 impl Json {
     /// A text.
-    pub(crate) fn text(text: impl AsRef<[u8]>) -> Self {
+    #[must_use]
+    pub fn text(text: impl AsRef<[u8]>) -> Self {
         Self::Text(text.as_ref().to_vec())
     }
 
     /// A number.
-    pub(crate) fn number(number: impl Into<i128>) -> Self {
+    pub fn number(number: impl Into<i128>) -> Self {
         Self::Number(number.into())
     }
 
     /// One value for each of `all`.
-    pub(crate) fn list<T>(all: impl IntoIterator<Item = T>, value: impl Fn(T) -> Self) -> Self {
+    pub fn list<T>(all: impl IntoIterator<Item = T>, value: impl Fn(T) -> Self) -> Self {
         Self::List(all.into_iter().map(value).collect())
     }
 
     /// The value as a line.
-    pub(crate) fn line(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn line(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.push(&mut out);
         out.push(b'\n');

@@ -4,16 +4,17 @@ use http::Scheme;
 
 /// What a URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
-    pub(crate) scheme: Scheme,
+pub struct Url {
+    /// `http` or `https`
+    pub scheme: Scheme,
     /// Host, and port if it was written, as in `Host`.
-    pub(crate) authority: Vec<u8>,
+    pub authority: Vec<u8>,
     /// The host in lower case.
-    pub(crate) host: Vec<u8>,
+    pub host: Vec<u8>,
     /// The port, written or usual.
-    pub(crate) port: u16,
+    pub port: u16,
     /// Path and query; what no request line may hold is encoded.
-    pub(crate) target: Vec<u8>,
+    pub target: Vec<u8>,
 }
 
 impl Url {
@@ -22,7 +23,7 @@ impl Url {
     /// # Errors
     ///
     /// What is wrong with it.
-    pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
         let shown = String::from_utf8_lossy(text).into_owned();
         let starts: [(&[u8], Scheme, u16); 2] =
             [(b"http://", Scheme::Http, 80), (b"https://", Scheme::Https, 443)];
@@ -57,7 +58,8 @@ impl Url {
     }
 
     /// The URL again.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         let scheme = if self.scheme == Scheme::Https { "https" } else { "http" };
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         format!("{scheme}://{}{}", shown(&self.authority), shown(&self.target))

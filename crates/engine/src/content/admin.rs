@@ -1,0 +1,162 @@
+//! `bolide_admin`: what the cache has and does, as JSON, for those whom an `allow` names.
+//!
+//! Owns who may and what is asked: `?explain=URL` (with `method`, `cookie`, `header`, `from` and
+//! `listen`), `?request=ID`, and figures without either. Easiest to break: where nobody is named,
+//! nobody may; and a trial waits for the disk as any request does.
+
+use bytes::Bytes;
+use conf::model::cache::is_allowed;
+use http::{BodyLen, Method};
+
+use crate::answer::Body;
+use crate::ctx::{Ctx, Effect, Peer};
+use crate::exchange::{Exchange, Next, Step};
+use crate::explain::{Asked, Json, Progress, Trial, machine, recent};
+use crate::filter::headers::Draft;
+use crate::site::Site;
+
+/// LIMIT: tags of a store up to which they are looked through for an explanation, in a turn.
+const TAGS_MAX: u64 = 20_000;
+
+impl Exchange {
+    /// Answers a request to such a location.
+    pub(crate) fn admin(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let ip = match ctx.conn.remote {
+            Peer::Inet(addr) => Some(addr.ip().to_canonical()),
+            Peer::Unix => None,
+        };
+        if !is_allowed(&site.location(self.request.location).settings.access, ip) {
+            return Next::Fail(403);
+        }
+        if !matches!(self.request.method, Method::Get | Method::Head) {
+            return Next::Fail(405);
+        }
+        if self.is_dry() {
+            return self.tell(200, &Json::Null, site, ctx);
+        }
+        let args = arguments(self.request.args());
+        let value = |name: &str| args.iter().find(|arg| arg.0 == name.as_bytes());
+        let all = |name: &str| {
+            let named = args.iter().filter(|arg| arg.0 == name.as_bytes());
+            named.map(|arg| &*arg.1).collect::<Vec<&[u8]>>()
+        };
+        if let Some((_, url)) = value("explain") {
+            let text = |name: &str| value(name).map(|arg| &*arg.1);
+            let asked = Asked {
+                url,
+                method: text("method"),
+                cookies: all("cookie"),
+                headers: all("header"),
+                from: text("from"),
+                listen: text("listen"),
+            };
+            return self.try_out(&asked, site, ctx);
+        }
+        let Some(store) = site.store() else {
+            return self.tell(404, &error("the server keeps no answers"), site, ctx);
+        };
+        let told = match value("request") {
+            Some((_, id)) => {
+                let id = String::from_utf8_lossy(id).to_ascii_lowercase();
+                let found = recent(store, |one| one.id.starts_with(&id));
+                Json::list(&found, |one| machine::decision(site, one))
+            }
+            None => machine::stats(store, &site.spaces()),
+        };
+        self.tell(200, &told, site, ctx)
+    }
+
+    /// Goes on with the trial of this request, or begins it.
+    fn try_out(&mut self, asked: &Asked<'_>, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        // One that was left over is of another request.
+        let left = self.trial.take().filter(|trial| trial.asked_by == self.request.id);
+        let mut trial = match left {
+            Some(trial) => trial,
+            None => {
+                let Some(own) = self.request.site.clone() else { return Next::Fail(500) };
+                let question = match asked.question(site) {
+                    Ok(question) => question,
+                    Err(why) => return self.tell(400, &error(&why), site, ctx),
+                };
+                let mut trial = Box::new(Trial::new(own, question, ctx.now, ctx.clock.clone()));
+                trial.asked_by = self.request.id;
+                trial.tells_tags = site.store().is_none_or(|store| store.stats().tags <= TAGS_MAX);
+                trial
+            }
+        };
+        match trial.go_on(ctx.files) {
+            Progress::Probe(probe) => {
+                ctx.effects.push(Effect::Probe(probe));
+                self.trial = Some(trial);
+                Next::Probe(Step::Content)
+            }
+            Progress::Done(outcome) => {
+                let told = machine::story(site, &trial.report(outcome));
+                self.tell(200, &told, site, ctx)
+            }
+        }
+    }
+
+    fn tell(&mut self, status: u16, told: &Json, site: &Site, ctx: &Ctx<'_>) -> Next {
+        let text = told.line();
+        let draft = Draft { content_type: b"application/json", ..Draft::default() };
+        self.fill(status, &draft, site, ctx);
+        self.answer.head.fields.push(http::Name::CacheControl, b"no-store");
+        self.answer.head.body = BodyLen::Exact(text.len() as u64);
+        self.answer.body = Body::memory(Bytes::from(text));
+        Next::Respond
+    }
+}
+
+fn error(text: &str) -> Json {
+    Json::Object(vec![("error", Json::text(text))])
+}
+
+/// The arguments of a query, decoded.
+fn arguments(query: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let split = |arg: &[u8]| {
+        let at = arg.iter().position(|byte| *byte == b'=').unwrap_or(arg.len());
+        (decode(&arg[..at]), decode(arg.get(at + 1..).unwrap_or_default()))
+    };
+    query.split(|byte| *byte == b'&').filter(|arg| !arg.is_empty()).map(split).collect()
+}
+
+fn decode(text: &[u8]) -> Vec<u8> {
+    let (mut rest, mut out) = (text, Vec::with_capacity(text.len()));
+    while let Some((&byte, next)) = rest.split_first() {
+        rest = next;
+        let is_hex = |two: &&[u8]| byte == b'%' && two.iter().all(u8::is_ascii_hexdigit);
+        let digits = next.get(..2).filter(is_hex);
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(decoded) => {
+                out.push(decoded);
+                rest = &next[2..];
+            }
+            None => out.push(if byte == b'+' { b' ' } else { byte }),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arguments;
+
+    #[test]
+    fn arguments_are_decoded() {
+        let read = arguments(b"explain=http%3A%2F%2Fa.test%2F%3Fx%3D1&cookie=a=b+c&&flag&bad=%z");
+        let text: Vec<(String, String)> = read
+            .into_iter()
+            .map(|(a, b)| (String::from_utf8(a).unwrap(), String::from_utf8(b).unwrap()))
+            .collect();
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let expected = [
+            pair("explain", "http://a.test/?x=1"),
+            pair("cookie", "a=b c"),
+            pair("flag", ""),
+            pair("bad", "%z"),
+        ];
+        assert_eq!(text, expected);
+    }
+}

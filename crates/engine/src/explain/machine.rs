@@ -1,0 +1,206 @@
+//! What is known of the store and of decisions, as JSON.
+
+use cache::{NamespaceStats, Store};
+use conf::Place;
+
+use super::{Candidate, Chosen, Explanation, Json, Outcome, Recent, Space};
+use crate::site::Site;
+
+/// What it is good for, in a word.
+#[must_use]
+pub const fn freshness(one: &Candidate) -> &'static str {
+    match one.freshness {
+        cache::Freshness::Fresh => "fresh",
+        cache::Freshness::Stale => "stale",
+        cache::Freshness::Old => "old",
+        cache::Freshness::Gone => "gone",
+    }
+}
+
+/// What it is, in a word.
+#[must_use]
+pub const fn kind(one: &Candidate) -> &'static str {
+    match one.kind {
+        cache::Kind::Content => "answer",
+        cache::Kind::Vary => "vary",
+        cache::Kind::Pass => "hit-for-miss",
+    }
+}
+
+/// An entry of the store.
+#[must_use]
+pub fn entry(one: &Candidate) -> Json {
+    let texts = |all: &[Vec<u8>]| Json::list(all, Json::text);
+    let variants = one.variants.iter().map(|(coding, bytes)| {
+        Json::Object(vec![("coding", Json::text(coding)), ("bytes", Json::number(*bytes))])
+    });
+    Json::Object(vec![
+        ("kind", Json::text(kind(one))),
+        ("url", Json::text(&one.url)),
+        ("vary", texts(&one.vary)),
+        ("private", Json::Bool(one.is_private)),
+        ("own", Json::Bool(one.is_own)),
+        ("state", Json::text(freshness(one))),
+        ("purged_by", texts(&one.purged_by)),
+        ("softly_purged", Json::Bool(one.is_softly_purged)),
+        ("status", Json::number(one.status)),
+        ("age", Json::number(one.age)),
+        ("ttl", one.ttl.map_or(Json::Null, Json::number)),
+        ("stale_while_revalidate", Json::number(one.stale_seconds)),
+        ("stale_if_error", Json::number(one.error_seconds)),
+        ("bytes", Json::number(one.size)),
+        ("variants", Json::List(variants.collect())),
+        ("tags", texts(&one.tags)),
+        ("hits", Json::number(one.hits)),
+        ("etag", Json::text(&one.etag)),
+        ("on_disk", Json::Bool(one.is_on_disk)),
+    ])
+}
+
+/// Figures of the store and of its parts `spaces`.
+#[must_use]
+pub fn stats(store: &Store, spaces: &[Space]) -> Json {
+    let stats = store.stats();
+    let all = store.namespaces();
+    let find = |space: &Space| all.iter().find(|one| one.id == space.id);
+    let parts: Vec<_> = spaces.iter().filter_map(|space| Some((space, find(space)?))).collect();
+    let part = |(space, one): &(&Space, &NamespaceStats)| {
+        Json::Object(vec![
+            ("kind", Json::text(if space.is_zone { "zone" } else { "vhost" })),
+            ("name", Json::text(&space.name)),
+            ("objects", Json::number(one.objects)),
+            ("bytes", Json::number(one.bytes)),
+            ("bytes_max", Json::number(one.limit)),
+            ("hits", Json::number(one.hits)),
+            ("stale", Json::number(one.stale)),
+            ("misses", Json::number(one.misses)),
+            ("passes", Json::number(one.passes)),
+        ])
+    };
+    let fields = vec![
+        ("objects", Json::number(stats.objects)),
+        ("bytes", Json::number(stats.bytes)),
+        ("bytes_max", Json::number(stats.bytes_max)),
+        ("hits", Json::number(stats.hits)),
+        ("stale", Json::number(stats.stale)),
+        ("misses", Json::number(stats.misses)),
+        ("joins", Json::number(stats.joins)),
+        ("passes", Json::number(stats.passes)),
+        ("fills", Json::number(stats.fills)),
+        ("filling_bytes", Json::number(stats.filling_bytes)),
+        ("inserted", Json::number(stats.inserted)),
+        ("evicted", Json::number(stats.evicted)),
+        ("purges", Json::number(stats.purges)),
+        ("tags", Json::number(stats.tags)),
+        ("parts", Json::list(&parts, part)),
+    ];
+    Json::Object(fields)
+}
+
+/// As much of the target as is known.
+#[must_use]
+pub fn target(one: &Recent) -> String {
+    format!("{}{}", String::from_utf8_lossy(&one.target), if one.is_cut { "…" } else { "" })
+}
+
+/// What people call a part of the store.
+#[must_use]
+pub fn space_name(site: &Site, id: cache::NamespaceId) -> Option<String> {
+    let space = site.spaces().into_iter().find(|space| space.id == id)?;
+    Some(format!("{} {}", if space.is_zone { "zone" } else { "vhost" }, space.name))
+}
+
+/// A decision that was made lately.
+#[must_use]
+pub fn decision(site: &Site, one: &Recent) -> Json {
+    let space = space_name(site, one.namespace);
+    Json::Object(vec![
+        ("request_id", Json::text(&one.id)),
+        ("unix_ms", Json::number(one.at_ms)),
+        ("space", space.map_or(Json::Null, Json::text)),
+        ("target", Json::text(target(one))),
+        ("status", Json::number(one.status)),
+        ("decision", Json::text(one.decision)),
+        ("upstream_cache_status", Json::text(one.cached)),
+        ("why", Json::text(one.why.word())),
+        ("refusal", one.refusal.map_or(Json::Null, |refusal| Json::text(refusal.reason()))),
+        ("kept", Json::Bool(one.is_kept)),
+        ("key", Json::text(hash(one.key))),
+    ])
+}
+
+/// The hash of a key as it is shown.
+#[must_use]
+pub fn hash(hash: u128) -> String {
+    format!("{hash:032x}")
+}
+
+fn place_json(place: Option<&Place>) -> Json {
+    place.map_or(Json::Null, |place| {
+        Json::Object(vec![("file", Json::text(&*place.file)), ("line", Json::number(place.line))])
+    })
+}
+
+fn chosen_json(one: &Chosen) -> Json {
+    Json::Object(vec![
+        ("name", Json::text(&one.name)),
+        ("why", Json::text(&one.why)),
+        ("place", place_json(Some(&one.place))),
+    ])
+}
+
+/// The story of a request.
+#[must_use]
+pub fn story(site: &Site, told: &Explanation) -> Json {
+    let steps = Json::list(&told.steps, |step| {
+        Json::Object(vec![
+            ("text", Json::text(&step.text)),
+            ("place", place_json(step.place.as_ref())),
+        ])
+    });
+    let key = told.key.as_ref().map_or(Json::Null, |key| {
+        Json::Object(vec![
+            ("url", Json::text(&key.url)),
+            ("vary", Json::list(&key.vary, Json::text)),
+            ("session", key.session.as_ref().map_or(Json::Null, Json::text)),
+            ("hash", Json::text(hash(key.hash))),
+        ])
+    });
+    let (word, status) = match &told.outcome {
+        Outcome::Answers(status) => ("answers", Some(*status)),
+        Outcome::Asks(_) => ("asks", None),
+        Outcome::Joins => ("joins", None),
+        Outcome::Closes => ("closes", None),
+        Outcome::Waits => ("waits", None),
+    };
+    let origin = match &told.outcome {
+        Outcome::Asks(origin) => Json::text(origin),
+        _ => Json::Null,
+    };
+    Json::Object(vec![
+        ("request", Json::text(&told.request)),
+        ("listen", Json::text(&told.listen)),
+        ("server", chosen_json(&told.server)),
+        ("steps", steps),
+        ("location", told.location.as_ref().map_or(Json::Null, chosen_json)),
+        (
+            "cache",
+            Json::Object(vec![
+                ("switch", Json::text(&told.switch.text)),
+                ("place", place_json(told.switch.place.as_ref())),
+                ("space", told.switch.space.as_ref().map_or(Json::Null, Json::text)),
+            ]),
+        ),
+        ("key", key),
+        ("candidates", Json::list(&told.candidates, entry)),
+        ("recent", Json::list(&told.recent, |one| decision(site, one))),
+        ("decision", Json::text(told.decision)),
+        ("upstream_cache_status", Json::text(told.cached)),
+        ("why", Json::text(told.why)),
+        ("reason", Json::text(&told.reason)),
+        ("outcome", Json::text(word)),
+        ("status", status.map_or(Json::Null, Json::number)),
+        ("origin", origin),
+        ("for_a_hit", Json::list(&told.advice, Json::text)),
+    ])
+}
