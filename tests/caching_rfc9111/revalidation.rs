@@ -182,3 +182,26 @@ fn many_confirmations_leave_the_body_alone() {
     }
     assert_eq!(lab.app.count(&path), 3);
 }
+
+#[test]
+fn each_copy_of_a_page_is_confirmed_for_itself() {
+    let lab = Lab::auto();
+    let first = "Cache-Control: max-age=1\nVary: X-A\nNo-Vary-Search: params\nETag: \"a\"";
+    let confirmed = "Status: 304\nCache-Control: max-age=60\nETag: \"a\"";
+    let path = lab.path();
+    let (one, other) = (format!("{path}?a=1"), format!("{path}?a=2"));
+    let plan = vec![Said::head(first), Said::head(first), Said::head(confirmed)];
+    lab.app.plan(&one, plan);
+    lab.app.plan(&other, vec![Said::head(confirmed)]);
+    assert_eq!(run(&lab.get_with(&one, "X-A: 1\r\n")), 1);
+    assert_eq!(run(&lab.get_with(&one, "X-A: 2\r\n")), 2);
+    testkit::pause(1100);
+    // The arguments do not matter: what one address left, another one renews.
+    assert_eq!(run(&lab.get_with(&other, "X-A: 1\r\n")), 1);
+    assert_eq!(run(&lab.get_with(&one, "X-A: 1\r\n")), 1);
+    assert_eq!((lab.app.count(&one), lab.app.count(&other)), (2, 1));
+    assert_eq!(lab.app.asked(&other)[0].field("If-None-Match"), Some("\"a\""));
+    assert_eq!(run(&lab.get_with(&one, "X-A: 2\r\n")), 2);
+    assert_eq!(run(&lab.get_with(&other, "X-A: 2\r\n")), 2);
+    assert_eq!((lab.app.count(&one), lab.app.count(&other)), (3, 1));
+}

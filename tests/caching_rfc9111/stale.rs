@@ -121,3 +121,34 @@ fn a_renewal_that_fails_leaves_the_old_page() {
         assert_eq!((answer.status, run(&answer)), (200, 1));
     }
 }
+
+#[test]
+fn a_page_is_renewed_by_a_confirmation_in_the_background() {
+    let lab = Lab::auto();
+    let stale = "Cache-Control: max-age=1, stale-while-revalidate=60\nETag: \"a\"";
+    let confirmed = "Status: 304\nCache-Control: max-age=60\nX-New: 1";
+    let paths = staled(&lab, &[&[stale, confirmed, "Status: 500"]]);
+    assert_eq!(run(&lab.get(&paths[0])), 1);
+    testkit::wait_until("the confirmation", || {
+        let answer = lab.get(&paths[0]);
+        assert_eq!(run(&answer), 1);
+        answer.header("x-new") == Some("1")
+    });
+    let asked = lab.app.asked(&paths[0]);
+    assert_eq!((asked.len(), asked[1].field("If-None-Match")), (2, Some("\"a\"")));
+}
+
+#[test]
+fn an_origin_that_says_nothing_or_nonsense_is_hidden() {
+    let lab = Lab::new(&format!("{} fastcgi_read_timeout 1s;", super::AUTO));
+    let good = "Cache-Control: max-age=1, stale-if-error=60\nETag: \"a\"";
+    let paths = staled(&lab, &[&[good, "no field at all"], &[good, ""], &[good, "Status: 500"]]);
+    lab.app.hold(&paths[1]);
+    for path in &paths {
+        let answer = lab.get(path);
+        assert_eq!((answer.status, run(&answer), lab.app.count(path)), (200, 1, 2));
+        let told = answer.header("cache-status").unwrap();
+        assert!(told.ends_with("; detail=stale-if-error"), "{told}");
+    }
+    lab.app.release();
+}
