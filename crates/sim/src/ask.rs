@@ -6,6 +6,7 @@
 
 use std::io::Read as _;
 
+use crate::assembly::Piece;
 use crate::chance::Chance;
 use crate::kernel::disk::{Content, Disk, Seen};
 use crate::origin::{Deeds, application_answer};
@@ -34,6 +35,8 @@ pub enum What {
     Refused,
     /// An application, under one of its locations, for so many bytes of answer.
     App(&'static str, usize),
+    /// A page of so many bytes and levels that is put together.
+    Assembly(usize, u8),
     /// A page that is kept, or not.
     Page(Place, usize),
     /// A change of a page, which drops things in one of some ways.
@@ -54,7 +57,7 @@ impl What {
     /// Whether an application answers.
     #[must_use]
     pub const fn is_app(self) -> bool {
-        self.is_page() || matches!(self, Self::App(..))
+        self.is_page() || matches!(self, Self::App(..) | Self::Assembly(..))
     }
 }
 
@@ -126,10 +129,16 @@ impl Ask {
             return Self::page(client, number, chance, (purges, wholes));
         }
         let files: &[&'static str] = match weights {
-            Weights::Mixed | Weights::Apps | Weights::Pages { .. } => &crate::site::FILES[1..6],
+            Weights::Mixed | Weights::Apps | Weights::Assemblies | Weights::Pages { .. } => {
+                &crate::site::FILES[1..6]
+            }
             Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
         };
         let file = What::File(files[chance.index(files.len())]);
+        if weights == Weights::Assemblies && !chance.one_in(8) {
+            let depth = chance.below(3) as u8;
+            return Self::assembly(client, number, depth, chance);
+        }
         let is_app = weights == Weights::Apps && !chance.one_in(8);
         let what = match chance.below(17) {
             _ if is_app => What::App(APPS[chance.index(APPS.len())], chance.size(200_000)),
@@ -175,6 +184,24 @@ impl Ask {
             since: 0,
             port: 0,
             traits: None,
+        }
+    }
+
+    /// A request for a page that is put together.
+    fn assembly(client: usize, number: u32, depth: u8, chance: &mut Chance) -> Self {
+        let session = chance.one_in(2).then_some(client % 4);
+        Self {
+            number,
+            client,
+            what: What::Assembly(chance.size(30_000), depth),
+            head_only: chance.one_in(10),
+            range: None,
+            gzip: chance.one_in(3),
+            known: None,
+            upload: Upload::None,
+            since: 0,
+            port: 0,
+            traits: Some((session, "")),
         }
     }
 
@@ -263,6 +290,7 @@ impl Ask {
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
+            What::Assembly(size, depth) => Piece::page(self.token(), size, depth).target(),
             What::Page(place, page) | What::Purge(place, page) | What::Refresh(place, page) => {
                 whole::target((place, page))
             }
@@ -328,6 +356,8 @@ pub enum Weights {
     Large,
     /// Above all applications.
     Apps,
+    /// Above all pages that are put together.
+    Assemblies,
     /// Pages that are kept, and maybe what drops them.
     Pages {
         /// Whether something is dropped.
@@ -433,6 +463,9 @@ impl Truth<'_> {
         if let What::Page(place, page) = ask.what {
             return whole::targets((place, page)).iter().any(|target| self.deeds.cut(target));
         }
+        if let What::Assembly(size, depth) = ask.what {
+            return Piece::page(ask.token(), size, depth).may_be_cut(self.deeds);
+        }
         if ask.what.is_app() {
             return self.deeds.cut(&ask.token());
         }
@@ -454,7 +487,11 @@ impl Truth<'_> {
                 let wanted = application_answer(&ask.token(), size, ask.upload.size());
                 ask.head_only || answer.body == wanted
             }
-            What::App(..) => self.deeds.allows(&ask.token(), answer.status),
+            What::Assembly(size, depth) if answer.status == 200 => {
+                let page = Piece::page(ask.token(), size, depth);
+                ask.head_only || plain(answer).is_some_and(|body| page.is_right(&body, self.deeds))
+            }
+            What::App(..) | What::Assembly(..) => self.deeds.allows(&ask.token(), answer.status),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
             What::Version => {
                 let eras = self.eras.iter().filter(|era| {
@@ -483,6 +520,16 @@ impl Truth<'_> {
         let later = self.eras.iter().filter(|other| other.number > era.number);
         era.ports.contains(&port) && later.into_iter().any(|era| !era.ports.contains(&port))
     }
+}
+
+/// The body without its coding.
+fn plain(answer: &Answer) -> Option<Vec<u8>> {
+    if answer.field("content-encoding").is_none() {
+        return Some(answer.body.clone());
+    }
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut plain).ok()?;
+    Some(plain)
 }
 
 fn is_right(ask: &Ask, answer: &Answer, seen: &Seen) -> bool {

@@ -7,6 +7,7 @@
 //! real binary. What a kernel really does is not proved here either, only imitated.
 
 pub mod ask;
+pub mod assembly;
 pub mod chance;
 pub mod client;
 pub mod door;

@@ -9,6 +9,7 @@ mod page;
 use std::collections::BTreeMap;
 
 use crate::ask::upload_byte;
+use crate::assembly::Piece;
 use crate::chance::Chance;
 use crate::client::Act;
 use crate::kernel::{Got, Kernel, Socket};
@@ -261,7 +262,10 @@ impl Origin {
             count_fetch(asked, token, conn, kernel);
         }
         let page = page::answer(asked, &conn.params, deed, &mut self.chance, kernel);
-        let reply = page.unwrap_or_else(|| Reply {
+        let piece = Piece::asked(token, rest);
+        let piece =
+            piece.map(|piece| Reply { head: piece.head().to_owned(), body: piece.source() });
+        let reply = page.or(piece).unwrap_or_else(|| Reply {
             head: String::new(),
             body: answer_to(token, rest.parse().unwrap_or(0), &conn.body),
         });

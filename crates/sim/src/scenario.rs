@@ -25,6 +25,10 @@ pub enum Scenario {
     Origin,
     /// The same with clients that leave, a network that breaks and a disk that is full.
     Tangle,
+    /// Pages that are put together from fragments.
+    Assembly,
+    /// The same with everything that may happen to their parts.
+    AssemblyTangle,
     /// Pages that are kept and dropped, asked for by many at once.
     Cache,
     /// The same with applications that die, hang, lie and talk nonsense, clients that leave and a
@@ -101,7 +105,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -112,6 +116,8 @@ impl Scenario {
         Self::Apps,
         Self::Origin,
         Self::Tangle,
+        Self::Assembly,
+        Self::AssemblyTangle,
         Self::Cache,
         Self::CacheOrigin,
         Self::CacheTight,
@@ -133,6 +139,8 @@ impl Scenario {
             Self::Apps => "apps",
             Self::Origin => "origin",
             Self::Tangle => "tangle",
+            Self::Assembly => "assembly",
+            Self::AssemblyTangle => "assembly-tangle",
             Self::Cache => "cache",
             Self::CacheOrigin => "cache-origin",
             Self::CacheTight => "cache-tight",
@@ -169,7 +177,7 @@ impl Scenario {
         let disk = Faults { open_in: 8, race_in: 10, read_in: 60, short_read_in: 3, ..calm };
         match self {
             Self::Calm | Self::Reload | Self::Drain => calm,
-            Self::Apps => Faults { short_read_in: 3, ..calm },
+            Self::Apps | Self::Assembly => Faults { short_read_in: 3, ..calm },
             Self::Cache | Self::CacheTight => Faults { short_read_in: 4, ..calm },
             Self::CacheEsi => Faults { deed_in: 10, cut_in: 1500, short_read_in: 4, ..calm },
             Self::CacheChange => Faults { deed_in: 12, short_read_in: 4, ..calm },
@@ -184,6 +192,16 @@ impl Scenario {
                 ..calm
             },
             Self::Origin => Faults { deed_in: 3, refuse_in: 6, ..calm },
+            Self::AssemblyTangle => Faults {
+                deed_in: 12,
+                refuse_in: 25,
+                spool_in: 40,
+                cut_in: 200,
+                watch_in: 60,
+                short_read_in: 3,
+                outbound_max: 16 * 1024,
+                ..calm
+            },
             Self::Tangle => Faults {
                 deed_in: 4,
                 refuse_in: 10,
@@ -229,6 +247,10 @@ impl Scenario {
         match self {
             Self::Calm => calm,
             Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
+            Self::Assembly => Habits { weights: Weights::Assemblies, ..calm },
+            Self::AssemblyTangle => {
+                Habits { weights: Weights::Assemblies, sabotage_in: 4, read_max: 32 * 1024, ..calm }
+            }
             Self::Cache => cache,
             Self::CacheTight => Habits { sabotage_in: 6, ..cache },
             Self::CacheEsi => Habits {

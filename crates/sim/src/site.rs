@@ -104,6 +104,7 @@ http {{
         location /upload {{ return 200 \"thanks\"; }}
         location /paced/ {{ alias /www/; limit_rate 40k; limit_rate_after 5k; }}
         location /app {{ fastcgi_pass unix:/run/app.sock; }}
+        location /esi {{ fastcgi_pass app; page_cache auto; }}
         location /stream {{ fastcgi_pass app; fastcgi_request_buffering off; }}
         location /kept {{ fastcgi_pass kept; fastcgi_keep_conn on; fastcgi_next_upstream off; }}
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}

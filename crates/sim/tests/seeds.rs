@@ -95,6 +95,16 @@ fn clients_that_leave_applications_leave_nothing_behind() {
 }
 
 #[test]
+fn pages_are_put_together_of_all_their_parts() {
+    try_all(Scenario::Assembly);
+}
+
+#[test]
+fn pages_lack_only_what_failed_and_leave_nothing_behind() {
+    try_all(Scenario::AssemblyTangle);
+}
+
+#[test]
 fn kept_answers_are_right_and_asked_for_once() {
     try_all(Scenario::Cache);
 }

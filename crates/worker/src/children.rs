@@ -155,7 +155,14 @@ impl<I: Io> Worker<I> {
         let exchange = &self.core.exchanges.get(child)?.exchange;
         let is_good = exchange.is_good_fragment();
         let cookies = if waits { exchange.cookies_set() } else { Vec::new() };
+        let whole = exchange.whole_object().filter(|_| is_good);
         let parent = self.core.exchanges.get_mut(page)?;
+        if let Some(object) = whole {
+            let body_bytes = object.body_len();
+            parent.exchange.accept_object(child.to_bits(), object, cookies);
+            self.tell_page(page);
+            return Some(Wake::Sent { body_bytes, head_bytes: 0 });
+        }
         if is_good {
             parent.exchange.accept_fragment(child.to_bits(), cookies);
         } else {

@@ -28,6 +28,8 @@ use crate::answer::growth::Growth;
 pub(crate) const AT_ONCE: usize = 8;
 /// LIMIT: bytes of a page that comes which are waited for before its head leaves.
 const HEAD_WAIT_MAX: u64 = 256 * 1024;
+/// LIMIT: bytes of a kept fragment whose compressed form is kept for pages.
+const PARTS_MAX: u64 = 1024 * 1024;
 /// LIMIT: cookies that fragments of one page set.
 const COOKIES_MAX: usize = 64;
 /// LIMIT: bytes of a fragment that is used at several places (`as-var`); a larger one is none.
@@ -58,6 +60,8 @@ enum Standing {
     Answering(u64),
     /// The same as the include of this number.
     Same(u32),
+    /// It is a kept answer.
+    Here,
     /// Gives nothing.
     Nothing,
 }
@@ -73,6 +77,9 @@ struct Fragment {
     has_begun: bool,
     /// Whether `alt` was tried.
     is_second: bool,
+    /// The kept answer that it is, and what of it has left: bytes, or parts.
+    object: Option<Arc<Object>>,
+    at: u64,
 }
 
 /// A page on its way.
@@ -189,8 +196,15 @@ impl Assembly {
                 Some(first) => Standing::Same(first),
                 None => Standing::New,
             };
-            let (has_begun, is_second) = (false, false);
-            self.fragments.push_back(Fragment { include, number, standing, has_begun, is_second });
+            self.fragments.push_back(Fragment {
+                include,
+                number,
+                standing,
+                has_begun: false,
+                is_second: false,
+                object: None,
+                at: 0,
+            });
         }
     }
 
@@ -258,6 +272,15 @@ impl Assembly {
         if let Some(fragment) = self.find(child) {
             fragment.standing = Standing::Answering(child);
         }
+    }
+
+    /// A fragment is this kept answer, with these cookies.
+    pub(crate) fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
+        self.cookies.extend(cookies);
+        self.cookies.truncate(COOKIES_MAX);
+        let Some(fragment) = self.find(child) else { return };
+        fragment.standing = Standing::Here;
+        fragment.object = Some(object);
     }
 
     /// A fragment will not come, or not to its end.
@@ -371,7 +394,7 @@ impl Assembly {
                 return Piece::Broken;
             }
             if self.in_fragment {
-                match self.pull_fragment() {
+                match self.pull_fragment(max, out) {
                     Some(piece) => return piece,
                     None => continue,
                 }
@@ -391,7 +414,7 @@ impl Assembly {
     }
 
     /// What is to be done for the fragment whose turn it is; none if it is over.
-    fn pull_fragment(&mut self) -> Option<Piece> {
+    fn pull_fragment(&mut self, max: usize, out: &mut SendChain) -> Option<Piece> {
         let Some(fragment) = self.fragments.front() else {
             self.look_ahead();
             debug_assert!(!self.fragments.is_empty(), "an include comes up before its turn");
@@ -401,6 +424,7 @@ impl Assembly {
         match fragment.standing {
             Standing::New | Standing::Alternative | Standing::Asked(_) => Some(Piece::Pending),
             Standing::Answering(child) => Some(Piece::Fragment(child)),
+            Standing::Here => self.pull_object(max, out),
             Standing::Nothing => {
                 self.drop_first();
                 None
@@ -412,6 +436,44 @@ impl Assembly {
                 None
             }
         }
+    }
+
+    /// Appends from the kept answer that the fragment is; none if it is over, or stands in `ready`.
+    fn pull_object(&mut self, max: usize, out: &mut SendChain) -> Option<Piece> {
+        let fragment = self.fragments.front_mut()?;
+        let object = fragment.object.as_ref()?;
+        if fragment.include.as_var {
+            if object.body_len() <= VAR_MAX as u64 {
+                object.pieces().for_each(|piece| self.var.extend_from_slice(piece));
+                self.end_fragment();
+            } else {
+                self.drop_first();
+            }
+            return None;
+        }
+        let coder = self.joint.as_mut().filter(|_| object.body_len() <= PARTS_MAX);
+        if let Some((joint, level)) = coder {
+            let coding = joint.coding();
+            object.make_parts(coding, *level);
+            let parts = object.prepared().parts(coding).unwrap_or_default();
+            if let Some(part) = parts.get(fragment.at as usize) {
+                fragment.at += 1;
+                joint.add(part);
+                self.ready = part.bytes().clone();
+                return None;
+            }
+        } else if let Some(mut bytes) = object.piece_at(fragment.at) {
+            bytes.truncate(max);
+            fragment.at += bytes.len() as u64;
+            if self.joint.is_none() {
+                out.push_owned(bytes);
+                return Some(Piece::More);
+            }
+            self.ready = self.framed(&bytes);
+            return None;
+        }
+        self.drop_first();
+        None
     }
 
     fn drop_first(&mut self) {

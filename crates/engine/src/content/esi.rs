@@ -6,37 +6,42 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use cache::Object;
 use cache::rules::Environment;
 use http::lscache::Control;
-use http::{Method, Name, RequestBody, RequestHead, Version};
+use http::{BodyLen, Name, RequestHead, Version};
 
-use crate::answer::{Body, Pulled};
+use crate::answer::{Body, ByteSpan, Pulled, Source};
 use crate::ctx::{ConnInfo, SiteRef};
 use crate::exchange::Exchange;
 
 /// LIMIT: fragments in one another.
-const DEPTH_MAX: usize = 5;
+const DEPTH_MAX: u8 = 5;
 /// LIMIT: fragments of one page, those of its fragments included.
 const FRAGMENTS_MAX: u32 = 1024;
 /// LIMIT: bytes of all fragments of one page; those that would begin beyond it give nothing.
 const SIZE_MAX: u64 = 256 * 1024 * 1024;
 
-/// What concerns the page and no fragment.
-const NOT_INHERITED: &[Name] = &[
-    Name::AcceptEncoding,
-    Name::ContentEncoding,
-    Name::ContentLength,
-    Name::ContentType,
-    Name::Expect,
-    Name::IfMatch,
-    Name::IfModifiedSince,
-    Name::IfNoneMatch,
-    Name::IfRange,
-    Name::IfUnmodifiedSince,
-    Name::Range,
-    Name::TransferEncoding,
-];
+/// Whether a field of the request concerns the page and no fragment.
+const fn is_about_page(name: Name) -> bool {
+    matches!(
+        name,
+        Name::AcceptEncoding
+            | Name::ContentEncoding
+            | Name::ContentLength
+            | Name::ContentType
+            | Name::Expect
+            | Name::IfMatch
+            | Name::IfModifiedSince
+            | Name::IfNoneMatch
+            | Name::IfRange
+            | Name::IfUnmodifiedSince
+            | Name::Range
+            | Name::TransferEncoding
+    )
+}
 
 /// What all fragments of one page share.
 #[derive(Debug)]
@@ -51,12 +56,27 @@ struct Family {
     size: Cell<u64>,
 }
 
+/// A page, or a fragment in it.
+#[derive(Debug)]
+struct Generation {
+    target: Vec<u8>,
+    /// 0 for the page.
+    depth: u8,
+    parent: Option<Rc<Self>>,
+}
+
+impl Generation {
+    fn is_or_descends_from(&self, target: &[u8]) -> bool {
+        self.target == target
+            || self.parent.as_ref().is_some_and(|parent| parent.is_or_descends_from(target))
+    }
+}
+
 /// Where a fragment comes from.
 #[derive(Clone, Debug)]
 pub struct Lineage {
     family: Rc<Family>,
-    /// Targets from the page down to the fragment itself.
-    targets: Vec<Vec<u8>>,
+    own: Rc<Generation>,
     /// What the include says about looking it up.
     pub(crate) control: Control,
 }
@@ -102,7 +122,7 @@ impl Exchange {
         };
         let lineage = Lineage {
             family: Rc::new(family),
-            targets: vec![head.target.clone()],
+            own: Rc::new(Generation { target: head.target.clone(), depth: 0, parent: None }),
             control: Control::default(),
         };
         self.request.lineage = Some(Box::new(lineage));
@@ -160,26 +180,25 @@ impl Exchange {
             let (include, src) = assembly.next_wanted()?;
             let control = include.control;
             let lineage = self.request.lineage.as_deref()?;
-            let own = lineage.targets.last().map_or(&b"/"[..], |target| target);
             let port = conn.local.port();
             let is_own = |authority: &[u8]| {
                 is_same_site(authority, &self.request.host, [self.request.port.unwrap_or(0), port])
             };
-            let target = esi::source::resolve(src, own, is_own).ok();
+            let target = esi::source::resolve(src, &lineage.own.target, is_own).ok();
             let family = &lineage.family;
-            let may_be = lineage.targets.len() <= DEPTH_MAX
+            let may_be = lineage.own.depth < DEPTH_MAX
                 && family.count.get() < FRAGMENTS_MAX
                 && family.size.get() < SIZE_MAX;
-            let target = target.filter(|target| may_be && !lineage.targets.contains(target));
+            let target = target.filter(|target| may_be && !lineage.own.is_or_descends_from(target));
             let Some(target) = target else {
                 self.refuse_fragment();
                 continue;
             };
             family.count.set(family.count.get() + 1);
-            let mut targets = lineage.targets.clone();
-            targets.push(target.clone());
-            inherit(head, self.request.head(), target);
-            return Some(Box::new(Lineage { family: family.clone(), targets, control }));
+            inherit(head, self.request.head(), &target);
+            let (depth, parent) = (lineage.own.depth + 1, Some(lineage.own.clone()));
+            let own = Rc::new(Generation { target, depth, parent });
+            return Some(Box::new(Lineage { family: family.clone(), own, control }));
         }
     }
 
@@ -219,6 +238,57 @@ impl Exchange {
         }
     }
 
+    /// The kept answer that it is as a whole, if it is one.
+    #[must_use]
+    pub fn whole_object(&self) -> Option<Arc<Object>> {
+        let object = self.answer.object.as_ref()?;
+        let is_whole = match &self.answer.body {
+            Body::Span(Source::Memory(_) | Source::Object(_), span) => {
+                span.at == 0 && span.end == object.body_len()
+            }
+            Body::Empty => object.body_len() == 0,
+            _ => false,
+        };
+        is_whole.then(|| object.clone())
+    }
+
+    /// The fragment that `child` asked for is this kept answer, with these cookies.
+    pub fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
+        if let Some(lineage) = &self.request.lineage {
+            let size = &lineage.family.size;
+            size.set(size.get() + object.body_len());
+        }
+        if let Body::Assembly(assembly) = &mut self.answer.body {
+            assembly.accept_object(child, object, cookies);
+        }
+    }
+
+    /// Answers as a fragment with a kept answer, of which the page needs no more than the body and
+    /// its cookies; false if it is not as simple as that.
+    pub(crate) fn serve_fragment(&mut self, object: &Arc<Object>) -> bool {
+        if object.status() != 200 || self.answer.forced_status != 0 {
+            return false;
+        }
+        let fields = &mut self.answer.head.fields;
+        fields.clear();
+        for (name, value) in object.iter_fields() {
+            if name.eq_ignore_ascii_case(b"content-encoding") {
+                return false;
+            }
+            if name.eq_ignore_ascii_case(b"set-cookie") {
+                fields.push(Name::SetCookie, value);
+            }
+        }
+        let end = object.body_len();
+        self.answer.head.status = 200;
+        self.answer.head.body = BodyLen::Exact(end);
+        self.answer.body = match end {
+            0 => Body::Empty,
+            _ => Body::Span(Source::Object(object.clone()), ByteSpan { at: 0, end }),
+        };
+        true
+    }
+
     /// The fragment that `child` asked for will not come, or not to its end.
     pub fn lose_fragment(&mut self, child: u64) {
         if let Body::Assembly(assembly) = &mut self.answer.body {
@@ -241,20 +311,21 @@ impl Exchange {
 }
 
 /// Makes `head` a request for `target` by who asked `page`.
-fn inherit(head: &mut RequestHead, page: &RequestHead, target: Vec<u8>) {
-    head.copy_from(page);
-    head.method = Method::Get;
-    head.method_text.clear();
+fn inherit(head: &mut RequestHead, page: &RequestHead, target: &[u8]) {
+    head.clear();
     head.method_text.extend_from_slice(b"GET");
-    head.target = target;
-    head.body = RequestBody::None;
-    head.expects_continue = false;
-    if head.version == Version::Http09 {
-        head.version = Version::Http10;
+    head.version = match page.version {
+        Version::Http09 => Version::Http10,
+        version => version,
+    };
+    head.target.extend_from_slice(target);
+    head.authority.extend_from_slice(&page.authority);
+    head.line.extend_from_slice(&page.line);
+    for field in page.fields.iter().filter(|field| !is_about_page(field.name)) {
+        head.fields.push_parsed(field.name, field.text, field.value);
     }
-    for name in NOT_INHERITED {
-        head.fields.remove(*name);
-    }
+    head.wire_size = page.wire_size;
+    head.early = page.early;
 }
 
 /// Whether an authority in an address means the host that the page is from: on the port that

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use base::SpoolLimits;
 use cache::rules::{self, Answer};
-use cache::{Follower, Object, Waiter};
+use cache::{Follower, Memo, Object, Waiter};
+use conf::model::CharsetOf;
 use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name, OriginHead};
 
 use crate::answer::{Assembly, Body, Growth, Inflow};
+use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect, Wake};
 use crate::exchange::{Exchange, Next};
 use crate::filter::accel::{Shape, media};
@@ -65,13 +67,60 @@ impl Exchange {
     ) -> Next {
         let location = site.location(self.request.location);
         let is_small = object.body_len() <= PARTS_MAX;
-        let (status, coding) = self.fill_assembled(head, is_small, site, ctx);
+        let keep = Some(object).filter(|_| self.answer.cached == Cached::Hit);
+        let (status, coding) = self.fill_assembled(head, (is_small, keep), site, ctx);
         if let Some((coding, level)) = coding {
             object.make_parts(coding, level);
         }
         self.say_kept(object, location, ctx.now.unix_millis);
         self.answer_assembled(status, Assembly::kept(object.clone()), coding);
         self.assemble(ctx)
+    }
+
+    /// Answers with a kept page as before, if this worker did so under the same circumstances.
+    pub(crate) fn serve_warm_page(
+        &mut self,
+        object: &Arc<Object>,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let location = site.location(self.request.location);
+        let tag = self.warm_tag(location, site)?;
+        let memo = ctx.cache.as_deref()?.memo(object, tag)?;
+        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        fields.copy_from(&memo.fields);
+        if memo.own_date {
+            let is_written = fields.overwrite(Name::Date, ctx.clock.http());
+            debug_assert!(is_written, "a remembered answer of ours has a date");
+        }
+        let coding = fields.get(Name::ContentEncoding).and_then(|token| {
+            Coding::ALL.into_iter().find(|coding| coding.token().as_bytes() == token)
+        });
+        self.decorate(fields, 200, None, site, ctx);
+        self.found_family();
+        self.say_kept(object, location, ctx.now.unix_millis);
+        let coding = coding.map(|coding| (coding, compress::level(location, coding)));
+        self.answer_assembled(200, Assembly::kept(object.clone()), coding);
+        Some(self.assemble(ctx))
+    }
+
+    fn remember_page(
+        &self,
+        object: &Arc<Object>,
+        fields: &Fields,
+        own_date: bool,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let location = site.location(self.request.location);
+        let charset = match &location.settings.charset.charset {
+            CharsetOf::Name(name) => name.as_text().is_some(),
+            _ => true,
+        };
+        let Some(tag) = self.warm_tag(location, site).filter(|_| charset) else { return };
+        let Some(front) = ctx.cache.as_deref_mut() else { return };
+        let body = bytes::Bytes::new();
+        front.remember(object, || Memo { tag, fields: fields.clone(), own_date, body });
     }
 
     /// Answers with a page that somebody else fetches, its fragments in it.
@@ -84,7 +133,7 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> Next {
         let location = site.location(self.request.location);
-        let (status, coding) = self.fill_assembled(head, true, site, ctx);
+        let (status, coding) = self.fill_assembled(head, (true, None), site, ctx);
         self.say_asked(location, ctx);
         let assembly = Assembly::growing(Growth::new(follower, waiter));
         self.answer_assembled(status, assembly, coding);
@@ -98,7 +147,7 @@ impl Exchange {
         let len = head.fields.get(Name::ContentLength);
         let len = len.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         let mut head = head.clone();
-        let (status, coding) = self.fill_assembled(&mut head, true, site, ctx);
+        let (status, coding) = self.fill_assembled(&mut head, (true, None), site, ctx);
         self.say_asked(location, ctx);
         if let Some(asked) = &mut self.answer.origin {
             asked.set_answering();
@@ -122,7 +171,7 @@ impl Exchange {
     fn fill_assembled(
         &mut self,
         head: &mut OriginHead,
-        may_be_coded: bool,
+        (may_be_coded, keep): (bool, Option<&Arc<Object>>),
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> (u16, Option<(Coding, i8)>) {
@@ -138,7 +187,12 @@ impl Exchange {
             shape.choice = compress::choose(location, &kind, status, None, client);
             shape.choice.coding = shape.choice.coding.filter(|_| may_be_coded);
         }
-        self.fill_from_origin(status, head, &kind, shape, site, ctx);
+        let fields = self.passed_fields(head, &kind, shape, site, ctx);
+        if let Some(object) = keep.filter(|_| status == 200) {
+            let own_date = location.hides(Name::Date) || head.fields.get(Name::Date).is_none();
+            self.remember_page(object, &fields, own_date, site, ctx);
+        }
+        self.decorate(fields, status, None, site, ctx);
         self.found_family();
         let coding = shape.choice.coding;
         (status, coding.map(|coding| (coding, compress::level(location, coding))))

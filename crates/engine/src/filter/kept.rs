@@ -44,9 +44,19 @@ impl Exchange {
     ) -> Next {
         let location = site.location(self.request.location);
         self.answer.cached = cached;
-        if cached == Cached::Hit && self.serve_warm(&object, site, ctx) {
-            self.answer.object = Some(object);
-            return Next::Respond;
+        let is_page = object.is_esi() && Self::assembles(location);
+        if cached == Cached::Hit {
+            let next = match is_page {
+                true => self.serve_warm_page(&object, site, ctx),
+                false if self.is_fragment() => {
+                    self.serve_fragment(&object).then_some(Next::Respond)
+                }
+                false => self.serve_warm(&object, site, ctx).then_some(Next::Respond),
+            };
+            if let Some(next) = next {
+                self.answer.object = Some(object);
+                return next;
+            }
         }
         if let Some(next) = self.intercepted(object.status(), location) {
             return next;
@@ -56,7 +66,7 @@ impl Exchange {
         object.fields(&mut head.fields);
         self.hide_controls(&mut head.fields, location, ctx);
         head.status = object.status();
-        let next = if object.is_esi() && Self::assembles(location) {
+        let next = if is_page {
             self.serve_assembled(&object, &mut head, site, ctx)
         } else {
             push_validators(&object, &mut head.fields);

@@ -67,7 +67,7 @@ impl Exchange {
 
     /// What two requests have to share so that their answers are alike; none if this one is
     /// special.
-    fn warm_tag(&self, location: &Location, site: &Site) -> Option<[u64; 2]> {
+    pub(super) fn warm_tag(&self, location: &Location, site: &Site) -> Option<[u64; 2]> {
         let fields = &self.request.head().fields;
         let is_special = Conditions::of(fields) != Conditions::default()
             || fields.get(Name::Via).is_some()

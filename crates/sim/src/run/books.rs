@@ -2,6 +2,7 @@
 
 use cache::{Kind, Store};
 
+use crate::assembly::Piece;
 use crate::pages::Pages;
 
 /// What is wrong with the books of the store, and with what it keeps.
@@ -25,11 +26,12 @@ pub(super) fn check(store: &std::sync::Arc<Store>, bytes_max: u64, pages: &Pages
             stats.objects
         ));
     }
-    wrong.extend(
-        contents(store)
-            .into_iter()
-            .filter_map(|(body, session)| pages.judge_kept(&body, session.as_deref())),
-    );
+    wrong.extend(contents(store).into_iter().filter_map(|(url, body, session)| {
+        match Piece::at(&url) {
+            Some(piece) => (piece.source() != body).then(|| format!("not what {piece:?} was")),
+            None => pages.judge_kept(&body, session.as_deref()),
+        }
+    }));
     // Till the end of time, and once through all tags.
     for _ in 0..256 {
         store.sweep(100_000, u64::MAX - 1);
@@ -41,16 +43,17 @@ pub(super) fn check(store: &std::sync::Arc<Store>, bytes_max: u64, pages: &Pages
     wrong
 }
 
-type Content = (Vec<u8>, Option<Vec<u8>>);
+type Content = (String, Vec<u8>, Option<Vec<u8>>);
 
-/// Body and session of every answer that is kept.
+/// Address, body and session of every answer that is kept.
 fn contents(store: &Store) -> Vec<Content> {
     let mut found = Vec::new();
     let mut part = 0;
     while store.list(part, &mut |object| {
         if object.kind() == Kind::Content {
             let body: Vec<u8> = object.pieces().flatten().copied().collect();
-            found.push((body, object.session().map(|session| session.text().to_vec())));
+            let url = String::from_utf8_lossy(object.url()).into_owned();
+            found.push((url, body, object.session().map(|session| session.text().to_vec())));
         }
     }) {
         part += 1;
