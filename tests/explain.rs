@@ -334,3 +334,20 @@ fn the_server_tells_about_itself_to_whom_it_is_allowed() {
         405
     );
 }
+
+#[test]
+fn a_page_of_parts_is_explained_without_asking_for_the_parts() {
+    let php = Php::start(2);
+    let server = serve(&php, "", "page_cache auto;");
+    let page = "<?php header('X-LiteSpeed-Cache-Control: public,max-age=60,esi=on');
+        echo 'with <esi:include src=\"/count.php?n=7\" cache-control=\"no-cache\"/>';";
+    site::write(&server.www("esi.php"), page.as_bytes());
+    let runs = || std::fs::read_to_string(server.www("count-7")).unwrap_or_default();
+    assert_eq!(decision(&server, "/esi.php", &[]).0, "MISS");
+    assert_eq!(server.get("/esi.php").text(), "with run 1");
+    for _ in 0..3 {
+        assert_eq!(decision(&server, "/esi.php", &[]).0, "HIT");
+    }
+    assert_eq!(runs(), "1");
+    assert_eq!(server.get("/esi.php").text(), "with run 2");
+}

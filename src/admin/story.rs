@@ -81,6 +81,7 @@ fn outcome(told: &Explanation) -> String {
         Outcome::Asks(origin) => format!("the origin {origin} is asked"),
         Outcome::Joins => "it waits for the fetch of somebody else".to_owned(),
         Outcome::Closes => "the connection is closed without an answer".to_owned(),
+        Outcome::Assembles => "the page is put together from its parts".to_owned(),
         Outcome::Waits => "it waits for what cannot be tried".to_owned(),
     }
 }

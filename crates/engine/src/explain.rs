@@ -102,6 +102,8 @@ pub enum Outcome {
     Joins,
     /// The connection is closed without an answer.
     Closes,
+    /// The page is there, and is put together from parts, which are asked for.
+    Assembles,
     /// Something that a trial does not have is waited for.
     Waits,
 }

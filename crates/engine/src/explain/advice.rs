@@ -269,11 +269,26 @@ impl Case<'_> {
 
     /// Why the last answer to this key was not kept.
     fn last_refusal(&self, all: &mut Vec<String>) {
-        let last = self.recent.iter().find(|one| one.is_kept || one.refusal.is_some());
-        if let Some(refusal) = last.and_then(|one| one.refusal) {
-            let (why, what) = help(refusal);
-            all.push(format!("the last answer was not kept, because {why}: {what}"));
+        let last = self.recent.iter().find(|one| {
+            let has_asked = !matches!(one.decision, "HIT" | "STALE" | "UPDATING" | "PURGE");
+            has_asked && (one.is_kept || one.refusal.is_some() || self.is_zone_with_no_cache())
+        });
+        match last {
+            Some(last) if last.is_kept => {}
+            Some(Recent { refusal: Some(refusal), .. }) => {
+                let (why, what) = help(*refusal);
+                all.push(format!("the last answer was not kept, because {why}: {what}"));
+            }
+            Some(_) => {
+                let which = self.at(&["fastcgi_no_cache"]);
+                all.push(format!("the last answer was not kept: see {which}"));
+            }
+            None => {}
         }
+    }
+
+    fn is_zone_with_no_cache(&self) -> bool {
+        self.caching.is_some_and(|caching| !caching.is_page() && !caching.conf.no_cache.is_empty())
     }
 }
 

@@ -171,6 +171,7 @@ pub fn story(site: &Site, told: &Explanation) -> Json {
         Outcome::Asks(_) => ("asks", None),
         Outcome::Joins => ("joins", None),
         Outcome::Closes => ("closes", None),
+        Outcome::Assembles => ("assembles", None),
         Outcome::Waits => ("waits", None),
     };
     let origin = match &told.outcome {

@@ -156,8 +156,11 @@ impl Trial {
                 }
             }
         }
-        let is_joined = self.exchange.is_joined();
-        Progress::Done(if is_joined { Outcome::Joins } else { Outcome::Waits })
+        Progress::Done(match self.exchange.is_joined() {
+            _ if self.exchange.is_assembling() => Outcome::Assembles,
+            true => Outcome::Joins,
+            false => Outcome::Waits,
+        })
     }
 
     /// Whom the location asks.

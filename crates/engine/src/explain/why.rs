@@ -37,7 +37,7 @@ pub enum Why {
 }
 
 /// All of them, in the order of their codes; new ones go to the end.
-const WHYS: [Why; 19] = [
+const WHYS: [Why; 20] = [
     Why::Asked,
     Why::Preset,
     Why::Condition,
@@ -57,6 +57,7 @@ const WHYS: [Why; 19] = [
     Why::Rule(Bypass::NoStore),
     Why::Rule(Bypass::NoSpace),
     Why::Body,
+    Why::Rule(Bypass::Unkeyed),
 ];
 
 const REFUSALS: [Refusal; 17] = [
@@ -94,6 +95,39 @@ const CACHED: [Cached; 8] = [
 fn code<T: PartialEq>(all: &[T], one: &T) -> u8 {
     all.iter().position(|known| known == one).unwrap_or(0) as u8
 }
+
+/// Fails to compile where a reason is new, which then belongs into the lists above.
+const _: fn(Bypass, Refusal) = |bypass, refusal| {
+    match bypass {
+        Bypass::Off
+        | Bypass::Method
+        | Bypass::Query
+        | Bypass::Cookies
+        | Bypass::Environment
+        | Bypass::NoStore
+        | Bypass::Unkeyed
+        | Bypass::NoSpace => {}
+    }
+    match refusal {
+        Refusal::Method
+        | Refusal::Status
+        | Refusal::Environment
+        | Refusal::Request
+        | Refusal::RequestNoStore
+        | Refusal::NoStore
+        | Refusal::NoCache
+        | Refusal::Private
+        | Refusal::Authorization
+        | Refusal::SetCookie
+        | Refusal::Vary
+        | Refusal::NoLifetime
+        | Refusal::Stale
+        | Refusal::TooLarge
+        | Refusal::Empty
+        | Refusal::NoSession
+        | Refusal::Space => {}
+    }
+};
 
 impl Why {
     /// For machines.
