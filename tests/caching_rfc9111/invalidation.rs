@@ -31,6 +31,21 @@ fn an_unsafe_request_that_went_well_drops_its_page() {
 }
 
 #[test]
+fn who_speaks_lscache_says_what_goes() {
+    let lab = Lab::auto();
+    for (said, stays) in [
+        ("X-LiteSpeed-Cache-Control: no-cache", true),
+        ("X-LiteSpeed-Purge: tag=another", true),
+        ("X-Other: no-cache", false),
+    ] {
+        let path = lab.pages(&[KEEP, &format!("Status: 303\nLocation: /\n{said}"), KEEP]);
+        assert_eq!(run(&lab.get(&path)), 1);
+        assert_eq!(lab.send("POST", &path, "cart=add").status, 303);
+        assert_eq!(run(&lab.get(&path)) == 1, stays, "{said}");
+    }
+}
+
+#[test]
 fn pages_that_the_answer_names_go_too() {
     let lab = Lab::auto();
     let port = lab.server.http().port();

@@ -234,7 +234,9 @@ pub fn decide(
         };
         return decision;
     }
-    if policy.invalidates {
+    // Who speaks LSCache says what a change makes of other pages, and says it exactly: putting
+    // something into a cart, by a POST that leads back to the front page, changes that for nobody.
+    if policy.invalidates && !words::is_lscache(answer.fields) {
         for target in validate::invalidated(facts, answer) {
             let target = PurgeTarget::Url(target.into());
             let (scope, effect) = (Scope::Public, lscache::Effect::Dead);

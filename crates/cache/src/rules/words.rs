@@ -120,6 +120,19 @@ pub fn asked_purges(request: &Fields) -> Option<Vec<PurgeOrder>> {
     orders
 }
 
+/// Whether an answer has one of LSCache's fields: its application drives the cache.
+pub(crate) fn is_lscache(answer: &Fields) -> bool {
+    let mut names = [
+        &b"X-LiteSpeed-Cache-Control"[..],
+        b"X-LiteSpeed-Purge",
+        b"X-LiteSpeed-Purge2",
+        b"X-LiteSpeed-Tag",
+        b"X-LiteSpeed-Vary",
+    ]
+    .into_iter();
+    names.any(|name| answer.get_text(name).is_some())
+}
+
 fn owned(purge: &lscache::Purge<'_>) -> PurgeOrder {
     let target = match purge.target {
         Target::All => PurgeTarget::All,
