@@ -31,8 +31,8 @@ const PRESETS: &[Preset] = &[
         paths: "/wp-admin /wp-admin/* /wp-login.php* /wp-signup.php /wp-activate.php \
                 /wp-cron.php /wp-comments-post.php /wp-trackback.php /wp-json /wp-json/* \
                 /xmlrpc.php /cart /cart/* /checkout /checkout/* /my-account /my-account/*",
-        args: "preview preview_id preview_nonce _wpnonce rest_route doing_wp_cron add-to-cart \
-               remove_item wc-ajax edd_action",
+        args: "preview preview_id preview_nonce _wpnonce rest_route doing_wp_cron unapproved \
+               moderation-hash add-to-cart remove_item wc-ajax edd_action",
     },
     Preset {
         name: b"drupal",
