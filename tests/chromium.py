@@ -105,6 +105,8 @@ class Page:
     def __init__(self, chromium, session, shots):
         self.chromium, self.session, self.shots = chromium, session, shots
         self.protocols, self.broken, self.failed, self.asked = {}, [], [], {}
+        # What the answer said that the page in the tab was made of.
+        self.fields = {}
         for domain in ("Page", "Runtime", "Network", "DOM"):
             self.send(f"{domain}.enable")
         self.send("Emulation.setDeviceMetricsOverride", width=1280, height=1000, deviceScaleFactor=1, mobile=False)
@@ -126,6 +128,8 @@ class Page:
                 response = params["response"]
                 if response["url"].startswith("http") and not response.get("fromDiskCache"):
                     self.protocols.setdefault(response.get("protocol"), []).append(response["url"])
+                if params["type"] == "Document":
+                    self.fields = {name.lower(): value for name, value in response["headers"].items()}
                 if response["status"] >= 500:
                     self.broken.append((params["requestId"], response["status"], response["url"]))
             elif event["method"] == "Network.loadingFailed" and not params.get("canceled"):

@@ -36,6 +36,7 @@ mod static_files;
 mod tls;
 mod upgrade;
 mod wordpress;
+mod wordpress_cache;
 mod zones;
 
 /// The program under test.
