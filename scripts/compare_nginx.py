@@ -20,11 +20,12 @@ import sys
 import tempfile
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from compare.allowed import headings, must_excuse, reason_for  # noqa: E402
-from compare import cache_mistakes, fastcgi, fastcgi_mistakes  # noqa: E402, F401
+from compare import cache_mistakes, fastcgi, fastcgi_mistakes, zones  # noqa: E402, F401
 from compare.files import fill  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
@@ -34,6 +35,8 @@ from compare.sites import SITES  # noqa: E402
 ROOT = Path(__file__).parent.parent
 STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: ", re.M)
 TIMEOUT = 8
+# Seconds between two that are sent side by side.
+STEP = 0.05
 # Sent behind every request: whether it is answered shows what became of the connection.
 NEXT = b"GET /next HTTP/1.1\r\nHost: next\r\n\r\n"
 LAST = b"GET /next HTTP/1.1\r\nHost: next\r\nConnection: close\r\n\r\n"
@@ -341,6 +344,32 @@ def lines_of(program, name):
     return [line for line in lines if "|400|" not in line]
 
 
+def ask_one(site, program, case):
+    """What a program answers to one case."""
+    _, request, methods = request_of(case)
+    port = program.base + site.get("port", 0)
+    bytes_ = program.expand(request.decode("latin-1")).encode("latin-1")
+    stay = site.get("open", False)
+    bytes_ += b"" if site.get("alone") else LAST if stay else NEXT
+    got, end = exchange(port, bytes_, site.get("tls"), stay)
+    lines = answers(program, got, [*methods], site.get("lengths")) + ([end] if end else [])
+    if stay and not site.get("reasons"):
+        lines = [re.sub(r"^(HTTP/1\.1 \d{3}) .*", r"\1", line) for line in lines]
+    return lines
+
+
+def ask_together(site, program, cases):
+    """The answers to cases that are sent side by side, each a little after the one before."""
+    if len(cases) == 1:
+        return ask_one(site, program, cases[0])
+    with ThreadPoolExecutor(len(cases)) as pool:
+        waiting = []
+        for case in cases:
+            waiting.append(pool.submit(ask_one, site, program, case))
+            time.sleep(STEP)
+        return [line for one in waiting for line in one.result()]
+
+
 def compare_site(site, programs, judge):
     text = PRELUDE % user_line() + site["conf"] + "\n}\n"
     judge.configs += 1
@@ -350,18 +379,14 @@ def compare_site(site, programs, judge):
             judge.compare(f"{site['name']}: start", *([words] for words in said))
             return
         for case in site["cases"]:
-            key, request, methods = request_of(case)
+            if isinstance(case, (int, float)):
+                time.sleep(case)
+                continue
+            label, together = case if isinstance(case, tuple) and isinstance(case[1], list) else (None, [case])
+            key = label or request_of(case)[0]
             seen = []
             for program in programs:
-                tls = site.get("tls")
-                port = program.base + site.get("port", 0)
-                bytes_ = program.expand(request.decode("latin-1")).encode("latin-1")
-                stay = site.get("open", False)
-                bytes_ += b"" if site.get("alone") else LAST if stay else NEXT
-                got, end = exchange(port, bytes_, tls, stay)
-                seen.append(answers(program, got, [*methods], site.get("lengths")) + ([end] if end else []))
-                if stay and not site.get("reasons"):
-                    seen[-1] = [re.sub(r"^(HTTP/1\.1 \d{3}) .*", r"\1", line) for line in seen[-1]]
+                seen.append(ask_together(site, program, together))
                 if site.get("errors"):
                     count = sum(line.startswith("log ") for line in seen[0])
                     seen[-1] += program.new_errors(count)

@@ -33,6 +33,7 @@ DIED = "What came before an origin died"
 REDIRECTED = "X-Accel and its errors"
 PROXIED = "Small things about answers of origins"
 LOGGED = "Lines of the error log about origins"
+ZONES = "What zones keep"
 
 _PATTERNS = {
     STRICT: ["syntax: GET  /hello.txt HTTP/1.1*", "syntax: GET /hello.txt  HTTP/1.1*", "syntax: GET /hello.txt HTTP/1.1 *",
@@ -45,8 +46,8 @@ _PATTERNS = {
     EXPECT: ["syntax: * /hello.txt *Expect: 100-*", "syntax: POST /none *Expect: 100-*", "php *: *Expect: 100-*"],
     TARGETS: ["syntax: GET h-t+t.p*", "syntax: GET http://[x]*", "hosts: GET ftp://*", "hosts: GET http://a_b/*"],
     HOSTS: ["hosts: GET / | Host: .test"],
-    BOTH: ["plain: GET /hello.txt | If-None-Match: * | If-Modified-Since: *", "if_modified_since *: GET /hello.txt | If-Modified-Since: nonsense | If-None-Match: *"],
-    KEPT: ["plain: * | If-Match:*", "plain: * | If-Unmodified-Since: *", "error_page: GET /hello.txt | If-Match: \"x\"", "no etag: GET /hello.txt | If-Match: *"],
+    BOTH: ["zone conditions: * | If-None-Match: \"a\" | If-Modified-Since: *", "plain: GET /hello.txt | If-None-Match: * | If-Modified-Since: *", "if_modified_since *: GET /hello.txt | If-Modified-Since: nonsense | If-None-Match: *"],
+    KEPT: ["zone conditions: * | If-Match: \"*", "zone conditions: *n=d10&* | If-Unmodified-Since: *", "zone conditions: *n=l10&* | If-Unmodified-Since: *", "plain: * | If-Match:*", "plain: * | If-Unmodified-Since: *", "error_page: GET /hello.txt | If-Match: \"x\"", "no etag: GET /hello.txt | If-Match: *"],
     TEXTS: ["return: GET /200/t | If-*"],
     RANGES: ["plain: 40 ranges"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],
@@ -55,7 +56,7 @@ _PATTERNS = {
     CODINGS: ["gzip: GET /page.html | Accept-Encoding: gzip\t", "gzip: GET /page.html | Accept-Encoding: gzip;;q=1"],
     OLD: ["padding: GET /none | User-Agent: *", "refresh: GET /*", "*: POST /hello.txt | User-Agent: *MSIE 6*", "keepalive_disable safari: GET /hello.txt | User-Agent: *"],
     BAD: ["headers added: GET /nl?x=a\tb", "plain HTTP on the TLS port: GET /%00"],
-    ERRORS: ["error_page: GET /hello.txt | Range: *", "headers added: GET /hello.txt | Range: bytes=99-", "try_files: GET /code200/x", "try_files: access log"],
+    ERRORS: ["zone ranges*bytes=500-", "zone ranges*bytes=x*", "zone ranges*bytes=3-1", "error_page: GET /hello.txt | Range: *", "headers added: GET /hello.txt | Range: bytes=99-", "try_files: GET /code200/x", "try_files: access log"],
     VARIABLES: ["variables: GET / | Cookie: c = 1", "variables: GET /link"],
     TLS: ["test: *ssl_certificate *"],
     REASONS: ["php reasons: GET /say.php?s=302", "php reasons: GET /say.php?s=405", "php reasons: *Not%20Here", "php passed headers: *Status%3A*"],
@@ -65,7 +66,8 @@ _PATTERNS = {
     REDIRECTED: ["php X-Accel: *none.txt", "php X-Accel: */a%2520b", "php X-Accel: *relative", "php X-Accel: */../x", "php X-Accel: GET /say.php?h[]=X-Accel-Redirect%3A", "php X-Accel: *//other/x", "php X-Accel: *file.txt | If-Modified-Since: *", "php X-Accel: */loop",
                  "php X-Accel: *%252520/style.css", "php *: *=X-Accel-Charset%3A*"],
     PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-"],
-    LOGGED: ["php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
+    LOGGED: ["zone origins that take too long: old *", "php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
+    ZONES: ["zone answers: second GET /zone?n=a*Age%3A%2050", "zone vary: second GET /zone?n=star*", "zone bypass: then f", "zone conditions: *n=e9&*", "zone conditions: *n=e10&*", "zone conditions: *n=n9 *", "zone conditions: *n=n10 *", "zone ranges that are not offered: second *", "zone gzip: second *=500 | Accept-Encoding: gzip", "zone gzip: second *max-age%3D60&len=500 | Accept-Encoding: gzip"],
     MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: location: limit_except *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
                "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream a { zone a; *", "test: http: fastcgi_param *",
                "test: server: proxy_pass*", "test: *fastcgi_cache*", "test: *fastcgi_no_cache*"],

@@ -57,6 +57,32 @@ if (isset($_GET['s'])) http_response_code((int) $_GET['s']);
 echo $_GET['b'] ?? "said\\n";
 echo str_repeat('0123456789abcde\\n', (int) ($_GET['n'] ?? 0) >> 4);
 """
+# ?n=NAME: says how often it ran for this name, with the fields h[], the status s, and what the other
+# arguments ask for: those with a 2 at their end from the second run on.
+ZONE = """<?php
+header('Content-Type: text/plain');
+$file = '@HOME@/php-tmp/count-' . $_SERVER['SERVER_PORT'] . '-' . sha1($_SERVER['SITE'] . strtok($_SERVER['REQUEST_URI'], '?') . $_GET['n']);
+$lock = fopen($file, 'c+'); flock($lock, LOCK_EX);
+$run = (int) stream_get_contents($lock) + 1;
+ftruncate($lock, 0); rewind($lock); fwrite($lock, $run); fclose($lock);
+foreach ($_GET['h'] ?? [] as $field) header($field, stripos($field, 'content-type:') === 0);
+if (isset($_GET['s'])) http_response_code((int) $_GET['s']);
+if ($run >= 2) {
+    if (isset($_GET['from2'])) http_response_code((int) $_GET['from2']);
+    if (isset($_GET['die2'])) posix_kill(getmypid(), 9);
+    usleep((int) ($_GET['ms2'] ?? 0) * 1000);
+}
+usleep((int) ($_GET['ms'] ?? 0) * 1000);
+if (isset($_GET['confirm']) && (isset($_SERVER['HTTP_IF_NONE_MATCH']) || isset($_SERVER['HTTP_IF_MODIFIED_SINCE']))) {
+    http_response_code(304);
+    exit;
+}
+$text = "run $run\\n";
+if (isset($_GET['cond'])) {
+    foreach ($_SERVER as $name => $value) if (preg_match('/^HTTP_(IF_|RANGE)/', $name)) $text .= "$name=$value\\n";
+}
+echo str_pad($text, (int) ($_GET['len'] ?? 0), '.');
+"""
 SCRIPTS = {
     "env.php": ENV,
     "index.php": ENV.replace("text/plain')", "text/plain; x=index')"),
@@ -72,6 +98,7 @@ SCRIPTS = {
     "length.php": "<?php header('Content-Type: text/plain');\n$t = str_repeat('length ', (int) ($_GET['n'] ?? 10));\nheader('Content-Length: ' . (strlen($t) + (int) ($_GET['d'] ?? 0)));\necho $t;\n",
     "flush.php": "<?php header('Content-Type: text/plain');\nforeach (['one', 'two', 'three'] as $word) { echo $word, \"\\n\"; flush(); usleep(30000); }\n",
     "slow.php": "<?php header('Content-Type: text/plain');\nif (isset($_GET['first'])) { echo \"first\\n\"; flush(); }\nusleep((int) $_GET['ms'] * 1000);\necho \"slow\\n\";\n",
+    "zone.php": ZONE,
     "pool.php": "<?php header('Content-Type: text/plain');\nif (isset($_GET['s'])) http_response_code((int) $_GET['s']);\necho getenv('POOL'), \"\\n\";\n",
     "stderr.php": "<?php header('Content-Type: text/plain');\nerror_log('one line');\nerror_log(\"two\\nlines\");\nerror_log('odd: \"quoted\" \\\\ ' . chr(1) . ' \u00fc');\nif (isset($_GET['long'])) error_log(str_repeat('long ', (int) $_GET['long']));\necho \"said\\n\";\n",
     "warning.php": "<?php header('Content-Type: text/plain');\necho $undefined, \"warned\\n\";\n",
@@ -108,7 +135,7 @@ class Php:
         for name, content in SCRIPTS.items():
             path = home / "app" / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
+            path.write_text(content.replace("@HOME@", str(home)))
             os.utime(path, (MTIME, MTIME))
         (home / "php-tmp").mkdir()
         (home / "not-a-socket").write_text("")

@@ -130,6 +130,6 @@ fn text(desk: &Desk, told: &Explanation) -> String {
 const fn kind_word(one: &engine::explain::Candidate) -> &'static str {
     match one.kind {
         cache::Kind::Content => "other copy",
-        cache::Kind::Vary | cache::Kind::Pass => kind(one),
+        cache::Kind::Vary | cache::Kind::Pass | cache::Kind::Failed => kind(one),
     }
 }

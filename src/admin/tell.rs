@@ -53,6 +53,7 @@ pub(super) fn entry_line(one: &Candidate) -> String {
     let mut text = match one.kind {
         cache::Kind::Vary => return format!("answers depend on {}", joined(&one.vary)),
         cache::Kind::Pass => "not to be kept".to_owned(),
+        cache::Kind::Failed => format!("the origin failed, {}", one.status),
         cache::Kind::Content => format!("{}, {}", freshness(one), one.status),
     };
     let mut add = |more: &str| {
@@ -67,7 +68,7 @@ pub(super) fn entry_line(one: &Candidate) -> String {
         Some(left) => add(&format!("{} over its time", seconds(left.unsigned_abs()))),
         None => {}
     }
-    if one.kind == cache::Kind::Pass {
+    if matches!(one.kind, cache::Kind::Pass | cache::Kind::Failed) {
         return text;
     }
     if one.stale_seconds > 0 || one.error_seconds > 0 {

@@ -10,7 +10,8 @@ use crate::decisions::{Class, Note, Ring, Tallies};
 use bytes::Bytes;
 use http::Fields;
 
-use crate::growing::Wakes;
+use crate::fills::failed;
+use crate::growing::{Growing, Wakes};
 use crate::key::Key;
 use crate::object::{Kind, Object};
 use crate::store::{Freshness, Lookup, Store, judge};
@@ -124,6 +125,7 @@ impl Front {
                         }
                         Kind::Vary => Lookup::Vary(Arc::clone(object)),
                         Kind::Pass => Lookup::Pass,
+                        Kind::Failed => failed(object),
                     };
                 }
                 Freshness::Stale if object.is_refreshing() => {
@@ -198,6 +200,14 @@ impl Front {
         [first, first ^ 1].into_iter().find(|at| {
             self.slots[*at].object.as_ref().is_some_and(|other| Arc::ptr_eq(other, object))
         })
+    }
+
+    /// Lets the next look-up fetch what somebody else has fetched for too long. What that brings is
+    /// kept all the same.
+    pub fn supersede(&self, growing: &Arc<Growing>) {
+        if !self.is_dry {
+            self.store.end_joining(growing);
+        }
     }
 
     #[cold]

@@ -89,6 +89,8 @@ pub struct Growing {
     pub(crate) key: OwnedKey,
     /// The generation of purges when the permit was given.
     pub(crate) generation: u64,
+    /// When it was given, in the caller's milliseconds.
+    pub(crate) asked_ms: u64,
     /// What was in the index then, too old to be served without a refresh.
     pub(crate) stale: Option<Arc<Object>>,
     state: AtomicU8,
@@ -105,10 +107,15 @@ pub struct Growing {
 }
 
 impl Growing {
-    pub(crate) fn new(key: &Key<'_>, generation: u64, stale: Option<Arc<Object>>) -> Self {
+    pub(crate) fn new(
+        key: &Key<'_>,
+        (generation, asked_ms): (u64, u64),
+        stale: Option<Arc<Object>>,
+    ) -> Self {
         Self {
             key: OwnedKey::new(key),
             generation,
+            asked_ms,
             stale,
             state: AtomicU8::new(ASKED),
             doomed: AtomicBool::new(false),
@@ -126,6 +133,12 @@ impl Growing {
     #[must_use]
     pub fn head(&self) -> Option<&ObjectHead> {
         self.head.get()
+    }
+
+    /// When somebody took it upon itself to fetch, in the milliseconds of look-ups.
+    #[must_use]
+    pub const fn asked_ms(&self) -> u64 {
+        self.asked_ms
     }
 
     /// Bytes that have come so far.

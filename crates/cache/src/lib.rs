@@ -50,6 +50,7 @@
 //! `purge_private(site, Some(session) | None, how)`; each says how many objects it hit.
 
 mod decisions;
+mod fills;
 mod front;
 mod growing;
 mod key;

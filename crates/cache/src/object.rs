@@ -41,6 +41,7 @@ pub const ESI_MARK: (&[u8], &[u8]) = (b"Surrogate-Control", b"content=\"ESI/1.0\
 
 const STATUS_VARY: u16 = 0;
 const STATUS_PASS: u16 = 1;
+const STATUS_FAILED: u16 = 2;
 
 /// When an object was made and how long it is good, in milliseconds of the caller's clock.
 ///
@@ -124,6 +125,8 @@ pub enum Kind {
     Vary,
     /// A memory that this is not to be cached.
     Pass,
+    /// A memory that the origin failed, and what is said of it.
+    Failed,
 }
 
 /// What few objects have.
@@ -231,12 +234,28 @@ impl Object {
         Self::new(Parts { key, status, head: &[], etag: &[], times, tags: &[], known, body })
     }
 
+    /// `status` is what is answered until then, without asking the origin that failed.
+    pub(crate) fn failure_marker(key: Key<'_>, status: u16, until_ms: u64, known: u64) -> Self {
+        let times = Times { expires_ms: until_ms, ..Times::default() };
+        let (head, body) = (&status.to_be_bytes()[..], Vec::new());
+        let status = STATUS_FAILED;
+        Self::new(Parts { key, status, head, etag: &[], times, tags: &[], known, body })
+    }
+
+    /// The status that is answered, of a mark of failure.
+    #[must_use]
+    pub fn failed_status(&self) -> Option<u16> {
+        let is_mark = self.kind() == Kind::Failed;
+        self.head().try_into().ok().filter(|_| is_mark).map(u16::from_be_bytes)
+    }
+
     /// What this entry is.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self.status {
             STATUS_VARY => Kind::Vary,
             STATUS_PASS => Kind::Pass,
+            STATUS_FAILED => Kind::Failed,
             _ => Kind::Content,
         }
     }

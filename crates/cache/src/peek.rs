@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::decisions::Decision;
+use crate::fills::failed;
 use crate::front::Front;
 use crate::growing::{Follower, Growing};
 use crate::key::{KEY_SIZE_MAX, Key};
@@ -45,7 +46,7 @@ impl Store {
         }
         let generation = self.generation();
         let permit = |stale: Option<Arc<Object>>| {
-            let growing = Arc::new(Growing::new(key, generation, stale));
+            let growing = Arc::new(Growing::new(key, (generation, now_ms), stale));
             FillPermit::new(Arc::clone(self), growing)
         };
         let shard = lock(self.shard(key.url_hash));
@@ -59,6 +60,7 @@ impl Store {
                         Kind::Content => Lookup::Hit(object),
                         Kind::Vary => Lookup::Vary(object),
                         Kind::Pass => Lookup::Pass,
+                        Kind::Failed => failed(&object),
                     };
                 }
                 Freshness::Gone => {}
@@ -78,7 +80,7 @@ impl Store {
             Some(growing) if !growing.is(key) => return Lookup::Pass,
             // Of a fill that never moves, so that nobody is registered with the real one.
             Some(growing) if !is_killed(growing) => {
-                let still = Arc::new(Growing::new(key, generation, None));
+                let still = Arc::new(Growing::new(key, (generation, now_ms), None));
                 return Lookup::Join(Follower::new(still, generation));
             }
             _ => {}

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use crate::fills::Rival;
 use crate::growing::{Follower, Growing, Waited, Waiter, Wakes};
 use crate::key::Key;
 use crate::object::{Object, ObjectHead, Parts, pack_head};
@@ -35,8 +36,26 @@ pub enum Abandon {
         /// End of the rest.
         rest_until_ms: u64,
     },
+    /// The origin failed: until then look-ups of this key are told so.
+    Refused {
+        /// What is answered.
+        status: u16,
+        /// End of that memory, in the caller's milliseconds.
+        until_ms: u64,
+    },
     /// Nothing is known: the next one to look up tries again.
     Gone,
+}
+
+impl Abandon {
+    /// Until when look-ups pass, if they do.
+    #[must_use]
+    pub const fn until_ms(self) -> Option<u64> {
+        match self {
+            Self::Uncacheable { until_ms } => Some(until_ms),
+            Self::Failed { .. } | Self::Refused { .. } | Self::Gone => None,
+        }
+    }
 }
 
 /// How a fill ended.
@@ -269,6 +288,11 @@ impl FillPermit {
             Abandon::Failed { now_ms, rest_until_ms } => {
                 self.store.rest(&key, rest_until_ms, now_ms);
             }
+            Abandon::Refused { status, until_ms } => {
+                if !self.growing.is_killed(&self.store.tags) {
+                    self.store.remember_failure(&key, status, until_ms);
+                }
+            }
             Abandon::Gone => {}
         }
         self.store.end_fill(&self.growing);
@@ -278,8 +302,19 @@ impl FillPermit {
     /// The answer belongs under another key (it set a vary cookie, or named a new `Vary`): the fill
     /// goes on there, as old as it is. Nothing may have begun.
     #[must_use = "others wait for this fill"]
-    pub fn move_to(mut self, key: &Key<'_>) -> Moved {
-        let permit = self.store.regrant(key, self.growing.generation);
+    pub fn move_to(self, key: &Key<'_>) -> Moved {
+        self.go_to(key, Rival::Heeded)
+    }
+
+    /// As [`Self::move_to`], also if that key is being filled: what comes last is kept.
+    #[must_use = "others wait for this fill"]
+    pub fn move_over(self, key: &Key<'_>) -> Moved {
+        self.go_to(key, Rival::Ignored)
+    }
+
+    fn go_to(mut self, key: &Key<'_>, rival: Rival) -> Moved {
+        let begun = (self.growing.generation, self.growing.asked_ms);
+        let permit = self.store.regrant(key, begun, rival);
         let wakes = self.end(Abandon::Gone);
         Moved { permit, wakes }
     }

@@ -34,6 +34,7 @@ pub use query::QueryRules;
 pub use strip::{for_client, for_front, for_store, is_forged};
 pub use validate::{conditions, freshen, invalidated, is_same};
 pub use words::{PurgeOrder, PurgeTarget, TagWord, asked_purges, purges, tags};
+pub use zone::grace;
 
 #[cfg(test)]
 mod tests;

@@ -80,6 +80,7 @@ impl Counters {
             Lookup::Miss(_) => &self.misses,
             Lookup::Join(_) => &self.joins,
             Lookup::Pass => &self.passes,
+            Lookup::Failed(_) => &self.hits,
             Lookup::Vary(_) => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);

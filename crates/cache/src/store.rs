@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::negotiate::Coding;
 
 use crate::decisions::Ring;
+use crate::fills::failed;
 use crate::front::Front;
 use crate::growing::{Follower, Growing, Waiter, Wakes};
 use crate::key::{KEY_SIZE_MAX, Key, NamespaceId, Session, url_hash};
@@ -57,6 +58,8 @@ pub enum Lookup {
     Join(Follower),
     /// Known to be uncacheable, or the key is too long: ask the origin and keep nothing.
     Pass,
+    /// The origin has failed, and this status is answered without asking it.
+    Failed(u16),
 }
 
 /// Bytes and objects of one namespace.
@@ -211,6 +214,7 @@ impl Store {
                         Kind::Content => Lookup::Hit(object),
                         Kind::Vary => Lookup::Vary(object),
                         Kind::Pass => Lookup::Pass,
+                        Kind::Failed => failed(&object),
                     };
                 }
                 Freshness::Gone => *gone = Some(shard.take(place)),
@@ -225,7 +229,8 @@ impl Store {
                         return Lookup::Stale(object, None);
                     }
                     object.set_refreshing(true);
-                    let permit = self.grant(&mut shard, key, generation, Some(object.clone()));
+                    let begun = (generation, now_ms);
+                    let permit = self.grant(&mut shard, key, begun, Some(object.clone()));
                     return Lookup::Stale(object, Some(permit));
                 }
                 Freshness::Old => old = Some(object),
@@ -238,36 +243,19 @@ impl Store {
             }
             _ => {}
         }
-        Lookup::Miss(self.grant(&mut shard, key, generation, old))
+        Lookup::Miss(self.grant(&mut shard, key, (generation, now_ms), old))
     }
 
-    fn grant(
+    pub(crate) fn grant(
         self: &Arc<Self>,
         shard: &mut Shard,
         key: &Key<'_>,
-        generation: u64,
+        begun: (u64, u64),
         stale: Option<Arc<Object>>,
     ) -> FillPermit {
-        let growing = Arc::new(Growing::new(key, generation, stale));
+        let growing = Arc::new(Growing::new(key, begun, stale));
         shard.fills.insert(key.hash, Arc::clone(&growing));
         FillPermit::new(Arc::clone(self), growing)
-    }
-
-    /// A permit for another key with the age of a permit at hand; none if that key is being filled.
-    pub(crate) fn regrant(self: &Arc<Self>, key: &Key<'_>, generation: u64) -> Option<FillPermit> {
-        if key.text.len() > KEY_SIZE_MAX {
-            return None;
-        }
-        let mut shard = lock(self.shard(key.url_hash));
-        let busy = shard.fills.get(&key.hash);
-        if busy.is_some_and(|growing| !growing.is_killed(&self.tags)) {
-            return None;
-        }
-        let stale = shard.find(key).and_then(|place| shard.at(place).cloned());
-        let stale = stale.filter(|object| {
-            object.kind() == Kind::Content && object.verdict(&self.tags) != Verdict::Dead
-        });
-        Some(self.grant(&mut shard, key, generation, stale))
     }
 
     /// Takes a fill out of the index; afterwards a look-up may give out the next permit.

@@ -208,7 +208,7 @@ fn live(seed: u64) -> u64 {
                             .insert(step, Waiting { follower, target, since, registered: false });
                         None
                     }
-                    Lookup::Pass | Lookup::Vary(_) => None,
+                    Lookup::Pass | Lookup::Failed(_) | Lookup::Vary(_) => None,
                 };
                 if let Some(permit) = permit {
                     for other in fills.iter().filter(|other| other.target == target) {

@@ -136,6 +136,56 @@ fn an_uncacheable_answer_is_remembered_for_a_while() {
 }
 
 #[test]
+fn a_failure_is_remembered_for_a_while_and_can_be_purged() {
+    let store = store();
+    let mut front = store.front(0);
+    let keys = url(store.namespace(b"a"), "/");
+    let first = permit(front.lookup(&keys.public(), 0));
+    let mut waiting = first.follow();
+    let _ = first.abandon(Abandon::Refused { status: 502, until_ms: 50 });
+    assert_eq!(waiting.poll(), Follow::Again);
+    assert!(matches!(front.lookup(&keys.public(), 49), Lookup::Failed(502)));
+    let again = permit(front.lookup(&keys.public(), 50));
+    assert!(again.stale().is_none(), "a memory is nothing to confirm");
+    let _ = again.abandon(Abandon::Refused { status: 504, until_ms: 100 });
+    assert!(matches!(front.lookup(&keys.public(), 60), Lookup::Failed(504)));
+    store.purge_url(&keys.public(), Purge::Dead);
+    assert!(matches!(front.lookup(&keys.public(), 60), Lookup::Miss(_)));
+}
+
+#[test]
+fn who_fills_for_too_long_gets_company_and_both_are_kept() {
+    let store = store();
+    let mut front = store.front(0);
+    let keys = url(store.namespace(b"a"), "/");
+    let slow = permit(front.lookup(&keys.public(), 10));
+    let Lookup::Join(follower) = front.lookup(&keys.public(), 500) else { panic!("no fill") };
+    assert_eq!(follower.growing().asked_ms(), 10);
+    front.supersede(follower.growing());
+    let quick = permit(front.lookup(&keys.public(), 500));
+    front.supersede(follower.growing());
+    assert!(matches!(front.lookup(&keys.public(), 500), Lookup::Join(_)), "the second one is on");
+    assert!(fill(quick, &[], b"quick").is_some());
+    assert!(fill(slow, &[], b"slow").is_some());
+    let Lookup::Hit(object) = front.lookup(&keys.public(), 500) else { panic!("no hit") };
+    assert_eq!(object.body().unwrap(), "slow");
+}
+
+#[test]
+fn a_fill_moves_over_another_one_if_it_may() {
+    let store = store();
+    let mut front = store.front(0);
+    let site = store.namespace(b"a");
+    let (keys, own) = (url(site, "/"), url(site, "/own"));
+    let busy = permit(front.lookup(&keys.public(), 0));
+    let heeding = permit(front.lookup(&own.public(), 0)).move_to(&keys.public());
+    assert!(heeding.permit.is_none());
+    let moved = permit(front.lookup(&own.public(), 0)).move_over(&keys.public());
+    assert!(fill(moved.permit.unwrap(), &[], b"moved").is_some());
+    assert!(fill(busy, &[], b"busy").is_some());
+}
+
+#[test]
 fn a_purged_tag_kills_and_says_how_many() {
     let store = store();
     let mut front = store.front(0);

@@ -15,3 +15,4 @@ pub(crate) mod returned;
 pub(crate) mod search;
 pub(crate) mod sent;
 pub(crate) mod wishes;
+pub(crate) mod zone;

@@ -239,7 +239,7 @@ impl Exchange {
                 self.go_on(|exchange, site, ctx| exchange.follow(site, ctx), ctx)
             }
             (State::Joining, Wake::Deadline) => {
-                self.go_on(|exchange, _, ctx| exchange.stop_waiting(ctx), ctx)
+                self.go_on(|exchange, site, ctx| exchange.stop_waiting(site, ctx), ctx)
             }
             (State::Assembling, wake @ (Wake::Fragment | Wake::Filled | Wake::Origin(_))) => {
                 self.go_on(|exchange, site, ctx| exchange.assemble_on(wake, site, ctx), ctx)

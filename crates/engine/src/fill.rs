@@ -9,6 +9,7 @@
 //! Owns the permit and outlives the client that asked. Easiest to break: whoever ends the permit
 //! hands on whom to wake.
 
+mod fate;
 mod inlines;
 mod judge;
 
@@ -19,8 +20,8 @@ use cache::rules::{
     self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget, Refusal, Verdict,
 };
 use cache::{
-    Abandon, FillPermit, Key, KeyBuilder, NamespaceId, ObjectHead, Purge, Session, Store, Tags,
-    Wakes,
+    Abandon, FillPermit, Key, KeyBuilder, NamespaceId, Object, ObjectHead, Purge, Session, Store,
+    Tags, Wakes,
 };
 use http::cookies::Cookies;
 use http::lscache::{Effect as Lapse, Scope};
@@ -30,18 +31,16 @@ use upstream::OriginNews;
 
 use self::inlines::Cutting;
 use crate::content::confirm::is_about;
-use crate::content::page::{push_base, push_session, push_unvaried};
+use crate::content::page::{Keeping, push_base, push_session, push_unvaried};
 use crate::content::search;
 use crate::ctx::SiteRef;
+use crate::filter::accel::is_buffered;
 use crate::route::LocationId;
-use crate::site::Caching;
+use crate::site::{Caching, STALE_FOR_EVER, Trouble};
 
+use fate::PASS_MS;
 pub(crate) use judge::Judge;
 
-/// How long it is remembered that an answer was not to be kept, where others wait in line.
-const PASS_MS: u64 = 2_000;
-/// How long an origin that failed is left alone while there is an old answer.
-const REST_MS: u64 = 1_000;
 /// LIMIT: bytes of the head of an answer with tags; those of a page can be as many as its products.
 const PAGE_HEAD_MAX: usize = 512 * 1024;
 
@@ -84,6 +83,8 @@ pub struct Fill {
     pub(crate) namespace: NamespaceId,
     pub(crate) permit: Option<FillPermit>,
     pub(crate) question: Box<Question>,
+    /// What is served in place of errors, or confirmed.
+    pub(crate) stale: Option<Arc<Object>>,
     /// The URL part of the key.
     pub(crate) url: Vec<u8>,
     /// When the origin was asked.
@@ -107,6 +108,8 @@ pub struct Fill {
     pub(crate) refusal: Option<Refusal>,
     /// How long it is fresh, if it is kept.
     pub(crate) ttl: Option<u32>,
+    /// What became of the answer.
+    pub(crate) keeping: Keeping,
 }
 
 impl Fill {
@@ -128,6 +131,12 @@ impl Fill {
         self.permit.is_some()
     }
 
+    /// What becomes of the answer, once its head came.
+    #[must_use]
+    pub const fn keeping(&self) -> Keeping {
+        self.keeping
+    }
+
     /// Hears what the origin did, and says whom to wake.
     pub fn hear(&mut self, news: &OriginNews, now: Now) -> Wakes {
         let now_ms = now.unix_millis;
@@ -141,8 +150,9 @@ impl Fill {
             }
             OriginNews::Body(bytes) => self.take_body(bytes, now),
             OriginNews::End => self.end(now),
-            OriginNews::Failed(_) => {
-                self.give_up(Abandon::Failed { now_ms, rest_until_ms: now_ms + REST_MS })
+            OriginNews::Failed(refused) => {
+                let why = self.failure(*refused, now_ms);
+                self.give_up(why)
             }
             OriginNews::Attempt(attempt) => {
                 if let Some(judge) = &mut self.judge {
@@ -159,12 +169,10 @@ impl Fill {
     }
 
     fn end(&mut self, now: Now) -> Wakes {
-        let now_ms = now.unix_millis;
         let (rest, mut wakes) = self.finish_cut(now);
         let Some(mut permit) = self.permit.take() else { return wakes };
         if self.told.is_some_and(|told| told > self.size) {
-            let rest_until_ms = now_ms + REST_MS;
-            wakes.join(permit.abandon(Abandon::Failed { now_ms, rest_until_ms }));
+            wakes.join(permit.abandon(self.rest(now.unix_millis)));
             return wakes;
         }
         for piece in rest {
@@ -186,17 +194,17 @@ impl Fill {
         }
         self.size += bytes.len() as u64;
         let (pieces, mut wakes, is_sure) = self.cut(bytes, now);
+        let why = self.passing(now.unix_millis);
         let Some(permit) = &mut self.permit else { return wakes };
         let limit = self.site.location(self.location).caching.as_ref();
         let fits = limit.is_some_and(|caching| self.size <= caching.policy.object_max);
         // Who joined gets its answer whole, kept or not.
-        let until_ms = now.unix_millis + PASS_MS;
         let goes_on = match fits && is_sure {
             true => permit.is_storable() || permit.pass_on(None),
-            false => is_sure && permit.pass_on(Some(until_ms)),
+            false => is_sure && permit.pass_on(why.until_ms()),
         };
         if !goes_on {
-            wakes.join(self.give_up(Abandon::Uncacheable { until_ms }));
+            wakes.join(self.give_up(why));
             return wakes;
         }
         for piece in pieces {
@@ -240,9 +248,8 @@ impl Fill {
             Verdict::Refuse(refusal) => Some(refusal),
         };
         let Some(mut permit) = self.permit.take() else { return Wakes::default() };
-        if status != 304 && caching.covers(status) && permit.stale().is_some() {
-            let rest_until_ms = now_ms + REST_MS;
-            return permit.abandon(Abandon::Failed { now_ms, rest_until_ms });
+        if status != 304 && self.is_stood_in(Trouble::Status(status), now_ms) {
+            return permit.abandon(self.rest(now_ms));
         }
         if status == 304
             && self.revalidates
@@ -253,12 +260,20 @@ impl Fill {
             }
             return self.freshen(permit, &old, head, caching, now_ms);
         }
-        let redirects = head.fields.get_text(b"X-Accel-Redirect").is_some();
-        let Some(scope) = decision.scope().filter(|_| !redirects) else {
-            return permit.abandon(self.giving_up(caching, now_ms));
+        let origin = &self.site.location(self.location).settings.origin;
+        // As in nginx, what the client gets as it comes is not for zones.
+        let passes = !caching.is_page() && !is_buffered(head, origin)
+            || !origin.ignore_headers.redirect
+                && head.fields.get_text(b"X-Accel-Redirect").is_some();
+        let Some(scope) = decision.scope().filter(|_| !passes) else {
+            if !matches!(decision.verdict, Verdict::Refuse(why) if why != Refusal::NoLifetime) {
+                self.keeping = Keeping::Unkept;
+            }
+            return permit.abandon(self.passing(now_ms));
         };
         let site = &self.site;
         if self.judge.as_mut().is_some_and(|judge| judge.refuses(status, head, site, now)) {
+            self.keeping = Keeping::Unkept;
             return permit.abandon(Abandon::Gone);
         }
         stretch(&mut decision, caching);
@@ -280,6 +295,7 @@ impl Fill {
         wakes.join(permit.begin(kept, &tags));
         self.told = told;
         self.permit = Some(permit);
+        self.keeping = Keeping::Yes;
         wakes
     }
 
@@ -287,7 +303,7 @@ impl Fill {
     fn freshen(
         &self,
         permit: FillPermit,
-        old: &cache::Object,
+        old: &Object,
         head: &OriginHead,
         caching: &Caching,
         now_ms: u64,
@@ -351,7 +367,7 @@ impl Fill {
         if !decision.vary.is_empty() {
             let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
             if !self.store.remember_vary(&key_of(&keys, session), &names) {
-                return (None, permit.abandon(self.giving_up(caching, now_ms)));
+                return (None, permit.abandon(self.passing(now_ms)));
             }
             push_named(&mut keys, names, fields, cookies);
         }
@@ -365,7 +381,11 @@ impl Fill {
             // Whoever asks for it next has one of his own, and need not wait in line for it.
             self.store.remember_pass(&own, now_ms + PASS_MS);
         }
-        let moved = permit.move_to(&key);
+        let moved = match caching.is_page() {
+            true => permit.move_to(&key),
+            // As in nginx, whoever is last is kept.
+            false => permit.move_over(&key),
+        };
         (moved.permit, moved.wakes)
     }
 
@@ -405,15 +425,6 @@ impl Fill {
         }
         if let Some(session) = Session::new(&self.old_session(caching)) {
             self.store.purge_private(self.namespace, Some(session), Purge::Dead);
-        }
-    }
-
-    /// What becomes of a permit whose answer is not kept.
-    fn giving_up(&self, caching: &Caching, now_ms: u64) -> Abandon {
-        // Where nobody waits, the next answer may be another one.
-        match !self.is_past && (caching.is_page() || caching.conf.lock) {
-            true => Abandon::Uncacheable { until_ms: now_ms + PASS_MS },
-            false => Abandon::Gone,
         }
     }
 
@@ -533,13 +544,9 @@ fn stretch(decision: &mut Decision, caching: &Caching) {
         }
         return;
     }
-    let stale = &caching.conf.use_stale;
-    if stale.updating {
-        decision.stale_while_revalidate = crate::site::STALE_FOR_EVER;
-    }
-    if *stale != conf::model::UseStale::default() || caching.conf.revalidate {
-        decision.stale_if_error = crate::site::STALE_FOR_EVER;
-    }
+    // What it may be used for is asked when it is.
+    decision.stale_while_revalidate = STALE_FOR_EVER;
+    decision.stale_if_error = STALE_FOR_EVER;
 }
 
 /// The head as it is kept, and its tags.

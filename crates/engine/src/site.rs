@@ -16,7 +16,7 @@ use crate::pages::{Pages, Signature};
 use crate::phase::rewrite::Op;
 use crate::route::{Level, LocationId};
 
-pub(crate) use caching::{Caching, Kept, STALE_FOR_EVER, Space};
+pub(crate) use caching::{Caching, Kept, STALE_FOR_EVER, Space, Trouble};
 
 mod caching;
 mod compile;

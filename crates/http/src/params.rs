@@ -49,6 +49,19 @@ impl Params {
         self.entries.push(entry);
     }
 
+    /// Gives every pair of this name another value.
+    pub fn replace(&mut self, name: &[u8], value: &[u8]) {
+        for (start, name_len, value_len) in &mut self.entries {
+            let at = *start as usize;
+            if self.arena.get(at..at + *name_len as usize) == Some(name) {
+                *start = self.arena.len() as u32;
+                *value_len = value.len() as u32;
+                self.arena.extend_from_slice(name);
+                self.arena.extend_from_slice(value);
+            }
+        }
+    }
+
     /// The pairs in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.entries.iter().map(|&(start, name, value)| {
@@ -97,5 +110,8 @@ mod tests {
         assert_eq!(all, [(&b"A"[..], &b"1"[..]), (b"", b"x"), (b"A", b"")]);
         assert_eq!((params.get(b"A"), params.get(b"B")), (Some(&b""[..]), None));
         assert_eq!((params.len(), params.size()), (3, 4));
+        params.replace(b"A", b"long");
+        let all: Vec<_> = params.iter().map(|pair| pair.1).collect();
+        assert_eq!(all, [&b"long"[..], b"x", b"long"]);
     }
 }

@@ -28,7 +28,7 @@ use crate::ctx::{Fate, FetchCtx, FetchEffect, FetchWake, Left};
 use crate::groups::Group;
 use crate::health::Lease;
 use crate::pool::Idle;
-use crate::request::{Attempt, OriginNews, OriginRequest, Refused, Target};
+use crate::request::{Attempt, Cause, OriginNews, OriginRequest, Refused, Target};
 use crate::retry::Fault;
 use crate::trial::{Link, Trial};
 use crate::words;
@@ -159,7 +159,7 @@ impl Fetch {
             Target::Address(address) => Some(Arc::new(Group::of_address(address))),
         };
         let Some(group) = group else {
-            self.refuse(Refused { status: 502, retry_after: None }, ctx);
+            self.refuse(Refused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
             return;
         };
         let limit = self.request.settings.next_upstream_tries;
@@ -287,7 +287,7 @@ impl Fetch {
     fn find_nobody(&mut self, ctx: &mut FetchCtx<'_>) {
         self.log(Level::Error, words::NO_LIVE, words::CONNECTING, ctx);
         self.tell_group_attempt(502, ctx);
-        self.refuse(Refused { status: 502, retry_after: None }, ctx);
+        self.refuse(Refused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
     }
 
     fn turn_away(&mut self, ctx: &mut FetchCtx<'_>) {
@@ -295,7 +295,7 @@ impl Fetch {
         let seconds = queue.map_or(1, |queue| queue.timeout.as_millis().div_ceil(1000) as u64);
         self.tell_group_attempt(503, ctx);
         let retry_after = Some(seconds.clamp(1, RETRY_AFTER_MAX) as u32);
-        self.refuse(Refused { status: 503, retry_after }, ctx);
+        self.refuse(Refused { status: 503, retry_after, cause: Cause::Busy }, ctx);
     }
 
     fn handle_connected(&mut self, name: u64, ctx: &mut FetchCtx<'_>) {
@@ -530,7 +530,8 @@ impl Fetch {
         if again {
             self.choose(ctx);
         } else {
-            self.refuse(Refused { status: fault.status(), retry_after: None }, ctx);
+            let (status, cause) = (fault.status(), fault.cause());
+            self.refuse(Refused { status, retry_after: None, cause }, ctx);
         }
     }
 

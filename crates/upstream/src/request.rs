@@ -77,6 +77,21 @@ pub struct Refused {
     pub status: u16,
     /// Seconds after which the client may try again, for `Retry-After`.
     pub retry_after: Option<u32>,
+    /// What went wrong.
+    pub cause: Cause,
+}
+
+/// What goes wrong with an origin, as far as it matters to who has an old answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Nobody to ask, no connection, or it was lost.
+    Error,
+    /// A time limit.
+    Timeout,
+    /// A head that is none.
+    InvalidHead,
+    /// All are busy.
+    Busy,
 }
 
 /// One attempt, for `$upstream_*`. Times are milliseconds since the attempt began.

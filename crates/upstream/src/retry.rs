@@ -4,6 +4,8 @@
 
 use conf::model::NextUpstream;
 
+use crate::request::Cause;
+
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -24,6 +26,15 @@ impl Fault {
             Self::Error | Self::InvalidHead => 502,
             Self::Timeout => 504,
             Self::Status(status) => status,
+        }
+    }
+
+    /// The same for who has an old answer.
+    pub(crate) const fn cause(self) -> Cause {
+        match self {
+            Self::Error | Self::Status(_) => Cause::Error,
+            Self::InvalidHead => Cause::InvalidHead,
+            Self::Timeout => Cause::Timeout,
         }
     }
 

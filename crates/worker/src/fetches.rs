@@ -8,7 +8,8 @@ use bytes::Bytes;
 use engine::{Fill, Wake};
 use io::Io;
 use upstream::{
-    Fate, Fetch, FetchCtx, FetchEffect, FetchWake, Groups, OriginNews, OriginRequest, Refused,
+    Cause, Fate, Fetch, FetchCtx, FetchEffect, FetchWake, Groups, OriginNews, OriginRequest,
+    Refused,
 };
 use wire::OriginConnSettings;
 
@@ -67,16 +68,18 @@ impl<I: Io> Worker<I> {
         let fetch = LiveFetch {
             groups: site.groups().clone(),
             exchange: Some(key),
-            fill: live.fill.take(),
             link: None,
             pulled: 0,
             given: 0,
-            answers_head: live.exchange.method() == http::Method::Head,
+            // What is kept is asked for whole.
+            answers_head: live.exchange.method() == http::Method::Head
+                && !live.fill.as_ref().is_some_and(|fill| fill.is_filling()),
             deadline: None,
+            fill: live.fill.take(),
             fetch: Fetch::new(request),
         };
         let Ok(fetch) = self.origins.fetches.insert(fetch) else {
-            let refused = Refused { status: 503, retry_after: None };
+            let refused = Refused { status: 503, retry_after: None, cause: Cause::Busy };
             let news = Wake::Origin(OriginNews::Failed(refused));
             return self.origins.news.push_back((key, news));
         };

@@ -1,13 +1,17 @@
 //! nginx's rules for its zones: `X-Accel-Expires` before `Expires` and `Cache-Control`, then the
 //! seconds by status; `Set-Cookie` and `Vary: *` prevent.
 
-use http::cache_control::{self, AccelExpires, CacheControl};
+use http::cache_control::{self, AccelExpires};
 use http::vary::Vary;
-use http::{Method, Name, date};
+use http::{Fields, Method, Name, date};
+use memchr::memmem;
 
 use crate::rules::decide::{Answer, Decision, Refusal, Source, varied};
 use crate::rules::identity::Facts;
 use crate::rules::policy::Policy;
+
+/// LIMIT: bytes of `Vary`, its lines joined, as in nginx.
+const VARY_SIZE_MAX: usize = 128;
 
 /// Whether the answer is kept; fills in how.
 pub(crate) fn decide(
@@ -35,12 +39,10 @@ pub(crate) fn decide(
     }
     decision.ttl = seconds;
     decision.source = source;
-    if answer.body_len.is_some_and(|len| len > policy.object_max) {
-        return Err(Refusal::TooLarge);
-    }
     if !policy.ignore.vary {
         let vary = varied(answer.fields);
-        if vary == Vary::Anything {
+        let size: usize = answer.fields.all(Name::Vary).map(|line| line.len() + 2).sum();
+        if vary == Vary::Anything || size > VARY_SIZE_MAX + 2 {
             return Err(Refusal::Vary);
         }
         decision.vary = vary.names().to_vec();
@@ -56,6 +58,12 @@ fn lifetime(
     let now = answer.arrived / 1000;
     let until =
         |moment: u64| moment.saturating_sub(now).min(cache_control::SECONDS_MAX.into()) as u32;
+    let said = match policy.ignore.cache_control {
+        true => Said::default(),
+        false => Said::by(answer.fields),
+    };
+    decision.stale_while_revalidate = said.updating;
+    decision.stale_if_error = said.errors;
     let accel = answer.fields.get_text(b"X-Accel-Expires").filter(|_| !policy.ignore.accel_expires);
     match accel.and_then(cache_control::accel_expires) {
         Some(AccelExpires::Off) => return Err(Refusal::NoStore),
@@ -63,23 +71,11 @@ fn lifetime(
         Some(AccelExpires::Until(moment)) => return Ok((until(moment), Source::AccelExpires)),
         None => {}
     }
-    if !policy.ignore.cache_control {
-        let control = CacheControl::of(answer.fields.all(Name::CacheControl));
-        decision.stale_while_revalidate = control.stale_while_revalidate.unwrap_or(0);
-        let for_errors = control.stale_if_error.or(control.stale_while_revalidate);
-        decision.stale_if_error = for_errors.unwrap_or(0);
-        if control.no_store {
-            return Err(Refusal::NoStore);
-        }
-        if control.no_cache {
-            return Err(Refusal::NoCache);
-        }
-        if control.private {
-            return Err(Refusal::Private);
-        }
-        if let Some(seconds) = control.shared_lifetime() {
-            return Ok((seconds, Source::CacheControl));
-        }
+    if let Some(refusal) = said.refusal {
+        return Err(refusal);
+    }
+    if let Some(seconds) = said.seconds {
+        return Ok((seconds, Source::CacheControl));
     }
     if !policy.ignore.expires
         && let Some(text) = answer.fields.get(Name::Expires)
@@ -88,4 +84,76 @@ fn lifetime(
     }
     let seconds = policy.valid.seconds(answer.status).ok_or(Refusal::NoLifetime)?;
     Ok((seconds, Source::Configuration))
+}
+
+/// Seconds after its time in which an answer may be sent while it is made anew, and in place of
+/// errors, as it says itself.
+#[must_use]
+pub fn grace(answer: &Fields) -> (u32, u32) {
+    let said = Said::by(answer);
+    (said.updating, said.errors)
+}
+
+/// What `Cache-Control` says to nginx, which looks for its words anywhere in a line.
+#[derive(Debug, Default)]
+struct Said {
+    refusal: Option<Refusal>,
+    seconds: Option<u32>,
+    updating: u32,
+    errors: u32,
+}
+
+impl Said {
+    fn by(answer: &Fields) -> Self {
+        let mut said = Self::default();
+        for line in answer.all(Name::CacheControl) {
+            said.add(&line.to_ascii_lowercase()).unwrap_or_else(|refusal| {
+                said.refusal = Some(refusal);
+            });
+        }
+        said
+    }
+
+    fn add(&mut self, line: &[u8]) -> Result<(), Refusal> {
+        let words = [
+            (&b"no-cache"[..], Refusal::NoCache),
+            (b"no-store", Refusal::NoStore),
+            (b"private", Refusal::Private),
+        ];
+        for (word, refusal) in words {
+            if memmem::find(line, word).is_some() {
+                return Err(refusal);
+            }
+        }
+        let own = number_behind(line, b"s-maxage=")?;
+        if let Some(seconds) =
+            own.map_or_else(|| number_behind(line, b"max-age="), |own| Ok(Some(own)))?
+        {
+            if seconds == 0 {
+                return Err(Refusal::Stale);
+            }
+            self.seconds = Some(seconds);
+        }
+        if let Some(seconds) = number_behind(line, b"stale-while-revalidate=")? {
+            (self.updating, self.errors) = (seconds, seconds);
+        }
+        if let Some(seconds) = number_behind(line, b"stale-if-error=")? {
+            self.errors = seconds;
+        }
+        Ok(())
+    }
+}
+
+/// The number behind the first `word`, if it is there.
+fn number_behind(line: &[u8], word: &[u8]) -> Result<Option<u32>, Refusal> {
+    let Some(at) = memmem::find(line, word) else { return Ok(None) };
+    let mut sum: u32 = 0;
+    for byte in &line[at + word.len()..] {
+        match byte {
+            b',' | b';' | b' ' => break,
+            b'0'..=b'9' => sum = sum.saturating_mul(10).saturating_add(u32::from(byte - b'0')),
+            _ => return Err(Refusal::Stale),
+        }
+    }
+    Ok(Some(sum.min(cache_control::SECONDS_MAX)))
 }

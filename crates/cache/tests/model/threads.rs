@@ -204,7 +204,7 @@ impl Worker<'_> {
                 self.readers.insert(step, reader);
                 None
             }
-            Lookup::Pass | Lookup::Vary(_) => None,
+            Lookup::Pass | Lookup::Failed(_) | Lookup::Vary(_) => None,
         };
         let Some(permit) = permit else { return };
         let mut holders = lock(&world.holders);

@@ -13,7 +13,7 @@ use http::{Fields, Name, OriginHead};
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
-use crate::site::{Caching, Site};
+use crate::site::{Caching, Site, Trouble};
 
 /// Whether an origin is asked to confirm `old` instead of sending it again.
 pub(crate) fn confirms(caching: &Caching, old: &Object) -> bool {
@@ -52,7 +52,7 @@ impl Exchange {
         self.page.revalidates = false;
         self.drop_fetch(ctx);
         if !is_about(caching, &old, &head.fields) {
-            self.take_over(ctx);
+            self.take_over(caching, ctx);
             return Some(Next::Step(Step::Ask));
         }
         if !caching.is_page() {
@@ -76,12 +76,16 @@ impl Exchange {
         Some(self.serve_told(&old, &told, site, ctx))
     }
 
-    /// The old object, where it may stand in for an answer of this status.
-    pub(crate) fn stand_in(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+    /// The old object, where it may stand in for what there would be.
+    pub(crate) fn stand_in(
+        &mut self,
+        trouble: Trouble,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
         let caching = site.location(self.request.location).caching.as_ref()?;
         let stale = self.page.stale.as_ref()?;
-        let is_in_time = ctx.now.unix_millis < stale.times().error_until_ms();
-        if !caching.covers(status) || !is_in_time {
+        if !caching.stands_in(stale, trouble, ctx.now.unix_millis) {
             return None;
         }
         let object = self.page.stale.take()?;

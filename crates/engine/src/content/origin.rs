@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{Instant, Spool};
 use conf::model::{Balance, PassTo, Protocol, UpstreamId};
 use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
-use upstream::{Attempt, OriginNews, OriginRequest, Refused, request::Target};
+use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused, request::Target};
 
 use crate::answer::Body;
 use crate::body::{FileHolds, Progress};
@@ -18,6 +18,7 @@ use crate::content::params;
 use crate::ctx::{Ctx, Effect, Peer, Wake};
 use crate::exchange::{Exchange, Next, Step};
 use crate::record;
+use crate::site::Trouble;
 use crate::site::{Location, Site};
 use crate::vars::Scope;
 
@@ -213,6 +214,9 @@ impl Exchange {
             Some(_) => self.take_fill(site, ctx),
             None => None,
         };
+        if location.caching.is_none() {
+            self.answer.object = None;
+        }
         let asked = self.answer.origin.get_or_insert_default();
         if !asked.attempts.is_empty() {
             asked.later.push(asked.attempts.len());
@@ -252,6 +256,12 @@ impl Exchange {
         params::write(&scope, pass, is_to_keep, &self.page.environment, &mut params);
         if let Some(old) = old {
             params::write_conditions(old, &mut params);
+        }
+        if let Some(caching) = &location.caching
+            && is_to_keep
+            && self.asks_for_whole(caching)
+        {
+            params.replace(b"REQUEST_METHOD", b"GET");
         }
         Ok(OriginRequest {
             affinity: match &target {
@@ -326,14 +336,14 @@ impl Exchange {
                 if let Some(asked) = &mut self.answer.origin {
                     asked.is_running = false;
                 }
-                match self.stand_in(refused.status, site, ctx) {
+                match self.stand_in(Trouble::Failed(refused.cause), site, ctx) {
                     Some(next) => next,
                     None => self.take_refusal(refused),
                 }
             }
             OriginNews::End => {
                 debug_assert!(false, "a head comes before the end");
-                self.take_refusal(Refused { status: 502, retry_after: None })
+                self.take_refusal(Refused { status: 502, retry_after: None, cause: Cause::Error })
             }
             OriginNews::Body(_) => Next::Fetch,
             news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {

@@ -58,6 +58,11 @@ pub(crate) enum Cached {
 }
 
 impl Cached {
+    /// Whether the answer is one that was kept.
+    pub(crate) const fn is_kept(self) -> bool {
+        matches!(self, Self::Hit | Self::Stale | Self::Updating | Self::Revalidated)
+    }
+
     /// nginx's word for it; none if no cache has a part.
     pub(crate) const fn text(self) -> &'static str {
         match self {
@@ -71,6 +76,18 @@ impl Cached {
             Self::Hit => "HIT",
         }
     }
+}
+
+/// What becomes of an answer that an origin gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keeping {
+    /// It passes by.
+    #[default]
+    No,
+    /// It passes by for want of a lifetime, or because the configuration says so.
+    Unkept,
+    /// It is kept.
+    Yes,
 }
 
 /// What an exchange knows of the store. Buffers are kept between requests.
@@ -87,17 +104,19 @@ pub(crate) struct Page {
     space: Option<NamespaceId>,
     gate: Option<Gate>,
     pub(crate) environment: Environment,
-    permit: Option<FillPermit>,
-    follower: Option<Follower>,
+    pub(super) permit: Option<FillPermit>,
+    pub(super) follower: Option<Follower>,
     /// An old object that may stand in for an error, or be confirmed.
     pub(super) stale: Option<Arc<Object>>,
     pub(super) revalidates: bool,
-    rounds: u8,
-    until: Option<Instant>,
+    /// Fills that came to nothing while it waited.
+    pub(super) rounds: u8,
+    /// How long it waits in line.
+    pub(super) until: Option<Instant>,
     /// Whether the permit is for a key of its own, from where the fill moves.
     is_past: bool,
-    /// Whether the answer that comes is kept.
-    is_kept: bool,
+    /// What becomes of the answer that comes.
+    keeping: Keeping,
     /// Whether the origin was asked as if nobody had a condition or wanted a part.
     pub(crate) is_whole: bool,
     /// Why the store has the part that it has.
@@ -137,7 +156,7 @@ impl Page {
         self.revalidates = false;
         self.until = None;
         self.is_past = false;
-        self.is_kept = false;
+        self.keeping = Keeping::No;
         self.is_whole = false;
         self.why = Why::Asked;
         self.way = Way::default();
@@ -169,16 +188,22 @@ impl Exchange {
         self.page.follower.is_some() || waits
     }
 
-    /// Notes whether the answer that comes is kept: to be told before its head is.
+    /// Notes what becomes of the answer that comes: to be told before its head is.
     pub fn note_kept(&mut self, fill: &Fill) {
-        self.page.is_kept = fill.is_filling();
+        self.page.keeping = fill.keeping();
         self.page.refusal = fill.refusal();
         self.page.way.ttl = fill.ttl();
     }
 
+    /// Whether the client's conditions are weighed against what the origin sends now, which was
+    /// asked without them.
+    pub(crate) fn is_weighed(&self) -> bool {
+        self.page.keeping != Keeping::No
+    }
+
     /// Whether what the origin sends now is kept.
-    pub(crate) const fn is_kept(&self) -> bool {
-        self.page.is_kept
+    pub(crate) fn is_kept(&self) -> bool {
+        self.page.keeping == Keeping::Yes
     }
 
     /// Answers out of the store, waits, or leaves it to the origin (none).
@@ -187,7 +212,10 @@ impl Exchange {
         if self.page.looked == Some(self.request.location) {
             return None;
         }
-        let space = self.begin_page(self.request.location, caching, site, ctx)?;
+        self.answer.object = None;
+        let Some(space) = self.begin_page(self.request.location, caching, site, ctx) else {
+            return self.miss_zone(caching, site, ctx);
+        };
         if let Some(next) = self.ordered_purge(caching, space, site, ctx) {
             self.page.why = Why::Purge;
             return Some(next);
@@ -213,7 +241,7 @@ impl Exchange {
         if !caching.is_page() && self.is_any(&caching.conf.bypass, site, ctx) {
             self.page.why = Why::Condition;
             self.answer.cached = Cached::Bypass;
-            self.take_over(ctx);
+            self.take_over(caching, ctx);
             return None;
         }
         self.look_up(caching, site, ctx)
@@ -311,7 +339,12 @@ impl Exchange {
         self.page.keys = keys;
     }
 
-    fn look_up(&mut self, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+    pub(super) fn look_up(
+        &mut self,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
         let gate = self.page.gate?;
         let open = caching.conf.page.lookup;
         if gate.private
@@ -324,7 +357,7 @@ impl Exchange {
             self.page.why = Why::NotPublic;
             self.answer.cached = Cached::Miss;
             // What is not looked up is kept all the same.
-            self.take_over(ctx);
+            self.take_over(caching, ctx);
             return None;
         }
         let now_ms = ctx.now.unix_millis;
@@ -392,16 +425,18 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
-        let background = caching.is_page() || caching.conf.background_update;
+        if !caching.is_page() {
+            return self.take_zone(found, caching, site, ctx);
+        }
         let found = match caching.policy.honour_request {
-            true => match self.obey(found, site, ctx) {
+            true => match self.obey(found, caching, site, ctx) {
                 Ok(found) => found,
                 Err(next) => return next,
             },
             false => found,
         };
-        let found = match caching.is_page() && self.is_proved(site) {
-            true => self.set_apart(found, ctx)?,
+        let found = match self.is_proved(site) {
+            true => self.set_apart(found, caching, ctx)?,
             false => found,
         };
         match found {
@@ -409,33 +444,33 @@ impl Exchange {
             Lookup::Stale(object, None) => {
                 Some(self.serve_kept(object, Cached::Updating, site, ctx))
             }
-            Lookup::Stale(object, Some(permit)) if background => {
+            Lookup::Stale(object, Some(permit)) => {
                 self.refresh(permit, caching, site, ctx);
                 Some(self.serve_kept(object, Cached::Stale, site, ctx))
             }
-            Lookup::Stale(_, Some(permit)) | Lookup::Miss(permit) => {
-                let unvaried =
-                    caching.is_page().then(|| self.find_unvaried(Whose::Public, ctx)).flatten();
-                if let Some(object) = unvaried {
+            Lookup::Miss(permit) => {
+                if let Some(object) = self.find_unvaried(Whose::Public, ctx) {
                     ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
                     return Some(self.serve_kept(object, Cached::Hit, site, ctx));
                 }
                 self.keep_permit(permit, caching, ctx);
                 None
             }
-            Lookup::Pass if caching.is_page() => {
+            Lookup::Pass => {
                 // Nobody waits for it, and it is kept if it turns out that it may be.
                 self.page.why = Why::Remembered;
                 self.answer.cached = Cached::Miss;
-                self.take_over(ctx);
+                self.take_over(caching, ctx);
                 None
             }
-            Lookup::Join(follower) if caching.is_page() || caching.conf.lock => {
-                self.join(follower, caching, site, ctx)
+            Lookup::Join(follower) if self.page.rounds < ROUNDS_MAX => {
+                self.answer.cached = Cached::Miss;
+                self.page.follower = Some(follower);
+                Some(self.follow(site, ctx))
             }
-            Lookup::Join(_) | Lookup::Pass | Lookup::Vary(_) => {
+            Lookup::Join(_) | Lookup::Failed(_) | Lookup::Vary(_) => {
                 let is_busy = matches!(found, Lookup::Join(_));
-                self.page.why = if is_busy { Why::Busy } else { Why::Remembered };
+                self.page.why = if is_busy { Why::Tired } else { Why::Remembered };
                 self.answer.cached = Cached::Miss;
                 None
             }
@@ -446,10 +481,8 @@ impl Exchange {
     fn keep_permit(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut Ctx<'_>) {
         let stale = permit.stale().cloned();
         self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
-        let hash = permit.key().hash();
         self.page.stale = stale;
-        let is_head = self.request.head().method == Method::Head;
-        if is_head || !self.count_use(hash, caching) || self.wants_far_part(caching) {
+        if self.request.head().method == Method::Head || self.wants_far_part(caching) {
             ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
             return;
         }
@@ -458,8 +491,8 @@ impl Exchange {
     }
 
     /// Asks past the store, and keeps what comes in place of what is there.
-    pub(super) fn take_over(&mut self, ctx: &mut Ctx<'_>) {
-        if self.request.head().method == Method::Head {
+    pub(super) fn take_over(&mut self, caching: &Caching, ctx: &mut Ctx<'_>) {
+        if self.request.head().method == Method::Head && !self.asks_for_whole(caching) {
             return;
         }
         // A key of its own until the answer is there; then the fill moves.
@@ -475,33 +508,6 @@ impl Exchange {
         }
     }
 
-    /// Waits for what somebody else fetches.
-    fn join(
-        &mut self,
-        follower: Follower,
-        caching: &Caching,
-        site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
-        self.answer.cached = Cached::Miss;
-        if self.page.rounds >= ROUNDS_MAX {
-            self.page.why = Why::Tired;
-            return None;
-        }
-        self.page.rounds += 1;
-        if self.page.until.is_none() {
-            let timeout = caching.conf.lock_timeout.min(caching.conf.lock_age);
-            // An application's page comes when its origin gives it, or the fetch ends.
-            if !caching.is_page() {
-                let until = ctx.now.mono.after(timeout);
-                self.page.until = Some(until);
-                ctx.effects.push(Effect::Deadline(until));
-            }
-        }
-        self.page.follower = Some(follower);
-        Some(self.follow(site, ctx))
-    }
-
     /// Looks at the fill that it waits for.
     pub(crate) fn follow(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let Some(caching) = &site.location(self.request.location).caching else {
@@ -514,6 +520,7 @@ impl Exchange {
                 Follow::Head => break,
                 Follow::Again => {
                     self.page.follower = None;
+                    self.page.rounds += 1;
                     self.build_key_again(caching, site, ctx);
                     return self.look_up(caching, site, ctx).unwrap_or(Next::Step(Step::Origin));
                 }
@@ -527,19 +534,10 @@ impl Exchange {
         self.serve_growing(follower, waiter, site, ctx)
     }
 
-    fn build_key_again(&mut self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) {
+    pub(super) fn build_key_again(&mut self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) {
         if let Some(space) = self.page.space {
             self.build_key(caching, space, site, ctx);
         }
-    }
-
-    /// Time is up for who waits in line: it asks for itself.
-    pub(crate) fn stop_waiting(&mut self, ctx: &Ctx<'_>) -> Next {
-        if self.page.until.is_some_and(|until| ctx.now.mono < until) {
-            return Next::Join;
-        }
-        self.page.follower = None;
-        Next::Step(Step::Origin)
     }
 
     /// What the fetch that is about to begin is heard by.
@@ -568,8 +566,9 @@ impl Exchange {
         ctx: &Ctx<'_>,
     ) -> Option<Box<Fill>> {
         let own: &SiteRef = self.request.site.as_ref()?;
+        let caching = site.location(self.request.location).caching.as_ref()?;
         let question = Question {
-            method: self.request.method,
+            method: if self.asks_for_whole(caching) { Method::Get } else { self.request.method },
             fields: self.request.head().fields.clone(),
             scheme: ctx.conn.scheme,
             host: self.request.host.clone(),
@@ -580,7 +579,6 @@ impl Exchange {
             environment: self.page.environment.clone(),
         };
         let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
-        let caching = site.location(self.request.location).caching.as_ref()?;
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
         let judge = is_judged.then(|| Judge::new(self, cached, ctx));
         Some(Box::new(Fill {
@@ -588,6 +586,11 @@ impl Exchange {
             site: own.clone(),
             location: self.request.location,
             namespace: self.page.space?,
+            stale: permit
+                .as_ref()
+                .and_then(FillPermit::stale)
+                .or(self.page.stale.as_ref())
+                .cloned(),
             permit,
             question: Box::new(question),
             url: url.unwrap_or_default(),
@@ -602,16 +605,23 @@ impl Exchange {
             cutting: None,
             refusal: None,
             ttl: None,
+            keeping: Keeping::No,
         }))
     }
 
     /// Has the origin asked in the background.
-    fn refresh(&mut self, permit: FillPermit, caching: &Caching, site: &Site, ctx: &mut Ctx<'_>) {
+    pub(super) fn refresh(
+        &mut self,
+        permit: FillPermit,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) {
         let has_body = self.request.head().body != RequestBody::None;
-        let is_get = self.request.head().method == Method::Get && !has_body;
+        let is_get = self.request.head().method == Method::Get || self.asks_for_whole(caching);
         let stale = permit.stale().cloned();
         let revalidates = stale.as_ref().is_some_and(|old| confirms(caching, old));
-        let asked = if is_get {
+        let asked = if is_get && !has_body {
             let fill = self.fill_of(Some(permit), (revalidates, Cached::Expired), site, ctx);
             let old = stale.as_ref().filter(|_| revalidates);
             let request = self.origin_request(true, old, site, ctx).ok();

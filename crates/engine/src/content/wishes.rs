@@ -19,6 +19,7 @@ impl Exchange {
     pub(super) fn obey(
         &mut self,
         found: Lookup,
+        caching: &Caching,
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Result<Lookup, Option<Next>> {
@@ -56,7 +57,7 @@ impl Exchange {
                 Lookup::Hit(_) | Lookup::Stale(_, None) => {
                     self.page.why = Why::Anew;
                     self.answer.cached = Cached::Bypass;
-                    self.take_over(ctx);
+                    self.take_over(caching, ctx);
                     Err(None)
                 }
                 Lookup::Stale(_, Some(permit)) => Ok(Lookup::Miss(permit)),
@@ -76,14 +77,19 @@ impl Exchange {
     /// What is left of a look-up for a client whose answer is most likely for it alone (RFC 9111
     /// §3.5): nobody waits for that, it renews nothing, and what becomes of it is remembered of no
     /// page. None is a question to the origin, whose answer is kept if it says that it may be.
-    pub(super) fn set_apart(&mut self, found: Lookup, ctx: &mut Ctx<'_>) -> Option<Lookup> {
+    pub(super) fn set_apart(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Lookup> {
         match found {
             Lookup::Miss(permit) => {
                 self.page.stale = permit.stale().cloned();
                 let is_old = self.page.stale.is_some();
                 self.answer.cached = if is_old { Cached::Expired } else { Cached::Miss };
                 give_back(permit, ctx);
-                self.take_over(ctx);
+                self.take_over(caching, ctx);
                 None
             }
             Lookup::Stale(object, Some(permit)) => {

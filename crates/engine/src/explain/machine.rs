@@ -24,6 +24,7 @@ pub const fn kind(one: &Candidate) -> &'static str {
         cache::Kind::Content => "answer",
         cache::Kind::Vary => "vary",
         cache::Kind::Pass => "hit-for-miss",
+        cache::Kind::Failed => "failure",
     }
 }
 

@@ -78,7 +78,7 @@ impl Candidate {
         let times = object.times();
         let vary = match object.kind() {
             Kind::Vary => object.vary_names().map(<[u8]>::to_vec).collect(),
-            Kind::Content | Kind::Pass => pieces(object.vary()),
+            Kind::Content | Kind::Pass | Kind::Failed => pieces(object.vary()),
         };
         let left = i128::from(times.expires_ms) - i128::from(now_ms);
         let form = |coding: Coding| match object.variant(coding)? {
@@ -94,7 +94,7 @@ impl Candidate {
             freshness: store.judge(object, now_ms),
             purged_by: store.purged_by(object),
             is_softly_purged: object.is_softly_purged(),
-            status: object.status(),
+            status: object.failed_status().unwrap_or_else(|| object.status()),
             age: times.age_seconds(now_ms),
             ttl: (times.expires_ms != u64::MAX).then_some((left / 1000) as i64),
             stale_seconds: times.stale_seconds,

@@ -4,7 +4,7 @@
 //! Easiest to break: framing fields of the origin never become fields of ours.
 
 use base::SpoolLimits;
-use conf::model::CharsetOf;
+use conf::model::{CharsetOf, OriginSettings};
 use files::Answer as Verdict;
 use http::conditional::{Conditions, Validator};
 use http::range::{ByteRange, Outcome};
@@ -18,7 +18,7 @@ use crate::filter::headers;
 use crate::filter::weigh::weigh;
 use crate::kinds::{Kind, kind};
 use crate::record;
-use crate::site::{Location, Site};
+use crate::site::{Caching, Location, Site, Trouble};
 use crate::vars::Scope;
 
 /// What is made of a body on its way.
@@ -57,7 +57,7 @@ impl Exchange {
             self.page.way.status = status;
             let next = match status {
                 304 => self.confirmed(head, caching, site, ctx),
-                _ => self.stand_in(status, site, ctx),
+                _ => self.stand_in(Trouble::Status(status), site, ctx),
             };
             if let Some(next) = next {
                 return next;
@@ -145,7 +145,8 @@ impl Exchange {
         };
         let mut shape = self.shape(status, head, kind, location, ctx.now.unix_seconds());
         let mut status = status;
-        if self.page.is_whole && status == 200 {
+        let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
+        if self.page.is_whole && status == 200 && (is_page || self.is_weighed()) {
             match self.weigh_asked(head, &mut shape, location) {
                 304 => {
                     status = 304;
@@ -224,7 +225,8 @@ impl Exchange {
             etag: head.fields.get(Name::Etag),
             last_modified: head.fields.get(Name::LastModified).and_then(http::date::parse),
         };
-        let max_ranges = u32::from(shape.choice.coding.is_none() && shape.len.is_some());
+        let has_parts = shape.choice.coding.is_none() && shape.len.is_some();
+        let max_ranges = u32::from(has_parts && tells_ranges(head, location));
         let (request, len) = (&self.request.head().fields, shape.len.unwrap_or(0));
         match weigh(request, validator, len, location, max_ranges, &mut self.ranges) {
             Verdict::NotModified => 304,
@@ -374,11 +376,7 @@ impl Exchange {
         let said = |name: &[u8], ignored: bool| {
             head.fields.get_text(name).filter(|value| !ignored && !value.is_empty())
         };
-        let buffers = match said(b"X-Accel-Buffering", ignored.buffering) {
-            Some(value) if value.eq_ignore_ascii_case(b"no") => false,
-            Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
-            _ => origin.buffering,
-        };
+        let buffers = is_buffered(head, origin);
         if let Some(asked) = &mut self.answer.origin {
             asked.rate = said(b"X-Accel-Limit-Rate", ignored.limit_rate).and_then(number);
             asked.set_answering();
@@ -418,6 +416,24 @@ impl Exchange {
     }
 }
 
+/// Whether clients are told that a kept answer is to be had in parts: in nginx's zones, if the
+/// origin or the configuration says so.
+pub(crate) fn tells_ranges(head: &OriginHead, location: &Location) -> bool {
+    location.caching.as_ref().is_some_and(Caching::is_page)
+        || location.settings.origin.force_ranges
+        || head.fields.get(Name::AcceptRanges).is_some()
+}
+
+/// Whether an answer is read ahead of the client.
+pub(crate) fn is_buffered(head: &OriginHead, origin: &OriginSettings) -> bool {
+    let said = head.fields.get_text(b"X-Accel-Buffering");
+    match said.filter(|_| !origin.ignore_headers.buffering) {
+        Some(value) if value.eq_ignore_ascii_case(b"no") => false,
+        Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
+        _ => origin.buffering,
+    }
+}
+
 /// Copies what a client would see of it.
 pub(crate) fn push_shown(fields: &mut Fields, head: &OriginHead, location: &Location) {
     if let Some(value) = head.fields.get(Name::ContentType)
@@ -439,7 +455,11 @@ fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &
             | Name::ProxyConnection
             | Name::TransferEncoding
             | Name::Upgrade => continue,
-            Name::AcceptRanges if shape.choice.coding.is_some() || shape.ranges => continue,
+            Name::AcceptRanges
+                if shape.choice.coding.is_some() || shape.ranges || shape.range.is_some() =>
+            {
+                continue;
+            }
             Name::Etag if shape.choice.coding.is_some() => {
                 push_weak(fields, field.value);
                 continue;

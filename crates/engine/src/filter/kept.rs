@@ -16,7 +16,8 @@ use crate::content::confirm::push_validators;
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next};
-use crate::filter::accel::{Shape, media};
+use crate::filter::accel::{Shape, media, tells_ranges};
+use crate::filter::range::parts;
 use crate::filter::weigh::weigh;
 use crate::filter::{compress, warm};
 use crate::kinds::{Kind, kind};
@@ -44,6 +45,10 @@ impl Exchange {
     ) -> Next {
         let location = site.location(self.request.location);
         self.answer.cached = cached;
+        if location.is_decorated {
+            // For `$upstream_http_*` in what is added.
+            self.answer.object = Some(object.clone());
+        }
         let is_page = object.is_esi() && Self::assembles(location);
         if cached == Cached::Hit {
             let next = match is_page {
@@ -122,14 +127,14 @@ impl Exchange {
         };
         let mut status = status;
         if status == 200 {
-            let max_ranges = u32::from(shape.choice.coding.is_none());
+            let max_ranges = if shape.choice.coding.is_none() { u32::MAX } else { 0 };
             let validator =
                 Validator { etag: object.etag(), last_modified: object.last_modified() };
             let request = &self.request.head().fields;
             match weigh(request, validator, len, location, max_ranges, &mut self.ranges) {
                 Verdict::Whole => {}
                 Verdict::Partial => {
-                    shape.range = self.ranges.first().copied();
+                    shape.range = self.ranges.first().copied().filter(|_| self.ranges.len() == 1);
                     status = 206;
                 }
                 Verdict::NotModified => status = 304,
@@ -140,14 +145,20 @@ impl Exchange {
                     return Next::Fail(416);
                 }
             }
-            shape.ranges = location.rules.max_ranges.min(max_ranges) > 0 && status != 304;
+            shape.ranges = location.rules.max_ranges.min(max_ranges) > 0
+                && status == 200
+                && tells_ranges(head, location);
         }
+        let in_parts = status == 206 && head.status != 206 && shape.range.is_none();
         let fields = self.passed_fields(head, kind, shape, site, ctx);
         let warm = warm::Kept { status, head, body: body.as_ref(), is_final };
         self.remember_warm(object, &warm, &fields, site, ctx);
         let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
         self.decorate(fields, status, modified, site, ctx);
         self.say_kept(object, location, ctx.now.unix_millis);
+        if in_parts {
+            return self.send_parts(source(object), len, ctx);
+        }
         self.answer.head.body = match (status, shape.range, &body) {
             (204, ..) => BodyLen::None,
             (304, ..) => {
@@ -166,6 +177,21 @@ impl Exchange {
             (_, None, None) if len == 0 => Body::Empty,
             _ => Body::Span(source(object), ByteSpan { at: 0, end: len }),
         };
+        Next::Respond
+    }
+
+    /// Sends the ranges that were found, several of them.
+    fn send_parts(&mut self, source: Source, len: u64, ctx: &mut Ctx<'_>) -> Next {
+        let fields = &mut self.answer.head.fields;
+        let of_parts = fields.get(Name::ContentType).unwrap_or_default();
+        let boundary = http::range::Boundary::new(ctx.prng.next_u64());
+        let (parts, whole) = parts(source, of_parts, len, boundary, &self.ranges);
+        let mut content_type = Vec::with_capacity(64);
+        boundary.push_content_type(&mut content_type);
+        fields.set(Name::ContentType, &content_type);
+        fields.remove(Name::AcceptRanges);
+        self.answer.head.body = BodyLen::Exact(whole);
+        self.answer.body = Body::Parts(Box::new(parts));
         Next::Respond
     }
 
@@ -273,6 +299,10 @@ impl Exchange {
     ) -> Next {
         let location = site.location(self.request.location);
         let Some(kept) = follower.head() else { return Next::Fail(502) };
+        if location.caching.as_ref().is_some_and(|caching| !caching.is_page()) {
+            // As in nginx, where who stood in line finds it kept.
+            self.answer.cached = Cached::Hit;
+        }
         if let Some(next) = self.intercepted(kept.status, location) {
             return next;
         }

@@ -7,7 +7,7 @@ use http::conditional::{Conditions, ModifiedSince, Validator};
 use http::range::ByteRange;
 use http::{Fields, Method};
 
-use crate::site::{Caching, Location};
+use crate::site::Location;
 
 /// What the conditions in `request` make of a 200 with these validators and a body of `len` bytes.
 pub(super) fn weigh(
@@ -20,14 +20,15 @@ pub(super) fn weigh(
 ) -> Verdict {
     let conditions = Conditions::of(request);
     let (mut validator, mut since) = (validator, location.rules.since);
-    // nginx, and so `evaluate`, weighs nothing of an answer without a date; the page cache knows
-    // tags alone as well, and a date that is later than ours.
-    if location.caching.as_ref().is_some_and(Caching::is_page) {
+    // `evaluate` weighs nothing of an answer without a date, as files have one; what is kept may
+    // have a tag alone. The page cache also knows a date that is later than ours.
+    if let Some(caching) = &location.caching {
         let by_tag = conditions.if_none_match.is_some() || conditions.if_match.is_some();
-        if validator.etag.is_some() && by_tag && validator.last_modified.is_none() {
+        let has_tag = validator.etag.is_some() || !caching.is_page();
+        if has_tag && by_tag && validator.last_modified.is_none() {
             validator.last_modified = Some(0);
         }
-        if since == ModifiedSince::Exact {
+        if caching.is_page() && since == ModifiedSince::Exact {
             since = ModifiedSince::Before;
         }
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use conf::model::Level;
 use http::OriginHead;
 use upstream::request::Target;
-use upstream::{Attempt, OriginNews, OriginRequest, Refused};
+use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused};
 
 /// Bytes that one write to a file takes.
 const WRITE_MAX: usize = 1000;
@@ -227,7 +227,7 @@ impl Origin {
             Say::Body(bytes) => Next::News(OriginNews::Body(bytes)),
             Say::End => Next::News(OriginNews::End),
             Say::Fail(status, retry_after) => {
-                Next::News(OriginNews::Failed(Refused { status, retry_after }))
+                Next::News(OriginNews::Failed(Refused { status, retry_after, cause: Cause::Error }))
             }
             Say::Log(text, peer) => Next::News(OriginNews::Log {
                 level: Level::Error,

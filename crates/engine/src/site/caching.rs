@@ -6,16 +6,34 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cache::rules::{Heuristic, Ignore, Mode, Policy, QueryRules, Valid, Valids};
-use cache::{NamespaceId, Store};
+use cache::rules::{self, Heuristic, Ignore, Mode, Policy, QueryRules, Valid, Valids};
+use cache::{NamespaceId, Object, Store};
 use conf::Template;
 use conf::model::{self, CacheSettings, Http, PageMode, VaryBy, ZoneUse};
+use http::Fields;
+use upstream::Cause;
 
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
-/// How long an object of a zone serves past its time where `use_stale` says so: until it is
-/// evicted.
+/// How long an object of a zone is there past its time, for who may serve or confirm it: until it
+/// is evicted.
 pub(crate) const STALE_FOR_EVER: u32 = 10 * 365 * 86_400;
+
+/// What there is instead of an answer worth having.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// An answer of this status.
+    Status(u16),
+    /// None.
+    Failed(Cause),
+}
+
+/// What an old answer is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SaidFor {
+    Updating,
+    Errors,
+}
 
 /// The objects that a location looks at.
 #[derive(Debug)]
@@ -62,19 +80,47 @@ impl Caching {
         matches!(self.space, Space::Page)
     }
 
-    /// Whether an old object stands in for an answer of this status; 502 and 504 are what is said
-    /// of an origin that failed.
-    pub(crate) fn covers(&self, status: u16) -> bool {
+    /// Whether `old` is served in place of what there would be.
+    pub(crate) fn stands_in(&self, old: &Object, trouble: Trouble, now_ms: u64) -> bool {
         if self.is_page() {
             // RFC 5861 §4: these are failures of who answers, not answers.
-            return matches!(status, 500 | 502 | 503 | 504);
+            let is_failure = match trouble {
+                Trouble::Status(status) => matches!(status, 500 | 502 | 503 | 504),
+                Trouble::Failed(_) => true,
+            };
+            return is_failure && now_ms < old.times().error_until_ms();
         }
         let stale = &self.conf.use_stale;
-        match status {
-            502 => stale.error || stale.invalid_header,
-            504 => stale.timeout,
-            status => stale.covers(status),
+        let is_covered = match trouble {
+            // As in nginx, the answer's own word is about origins that do not answer.
+            Trouble::Status(status) => return stale.covers(status),
+            Trouble::Failed(Cause::Error) => stale.error,
+            Trouble::Failed(Cause::Timeout) => stale.timeout,
+            Trouble::Failed(Cause::InvalidHead) => stale.invalid_header,
+            Trouble::Failed(Cause::Busy) => stale.error || stale.http_503,
+        };
+        is_covered || now_ms < self.said_until(old, SaidFor::Errors)
+    }
+
+    /// Whether `old` is served while a new one is fetched.
+    pub(crate) fn serves_updating(&self, old: &Object, now_ms: u64) -> bool {
+        self.conf.use_stale.updating || now_ms < self.said_until(old, SaidFor::Updating)
+    }
+
+    /// Until when the answer itself allowed that it is sent although it is old (RFC 5861).
+    fn said_until(&self, old: &Object, what: SaidFor) -> u64 {
+        if self.policy.ignore.cache_control {
+            return 0;
         }
+        let mut fields = Fields::new();
+        old.fields(&mut fields);
+        let (updating, errors) = rules::grace(&fields);
+        let seconds = match what {
+            SaidFor::Updating => updating,
+            SaidFor::Errors => errors,
+        };
+        let millis = u64::from(seconds) * 1000;
+        old.times().expires_ms.saturating_add(millis)
     }
 
     /// Counts one more use of a key; whether it was used often enough to be kept.
@@ -127,7 +173,7 @@ fn zone_policy(settings: &model::Settings) -> Policy {
         mode: Mode::Zone,
         valid: valids(&conf.valid),
         ignore: ignored(settings),
-        object_max: conf.page.max_object,
+        object_max: u64::MAX,
         with_post: conf.methods.post,
         private: false,
         esi: false,

@@ -8,6 +8,7 @@ use upstream::Attempt;
 
 use super::{Found, Scope, joined, maybe, millis, number, push_status, text};
 use crate::content::origin::Asked;
+use crate::content::page::Cached;
 use crate::content::params::script;
 
 impl Scope<'_> {
@@ -66,22 +67,39 @@ impl Scope<'_> {
     /// Variables about the store.
     fn write_cached(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
         let object = self.answer.object.as_deref();
+        let kept = object.filter(|_| self.answer.cached.is_kept());
+        // As in nginx, these are for asking the origin whether what is there is still good.
+        let old = || {
+            let caching = self.location().caching.as_ref()?;
+            let confirms = caching.conf.revalidate && self.answer.cached == Cached::Expired;
+            object.filter(|_| confirms)
+        };
         match var {
+            Var::UpstreamField(name) => {
+                let mut fields = http::Fields::new();
+                kept?.fields(&mut fields);
+                Some(joined(&fields, name, out))
+            }
+            Var::UpstreamCookie(name) => {
+                let mut fields = http::Fields::new();
+                kept?.fields(&mut fields);
+                Some(maybe(out, set_cookie(fields.all(Name::SetCookie), name.as_bytes())))
+            }
             Var::UpstreamCacheStatus => {
                 let status = self.answer.cached.text();
                 out.extend_from_slice(status.as_bytes());
                 Some(if status.is_empty() { Found::No } else { Found::Yes })
             }
-            Var::UpstreamCacheEtag => Some(maybe(out, object.and_then(|object| object.etag()))),
+            Var::UpstreamCacheEtag => Some(maybe(out, old().and_then(|object| object.etag()))),
             Var::UpstreamCacheLastModified => {
-                let Some(at) = object.and_then(|object| object.last_modified()) else {
+                let Some(at) = old().and_then(|object| object.last_modified()) else {
                     return Some(Found::No);
                 };
                 out.extend_from_slice(&http::date::http_date(at as i64));
                 Some(Found::Yes)
             }
             Var::UpstreamCacheAge => {
-                let Some(object) = object else { return Some(Found::No) };
+                let Some(object) = kept else { return Some(Found::No) };
                 Some(number(out, object.times().age_seconds(self.now.unix_millis)))
             }
             _ => None,

@@ -1,0 +1,227 @@
+//! nginx's zones: what `fastcgi_cache*` make of what a look-up found.
+//!
+//! Owns `lock`, `min_uses`, `use_stale`, `background_update` and `max_range_offset`; how long an
+//! answer is good is the business of the rules. Easiest to break: whoever asks without being the
+//! one who fills keeps what it gets all the same, except after `lock_timeout`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cache::{Abandon, FillPermit, Follower, Lookup, Object};
+use conf::model::Level;
+use http::{Method, Name};
+
+use super::page::Cached;
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::explain::Why;
+use crate::record;
+use crate::site::{Caching, Site, Space};
+
+/// LIMIT: fills that come to nothing while one request waits for them.
+const ROUNDS_MAX: u8 = 3;
+
+impl Exchange {
+    /// Answers with what a zone has, waits, or leaves it to the origin (none).
+    pub(super) fn take_zone(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        match found {
+            Lookup::Hit(object) => return Some(self.serve_kept(object, Cached::Hit, site, ctx)),
+            Lookup::Failed(status) => {
+                self.answer.cached = Cached::Hit;
+                return Some(Next::Fail(status));
+            }
+            Lookup::Stale(object, permit) => {
+                return self.take_old(object, permit, caching, site, ctx);
+            }
+            Lookup::Miss(permit) => self.fill_zone(permit, caching, ctx),
+            Lookup::Join(follower) if caching.conf.lock => {
+                return self.stand_in_line(follower, caching, site, ctx);
+            }
+            Lookup::Join(_) | Lookup::Pass | Lookup::Vary(_) => {
+                let is_busy = matches!(found, Lookup::Join(_));
+                self.page.why = if is_busy { Why::Busy } else { Why::Remembered };
+                self.ask_beside(None, caching, ctx);
+            }
+        }
+        None
+    }
+
+    /// There is no zone of the name that a text gives, which is an error, or none is named.
+    pub(super) fn miss_zone(
+        &self,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let Space::Named(text) = &caching.space else { return None };
+        let mut name = Vec::new();
+        self.scope(site, ctx).expand(text, &mut name);
+        if matches!(&*name, b"" | b"off") {
+            return None;
+        }
+        self.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"cache \"");
+            out.extend_from_slice(&name);
+            out.extend_from_slice(b"\" not found");
+        });
+        Some(Next::Fail(500))
+    }
+
+    fn take_old(
+        &mut self,
+        object: Arc<Object>,
+        permit: Option<FillPermit>,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let serves = caching.serves_updating(&object, ctx.now.unix_millis);
+        match permit {
+            Some(permit) if serves && caching.conf.background_update => {
+                self.refresh(permit, caching, site, ctx);
+                return Some(self.serve_kept(object, Cached::Stale, site, ctx));
+            }
+            Some(permit) => self.fill_zone(permit, caching, ctx),
+            None if serves => return Some(self.serve_kept(object, Cached::Updating, site, ctx)),
+            None => self.ask_beside(Some(object), caching, ctx),
+        }
+        None
+    }
+
+    /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
+    fn fill_zone(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut Ctx<'_>) {
+        let stale = permit.stale().cloned();
+        let is_scarce = !self.count_use(permit.key().hash(), caching) && stale.is_none();
+        self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
+        self.page.stale = stale;
+        if is_scarce || self.is_far_range(caching) {
+            ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+            return;
+        }
+        self.revalidate(caching);
+        self.page.permit = Some(permit);
+    }
+
+    /// Asks while somebody else does, and keeps what comes.
+    fn ask_beside(&mut self, stale: Option<Arc<Object>>, caching: &Caching, ctx: &mut Ctx<'_>) {
+        let is_scarce = !self.count_use(self.page.keys.public().hash(), caching) && stale.is_none();
+        self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
+        self.page.stale = stale;
+        if is_scarce || self.is_far_range(caching) {
+            return;
+        }
+        self.revalidate(caching);
+        self.take_over(caching, ctx);
+    }
+
+    /// `fastcgi_cache_revalidate`
+    fn revalidate(&mut self, caching: &Caching) {
+        if caching.conf.revalidate && self.page.stale.is_some() {
+            self.page.revalidates = true;
+            self.answer.object = self.page.stale.clone();
+        }
+    }
+
+    /// `fastcgi_cache_lock`: waits for who fills, until it takes too long.
+    fn stand_in_line(
+        &mut self,
+        follower: Follower,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let now = ctx.now;
+        let waited = now.unix_millis.saturating_sub(follower.growing().asked_ms());
+        let left = caching.conf.lock_age.saturating_sub(Duration::from_millis(waited));
+        if left.is_zero() {
+            ctx.cache.as_deref()?.supersede(follower.growing());
+            return self.look_up(caching, site, ctx);
+        }
+        self.answer.cached = Cached::Miss;
+        let timeout = caching.conf.lock_timeout;
+        let until = *self.page.until.get_or_insert_with(|| now.mono.after(timeout));
+        if until <= now.mono {
+            return None;
+        }
+        if self.page.rounds >= ROUNDS_MAX {
+            self.page.why = Why::Tired;
+            self.ask_beside(None, caching, ctx);
+            return None;
+        }
+        ctx.effects.push(Effect::Deadline(until.min(now.mono.after(left))));
+        self.page.follower = Some(follower);
+        Some(self.follow(site, ctx))
+    }
+
+    /// A moment has come that who stands in line waits for.
+    pub(crate) fn stop_waiting(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        self.page.follower = None;
+        let caching = site.location(self.request.location).caching.as_ref();
+        if let Some(caching) = caching.filter(|caching| !caching.is_page())
+            && self.page.until.is_some_and(|until| ctx.now.mono < until)
+        {
+            self.build_key_again(caching, site, ctx);
+            return self.look_up(caching, site, ctx).unwrap_or(Next::Step(Step::Origin));
+        }
+        record::error(&self.request, site, ctx, Level::Info, |out| {
+            out.extend_from_slice(b"cache lock timeout");
+        });
+        Next::Step(Step::Origin)
+    }
+
+    /// `fastcgi_cache_max_range_offset`
+    fn is_far_range(&self, caching: &Caching) -> bool {
+        let Some(limit) = caching.conf.max_range_offset else { return false };
+        let Some(text) = self.request.head().fields.get(Name::Range) else { return false };
+        match text.split_at_checked(6) {
+            _ if limit == 0 => true,
+            Some((unit, range)) if unit.eq_ignore_ascii_case(b"bytes=") => {
+                begins_behind(range, limit)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what is asked for the store is a GET though the client sent a HEAD.
+    pub(super) fn asks_for_whole(&self, caching: &Caching) -> bool {
+        !caching.is_page() && self.request.head().method == Method::Head
+    }
+}
+
+/// Whether the first of some ranges begins at `limit` or later, or is counted from the end.
+fn begins_behind(ranges: &[u8], limit: u64) -> bool {
+    let text = ranges.trim_ascii_start();
+    if text.first() == Some(&b'-') {
+        return true;
+    }
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let start = digits
+        .fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+    start >= limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begins_behind;
+
+    #[test]
+    fn a_range_is_far_by_its_first_byte() {
+        for (text, limit, is_far) in [
+            ("0-5", 1, false),
+            ("10-", 10, true),
+            ("9-,20-", 10, false),
+            (" 10-", 10, true),
+            ("-5", 1000, true),
+            ("99999999999999999999999-", u64::MAX, true),
+            ("x", 1, false),
+        ] {
+            assert_eq!(begins_behind(text.as_bytes(), limit), is_far, "{text} {limit}");
+        }
+    }
+}
