@@ -228,7 +228,8 @@ fn a_vary_cookie_that_the_answer_sets_names_its_copy() {
 fn purge_and_refresh_are_for_those_who_may() {
     let php = Php::start(1);
     let path = format!("/count.php?{PUBLIC}");
-    for (allow, status) in [("127.0.0.1", 200), ("off", 405)] {
+    let keyed = "127.0.0.1; page_cache_key k$request_uri";
+    for (allow, status) in [("127.0.0.1", 200), (keyed, 200), ("off", 405)] {
         let server = serve(&php, "", &format!("page_cache auto; page_cache_purge_allow {allow};"));
         assert_eq!(page(&server, &path, ""), pair("miss", "run 1"));
         let purge = format!("PURGE {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");

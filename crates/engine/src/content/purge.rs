@@ -80,9 +80,19 @@ impl Exchange {
             return Some(self.say(200, Vec::new(), site, ctx));
         }
         let store = site.kept()?.store.clone();
+        let asked = rules::asked_purges(&self.request.head().fields);
+        if page.key.is_some() && !is_purge_uri && asked.is_none() {
+            // What is written for keys holds for this request as well; for no other address.
+            self.build_key(caching, space, site, ctx);
+            let keys = &self.page.keys;
+            let session = Session::new(&self.page.session);
+            let own = session.map_or(0, |session| store.purge_url(&keys.private(session), how));
+            let hit = store.purge_url(&keys.public(), how) + own;
+            return Some(self.say_processed(hit, site, ctx));
+        }
         let facts = self.facts(site, ctx);
         let fields = &self.request.head().fields;
-        let orders = match (is_purge_uri, rules::asked_purges(fields)) {
+        let orders = match (is_purge_uri, asked) {
             (true, _) => rules::purges(&caching.policy, Method::Get, 200, fields),
             (false, Some(orders)) => orders,
             (false, None) => {
@@ -98,8 +108,12 @@ impl Exchange {
             let how = if order.effect == Lapse::Stale { Purge::Stale } else { how };
             hit += carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
         }
+        Some(self.say_processed(hit, site, ctx))
+    }
+
+    fn say_processed(&mut self, hit: u64, site: &Site, ctx: &Ctx<'_>) -> Next {
         let mut text = b"Processed ".to_vec();
-        text.extend_from_slice(method);
+        text.extend_from_slice(&self.request.head().method_text);
         text.extend_from_slice(b" by \"");
         text.extend_from_slice(&self.request.head().target);
         text.extend_from_slice(b"\"\n");
@@ -107,7 +121,7 @@ impl Exchange {
         self.answer.head.fields.push_text_writing(b"X-Purged-Objects", |out| {
             http::digits::push_decimal(out, hit);
         });
-        Some(next)
+        next
     }
 
     /// The same at a location that asks no origin: `PURGE /` finds a directory.
