@@ -70,7 +70,7 @@ _PATTERNS = {
     ZONES: ["zone answers: second GET /zone?n=a*Age%3A%2050", "zone vary: second GET /zone?n=star*", "zone bypass: then f", "zone conditions: *n=e9&*", "zone conditions: *n=e10&*", "zone conditions: *n=n9 *", "zone conditions: *n=n10 *", "zone ranges that are not offered: second *", "zone gzip: second *=500 | Accept-Encoding: gzip", "zone gzip: second *max-age%3D60&len=500 | Accept-Encoding: gzip"],
     MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: location: limit_except *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
                "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: upstream a { zone a; *", "test: http: fastcgi_param *",
-               "test: server: proxy_pass*", "test: *fastcgi_cache*", "test: *fastcgi_no_cache*"],
+               "test: server: proxy_pass*", "test: http: fastcgi_cache_path *purger*", "test: http: fastcgi_cache a;", "test: http: fastcgi_cache_path c keys_zone=a:1m; fastcgi_cache a;\n*"],
 }
 
 
