@@ -84,6 +84,28 @@ fn a_coded_answer_is_for_those_who_understand_it() {
 }
 
 #[test]
+fn those_who_take_the_same_codings_share_a_coded_answer() {
+    let lab = Lab::auto();
+    for (coding, expected) in [
+        ("gzip", [1, 1, 1, 2, 3, 3, 4]),
+        ("zstd", [1, 1, 1, 2, 3, 3, 4]),
+        ("deflate", [1, 2, 3, 4, 5, 6, 7]),
+    ] {
+        let head = format!("Vary: Accept-Encoding\nContent-Encoding: {coding}");
+        let requests = [
+            "Accept-Encoding: gzip, deflate, br, zstd\r\n",
+            "Accept-Encoding: zstd;q=0.5,br;q=1.0, gzip\r\n",
+            "Accept-Encoding: BR, GZIP, ZSTD\r\n",
+            "Accept-Encoding: gzip\r\n",
+            "Accept-Encoding: br;q=0, identity\r\n",
+            "Accept-Encoding: identity\r\n",
+            "Accept-Encoding: *\r\n",
+        ];
+        assert_eq!(runs(&lab, &head, &requests), expected, "{coding}");
+    }
+}
+
+#[test]
 fn a_purge_takes_all_copies() {
     let lab = Lab::auto();
     let path = lab.page("Cache-Control: max-age=60\nVary: X-A");

@@ -5,6 +5,7 @@
 
 use http::cache_control::{self, CacheControl, RequestControl};
 use http::lscache::{self, Control, Scope};
+use http::negotiate::Coding;
 use http::no_vary_search::NoVarySearch;
 use http::vary::Vary;
 use http::{Fields, Method, Name, date};
@@ -546,9 +547,22 @@ fn vary(
         decision.vary.clear();
         decision.vary_value = None;
     } else {
-        decision.vary.extend_from_slice(vary.names());
+        let is_common = has_common_coding(answer.fields);
+        decision.vary.extend(vary.names().iter().map(|name| match &**name {
+            b"accept-encoding" if is_common => identity::CODINGS.into(),
+            _ => name.clone(),
+        }));
     }
     Ok(())
+}
+
+/// Whether the origin coded the answer in a way that requests are told apart by.
+fn has_common_coding(answer: &Fields) -> bool {
+    let mut codings = answer.all(Name::ContentEncoding);
+    let coding = codings.next().unwrap_or_default();
+    let known = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
+    codings.next().is_none()
+        && known.iter().any(|known| coding.eq_ignore_ascii_case(known.token().as_bytes()))
 }
 
 /// `Vary` without what one object holds all forms of.

@@ -5,7 +5,7 @@
 
 use http::cookies::{Cookies, php_name};
 use http::message::Scheme;
-use http::{Fields, Method};
+use http::{Fields, Method, Name};
 
 use crate::rules::gate::Environment;
 use crate::rules::policy::{Policy, SessionRule};
@@ -166,8 +166,20 @@ fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut
 /// holds `=`.
 pub(crate) const COOKIE: &[u8] = b"cookie=";
 
+/// The name, among those, of the set of codings that a request takes: an answer in one of the
+/// common codings is for all who take the same ones, however they say so.
+pub(crate) const CODINGS: &[u8] = b"codings=";
+
 /// Appends what tells a request apart by `name`, one of [`Decision::vary`](super::Decision::vary).
 pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &Fields, cookies: &Cookies<'a>) {
+    if name == CODINGS {
+        let lines = fields.all(Name::AcceptEncoding);
+        // Who names a coding in one line and refuses it in another is told apart by both.
+        for line in lines {
+            out.push(http::negotiate::accepted(line).bits());
+        }
+        return;
+    }
     match name.strip_prefix(COOKIE) {
         Some(cookie) => each_read_as(cookies, cookie, &mut |part: VaryPart<'a>| part.push(out)),
         None => http::vary::push_selecting(out, name, fields),

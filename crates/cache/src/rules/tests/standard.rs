@@ -120,10 +120,11 @@ fn guesses_are_made_only_when_asked_for() {
 
 #[test]
 fn vary_is_honoured_where_nobody_speaks_lscache() {
-    let rows: [(&str, Result<&[&str], Refusal>); 7] = [
+    let rows: [(&str, Result<&[&str], Refusal>); 8] = [
         ("", Ok(&[])),
         ("Vary: Accept-Encoding", Ok(&[])),
-        ("Vary: Accept-Encoding|Content-Encoding: gzip", Ok(&["accept-encoding"])),
+        ("Vary: Accept-Encoding|Content-Encoding: GZIP", Ok(&["codings="])),
+        ("Vary: Accept-Encoding|Content-Encoding: deflate", Ok(&["accept-encoding"])),
         ("Vary: Cookie, Origin", Ok(&["cookie", "origin"])),
         ("Vary: Foo|Vary: Bar, foo", Ok(&["bar", "foo"])),
         ("Vary: *", Err(Refusal::Vary)),
