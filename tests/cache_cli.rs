@@ -86,7 +86,7 @@ fn purges_hit_what_they_name_and_say_how_many() {
 fn sites_and_zones_are_purged_apart() {
     let php = Php::start(1);
     let more = format!(
-        "{ZONE} fastcgi_cache_path /tmp/bolide-cache-test2 keys_zone=two:1m;
+        "{ZONE} fastcgi_cache_path @DIR@/cache2 keys_zone=two:1m;
          server {{ listen 127.0.0.1:@P2@; server_name other; root @DIR@/www;
          location ~ \\.php$ {{ {} fastcgi_pass {}; fastcgi_cache two;
          fastcgi_cache_key $request_uri; fastcgi_cache_valid 200 1m;
