@@ -468,6 +468,49 @@ fn prefixes_open_and_close_the_cache_below_them() {
     assert_eq!(rig.seen("/tagged", ""), miss(2));
 }
 
+// §5: purges count whatever the request's cacheability.
+#[test]
+fn what_is_purged_where_the_cache_is_off_is_purged() {
+    let rig = Rig::new(
+        "page_cache auto; location /admin { page_cache off; @PASS@ }
+         location /engine { CacheEngine off; @PASS@ }",
+    );
+    for path in ["/admin", "/engine"] {
+        rig.app.say("/", &format!("{PUBLIC}\nX-LiteSpeed-Tag: T"));
+        rig.order("X-LiteSpeed-Purge: *", "");
+        assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(1), hit(1)));
+        rig.app.say(path, &format!("{PUBLIC}\nX-LiteSpeed-Purge: T"));
+        assert_eq!((rig.seen(path, ""), rig.seen(path, "")), (past(1), past(2)));
+        assert_eq!(last(&rig, path).param("X-LSCACHE"), None);
+        assert_eq!(rig.seen("/", ""), miss(2), "{path}");
+    }
+}
+
+// §7: what LiteMage's page of administration asks for.
+#[test]
+fn litemage_is_told_what_is_kept_by_who_may_purge() {
+    for (allow, status) in [("127.0.0.1", 200), ("off", 403)] {
+        let rig = Rig::new(&format!(
+            "page_cache auto; LiteMage on; page_cache_purge_allow {allow};
+             location /static/ {{ root @DIR@/www; }}"
+        ));
+        rig.app.say("/", PUBLIC);
+        assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(1), hit(1)));
+        for path in ["/__LSCACHE/STATS", "/static/__LSCACHE/STATS"] {
+            let reply = rig.ask(path, "");
+            assert_eq!(reply.status, status, "{path}");
+            if status == 200 {
+                assert_eq!(reply.header("content-type"), Some("application/json"));
+                let text = reply.text();
+                assert!(text.starts_with("{\"localhost\": {\"LITEMAGE_PLAN\": 3,"), "{text}");
+                assert!(text.contains("\"LITEMAGE_OBJS\": 1}"), "{text}");
+            }
+        }
+    }
+    let rig = Rig::new("page_cache auto;");
+    assert_eq!(rig.seen("/__LSCACHE/STATS", ""), past(1), "it is nobody's without LiteMage");
+}
+
 // §9: LiteSpeed's names for the rest.
 #[test]
 fn lookup_can_be_closed_for_either_kind_and_answers_are_kept_all_the_same() {

@@ -305,6 +305,54 @@ fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
     assert_eq!((again.text(), again.header("set-cookie")), ("[]".to_owned(), None));
 }
 
+// Many sessions on several workers, with purges and POSTs between: each gets its own bytes.
+#[test]
+fn many_sessions_on_several_workers_get_their_own_pages_only() {
+    let php = Php::start(6);
+    let address = php.address();
+    let pass = format!("location / {{ {PARAMS} fastcgi_pass {address}; }}");
+    let block = format!("server {{ {LISTEN} page_cache auto; {pass} }}");
+    let server = Server::workers(crate::BOLIDE, 3, &block);
+    // Private for those with a session, which some requests renew; nothing is said to the rest.
+    site::write(
+        &server.www("page.php"),
+        b"<?php usleep(random_int(0, 4000)); $who = $_COOKIE['PHPSESSID'] ?? '';
+          if ($who !== '') header('X-LiteSpeed-Cache-Control: private,max-age=60');
+          else if (isset($_GET['p'])) header('X-LiteSpeed-Cache-Control: public,max-age=60');
+          header('X-LiteSpeed-Tag: own,public:all');
+          if (isset($_GET['purge'])) header('X-LiteSpeed-Purge: ' . $_GET['purge']);
+          echo '[', $who, '] ', str_repeat($who . ' ', 200);",
+    );
+    thread::scope(|scope| {
+        let mut all = Vec::new();
+        for at in 0..12 {
+            let server = &server;
+            all.push(scope.spawn(move || {
+                let who = if at % 4 == 3 { String::new() } else { format!("session-{at:012}") };
+                let cookie = match &*who {
+                    "" => String::new(),
+                    _ => format!("Cookie: PHPSESSID={who}; _lscache_vary=user\r\n"),
+                };
+                for turn in 0..60 {
+                    let path = match (turn + at) % 10 {
+                        9 => "/page.php?purge=private,*".to_owned(),
+                        8 => "/page.php?purge=all;private,own".to_owned(),
+                        some => format!("/page.php?p={}", some % 3),
+                    };
+                    let method = if turn % 13 == 12 { "POST" } else { "GET" };
+                    let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
+                    let head =
+                        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{cookie}{length}");
+                    let text = server.connect().ask(head.trim_end()).text();
+                    let own = format!("[{who}] {}", format!("{who} ").repeat(200));
+                    assert_eq!(text, own, "turn {turn} of {who}");
+                }
+            }));
+        }
+        all.into_iter().for_each(|one| one.join().unwrap());
+    });
+}
+
 // A vary value cannot imitate a session, nor a session another one.
 #[test]
 fn no_cookie_can_be_written_so_that_it_is_taken_for_another_session() {

@@ -128,6 +128,27 @@ fn the_purge_of_an_address_removes_each_of_its_copies() {
     assert_eq!(rig.seen("/p?x=2", ""), hit(1));
 }
 
+// Row 14, where the key is another text.
+#[test]
+fn an_address_is_purged_though_the_key_is_another_text() {
+    let rig = Rig::new("page_cache auto; page_cache_key $arg_id; page_cache_autoflush off;");
+    let session = "Cookie: lsc_private=aaaaaaaaaaaaaaaa\r\n";
+    rig.app.say("/a?id=1", PUBLIC);
+    rig.app.say("/b?id=2", PUBLIC);
+    rig.app.say("/own?id=3", PRIVATE);
+    for path in ["/a?id=1", "/b?id=2"] {
+        assert_eq!((rig.seen(path, ""), rig.seen(path, "")), (miss(1), hit(1)));
+    }
+    assert_eq!((rig.seen("/own?id=3", session), rig.seen("/own?id=3", session)), (miss(1), own(1)));
+    rig.order("X-LiteSpeed-Purge: /a?id=1", "");
+    assert_eq!((rig.seen("/a?id=1", ""), rig.seen("/b?id=2", "")), (miss(2), hit(1)));
+    assert_eq!(rig.method("PURGE", "/b?id=2", "").status, 200);
+    assert_eq!(rig.seen("/b?id=2", ""), miss(2));
+    assert_eq!(rig.seen("/own?id=3", session), own(1));
+    rig.order("X-LiteSpeed-Purge: private,/own?id=3", session);
+    assert_eq!(rig.seen("/own?id=3", session), miss(2));
+}
+
 // §6: an address with letters outside of ASCII, which some write small.
 #[test]
 fn an_address_is_purged_in_either_spelling_of_its_escapes() {

@@ -291,7 +291,8 @@ impl Fill {
         self.may_be_empty = !self.is_page || status != 200;
         let mut wakes = wakes;
         let length = told.filter(|_| self.cutting.is_none());
-        let (kept, tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
+        let (kept, mut tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
+        self.tag_address(&mut tags, caching);
         wakes.join(permit.begin(kept, &tags));
         self.told = told;
         self.permit = Some(permit);
@@ -331,8 +332,9 @@ impl Fill {
         if caching.is_page() && decision.cookies.is_empty() {
             decision.cookies = fields.all(Name::SetCookie).map(Into::into).collect();
         }
-        let (mut kept, tags) =
+        let (mut kept, mut tags) =
             kept_head(old.status(), &fields, &decision, caching, now_ms, Some(old.body_len()));
+        self.tag_address(&mut tags, caching);
         if kept.etag.is_empty() {
             kept.etag = old.etag().unwrap_or_default().to_vec();
         }
@@ -428,6 +430,15 @@ impl Fill {
         }
     }
 
+    /// Has the page found by its address though its key is another text.
+    fn tag_address(&self, tags: &mut Tags, caching: &Caching) {
+        if caching.is_page() && caching.conf.page.key.is_some() {
+            let mut url = Vec::new();
+            rules::url(&mut url, &self.question.facts(), &caching.policy);
+            tags.push(&url_tag(&url));
+        }
+    }
+
     /// Bytes that an answer's head may have, where tags may be long lists.
     #[must_use]
     pub const fn head_max(&self) -> usize {
@@ -476,6 +487,9 @@ pub(crate) fn carry_out(
             let mut keys = KeyBuilder::default();
             let mut hit = 0;
             for spelled in spellings(url) {
+                if caching.conf.page.key.is_some() {
+                    hit += store.purge_tag(namespace, reach, &url_tag(&spelled), how);
+                }
                 let kept = search::kept_url(store, namespace, &spelled);
                 for url in [Some(spelled), kept].into_iter().flatten() {
                     keys.start(namespace);
@@ -486,6 +500,11 @@ pub(crate) fn carry_out(
             hit
         }
     }
+}
+
+/// The tag of an address, for pages whose key is another text. No application's tag begins so.
+fn url_tag(url: &[u8]) -> Vec<u8> {
+    [b"\0", url, b"\0"].concat()
 }
 
 /// An address as clients may have spelled it: browsers write `%C3`, some applications `%c3`.

@@ -201,9 +201,16 @@ fn mode(r: &mut Reader, node: &Node) -> Parsed {
             )));
         }
     };
-    page(r).mode = mode;
-    r.scope.cache.has_mode = true;
+    set_mode(r, mode);
     Ok(())
+}
+
+/// Switches the cache on or off, and notes where it is on around.
+pub(super) fn set_mode(r: &mut Reader, mode: PageMode) {
+    let page = page(r);
+    page.is_heard |= page.mode != PageMode::Off || mode != PageMode::Off;
+    page.mode = mode;
+    r.scope.cache.has_mode = true;
 }
 
 /// `page_cache_path`

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::page_cache::{page, query_name, time};
+use super::page_cache::{page, query_name, set_mode, time};
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, own, value};
 use crate::model::{PageMode, PagePrefix, PageScopes};
@@ -59,8 +59,7 @@ fn engine(r: &mut Reader, node: &Node) -> Parsed {
             _ => return Err(invalid_parameter(word)),
         }
     }
-    page(r).mode = if on { PageMode::Auto } else { PageMode::Off };
-    r.scope.cache.has_mode = true;
+    set_mode(r, if on { PageMode::Auto } else { PageMode::Off });
     Ok(())
 }
 

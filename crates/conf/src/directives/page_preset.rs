@@ -66,6 +66,7 @@ pub(super) fn preset(r: &mut Reader, node: &Node) -> Parsed {
     // What the block itself says goes before, in whatever order it stands.
     if !draft.has_mode {
         page.mode = PageMode::On;
+        page.is_heard = true;
     }
     if !draft.has_ttl {
         page.default_ttl = ttl;

@@ -199,6 +199,8 @@ pub enum CachePurge {
 pub struct PageCache {
     /// `page_cache`
     pub mode: PageMode,
+    /// Whether it is on around a block where it is off: what applications purge there counts.
+    pub is_heard: bool,
     /// `page_cache_lookup`
     pub lookup: PageScopes,
     /// `page_cache_private`: whether answers for one session are kept.
@@ -477,6 +479,7 @@ impl Default for PageCache {
         let session = SESSIONS.map(|name| Pattern::new(name.as_bytes()));
         Self {
             mode: PageMode::Off,
+            is_heard: false,
             lookup: PageScopes { public: true, private: true },
             private: true,
             default_ttl: Duration::from_secs(3600),

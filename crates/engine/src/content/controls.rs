@@ -6,7 +6,7 @@
 
 use cache::rules::{self, Environment, Gate};
 use conf::model::cache::is_allowed;
-use conf::model::{PageCache, VaryBy};
+use conf::model::{PageCache, PageMode, VaryBy};
 use http::cookies::{Cookies, php_name};
 use http::lscache::Scope as Whose;
 use http::{Fields, Method, Name};
@@ -25,6 +25,8 @@ impl Exchange {
         let page = &caching.conf.page;
         let mut environment = self.environment();
         if caching.is_page() {
+            // Where it is off, what the application purges is all that counts.
+            environment.is_off = page.mode == PageMode::Off;
             self.set_by_configuration(page, &mut environment, site, ctx);
             if is_trusted(page, ctx.conn.remote)
                 && let Some(value) = self.request.head().fields.get_text(b"X-LSCACHE-Vary-Value")

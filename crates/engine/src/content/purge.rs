@@ -64,6 +64,12 @@ impl Exchange {
             return is_purge.then(|| self.purge_zone(caching, space, site, ctx));
         }
         let page = &caching.conf.page;
+        if page.litemage && self.asks_for_figures() {
+            return Some(match is_allowed(&page.purge_allow, ip) {
+                true => self.tell_figures(space, site, ctx),
+                false => Next::Fail(403),
+            });
+        }
         let path = self.request.head().target.split(|b| *b == b'?').next().unwrap_or_default();
         let is_purge_uri = page.purge_uri.as_ref().is_some_and(|uri| **uri == *path)
             && self.request.head().fields.get_text(b"X-LiteSpeed-Purge").is_some();
@@ -129,11 +135,34 @@ impl Exchange {
         let location = self.request.location;
         let caching = site.location(location).caching.as_ref().filter(|c| c.is_page())?;
         let is_usual = matches!(self.request.method, Method::Get | Method::Head | Method::Post);
-        if is_usual && caching.conf.page.purge_uri.is_none() {
+        let page = &caching.conf.page;
+        if is_usual && page.purge_uri.is_none() && !page.litemage {
             return None;
         }
         self.begin_page(location, caching, site, ctx)
             .and_then(|space| self.ordered_purge(caching, space, site, ctx))
+    }
+
+    /// Whether it is LiteMage's page of administration that asks.
+    fn asks_for_figures(&self) -> bool {
+        let path = self.request.head().target.split(|byte| *byte == b'?').next();
+        path.unwrap_or_default().ends_with(b"/__LSCACHE/STATS")
+            && self.request.method == Method::Get
+    }
+
+    /// What LiteMage's page of administration shows.
+    fn tell_figures(&mut self, space: NamespaceId, site: &Site, ctx: &Ctx<'_>) -> Next {
+        let Some(kept) = site.kept() else { return Next::Fail(404) };
+        let all = kept.store.namespaces();
+        let own = all.iter().find(|one| one.id == space);
+        let (hits, objects) = own.map_or((0, 0), |one| (one.hits, one.objects));
+        let name = site.server(self.request.server).name.escape_default().to_string();
+        // Plan 3 has no limit.
+        let text = format!(
+            "{{\"{name}\": {{\"LITEMAGE_PLAN\": 3, \"LITEMAGE_LIMITED\": 0, \
+             \"PUB_HITS\": {hits}, \"LITEMAGE_OBJS\": {objects}}}}}\n"
+        );
+        self.say_as(b"application/json", 200, text.into_bytes(), site, ctx)
     }
 
     /// Whether the location asks for a password, which therefore was right.
@@ -200,7 +229,18 @@ impl Exchange {
     }
 
     fn say(&mut self, status: u16, text: Vec<u8>, site: &Site, ctx: &Ctx<'_>) -> Next {
-        let draft = Draft { content_type: b"text/plain", ..Draft::default() };
+        self.say_as(b"text/plain", status, text, site, ctx)
+    }
+
+    fn say_as(
+        &mut self,
+        content_type: &'static [u8],
+        status: u16,
+        text: Vec<u8>,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) -> Next {
+        let draft = Draft { content_type, ..Draft::default() };
         self.fill(status, &draft, site, ctx);
         self.answer.head.body = BodyLen::Exact(text.len() as u64);
         self.answer.body = Body::memory(Bytes::from(text));

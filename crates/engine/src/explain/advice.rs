@@ -295,7 +295,7 @@ impl Case<'_> {
 /// What a rule says, and what helps.
 const fn rule(bypass: Bypass) -> (&'static str, &'static str) {
     match bypass {
-        Bypass::Off => ("a rewrite rule has switched the cache off", "change that rule"),
+        Bypass::Off => ("the cache is switched off here", "page_cache switches it on"),
         Bypass::Method => ("answers to this method are not kept", "ask with GET or HEAD"),
         Bypass::Query => ("requests with a query are not cached here", "ask without one"),
         Bypass::Cookies => ("requests with cookies are not cached here", "ask without them"),

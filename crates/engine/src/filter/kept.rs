@@ -22,7 +22,7 @@ use crate::filter::weigh::weigh;
 use crate::filter::{compress, warm};
 use crate::kinds::{Kind, kind};
 use crate::site::{Location, Site};
-use conf::model::StatusHeader;
+use conf::model::{PageMode, StatusHeader};
 
 /// In which form an object leaves.
 enum Form {
@@ -276,6 +276,7 @@ impl Exchange {
                 fields.push_text(b"X-LiteSpeed-Cache-Control", b"no-cache");
             }
             match caching.conf.page.status_header {
+                _ if page.mode == PageMode::Off => {}
                 StatusHeader::LiteSpeed if stored => {
                     fields.push_text(b"X-LiteSpeed-Cache", b"miss");
                 }

@@ -65,7 +65,7 @@ impl Caching {
         let space = match &conf.zone {
             ZoneUse::Zone(id) => Space::Zone(id.index()),
             ZoneUse::Text(text) => Space::Named(text.clone()),
-            ZoneUse::Off if conf.page.mode != PageMode::Off => Space::Page,
+            ZoneUse::Off if conf.page.mode != PageMode::Off || conf.page.is_heard => Space::Page,
             ZoneUse::Off => return None,
         };
         let policy = match space {
