@@ -18,6 +18,7 @@ mod status;
 mod targeted;
 mod told;
 mod vary;
+mod zone;
 
 use std::cell::Cell;
 

@@ -1,0 +1,176 @@
+//! Owns: what of all this nginx's zones know; each row is what nginx does.
+
+use testkit::Said;
+use testkit::app::http_date;
+
+use super::{Lab, run};
+use crate::report;
+
+fn zone(more: &str) -> Lab {
+    Lab::with(
+        "fastcgi_cache_path @DIR@/zone keys_zone=one:1m;",
+        &format!(
+            "fastcgi_cache one; fastcgi_cache_key $request_uri;
+             add_header X-Status $upstream_cache_status always; {more}"
+        ),
+    )
+}
+
+fn keeps(lab: &Lab, rows: &[(String, bool)]) {
+    let mut failures = Vec::new();
+    for (head, expected) in rows {
+        let path = lab.page(head);
+        let all: Vec<_> = (0..2).map(|_| lab.get(&path)).collect();
+        let is_kept = lab.app.count(&path) == 1;
+        if is_kept != *expected {
+            failures.push(format!("{}kept: {head:?}", if *expected { "not " } else { "" }));
+        }
+        let status = all[1].header("x-status").unwrap_or_default();
+        assert_eq!(status == "HIT", is_kept, "{head} {status}");
+    }
+    report(rows.len(), &failures);
+}
+
+#[test]
+fn lifetimes_are_read_as_nginx_does() {
+    let (future, past) = (http_date(3600), http_date(-3600));
+    let rows = [
+        ("", false),
+        ("Cache-Control: max-age=60", true),
+        ("Cache-Control: MAX-AGE=60", true),
+        ("Cache-Control: public, max-age=60", true),
+        ("Cache-Control: max-age=0", false),
+        ("Cache-Control: max-age=x", false),
+        ("Cache-Control: max-age=-1", false),
+        ("Cache-Control: s-maxage=60", true),
+        ("Cache-Control: s-maxage=60, max-age=0", true),
+        ("Cache-Control: max-age=60, s-maxage=0", false),
+        ("Cache-Control: public", false),
+        ("Cache-Control: no-store, max-age=60", false),
+        ("Cache-Control: no-cache, max-age=60", false),
+        ("Cache-Control: private, max-age=60", false),
+        ("Cache-Control: max-age=60\nCache-Control: no-store", false),
+        ("Cache-Control: no-cache=\"X-A\", max-age=60", false),
+        ("Cache-Control: must-revalidate, max-age=60", true),
+        ("Cache-Control: max-age=60\nAge: 70", true),
+        ("Cache-Control: max-age=60\nPragma: no-cache", true),
+        ("Cache-Control: max-age=60\nSet-Cookie: a=b", false),
+        ("Cache-Control: max-age=60\nVary: X-A", true),
+        ("Cache-Control: max-age=60\nVary: *", false),
+        ("Cache-Control: max-age=60\nStatus: 404", true),
+        ("Cache-Control: max-age=60\nStatus: 500", true),
+        ("X-Accel-Expires: 60", true),
+        ("X-Accel-Expires: 0", false),
+        ("X-Accel-Expires: @0", false),
+        ("X-Accel-Expires: x\nCache-Control: max-age=60", true),
+        ("X-Accel-Expires: 60\nCache-Control: no-store", true),
+        ("Cache-Control: no-store\nX-Accel-Expires: 60", true),
+        ("X-Accel-Expires: 0\nCache-Control: max-age=60", false),
+        ("Expires: FUTURE", true),
+        ("Expires: PAST", false),
+        ("Expires: 0", false),
+        ("Expires: nonsense", false),
+        ("Expires: PAST\nCache-Control: max-age=60", true),
+        ("Cache-Control: max-age=60\nExpires: PAST", true),
+        ("Expires: FUTURE\nCache-Control: max-age=0", false),
+        ("Expires: FUTURE\nCache-Control: no-cache", false),
+        ("CDN-Cache-Control: max-age=60", false),
+        ("Surrogate-Control: max-age=60", false),
+        ("X-LiteSpeed-Cache-Control: public, max-age=60", false),
+        ("Cache-Control: max-age=60\nDate: PAST", true),
+        ("Last-Modified: PAST", false),
+    ];
+    let rows =
+        rows.map(|(head, kept)| (head.replace("FUTURE", &future).replace("PAST", &past), kept));
+    keeps(&zone(""), &rows);
+}
+
+#[test]
+fn statuses_have_their_times() {
+    let lab =
+        zone("fastcgi_cache_valid 1m; fastcgi_cache_valid 404 1m; fastcgi_cache_valid 410 0;");
+    let rows = [
+        ("", true),
+        ("Status: 301\nLocation: /x", true),
+        ("Status: 302\nLocation: /x", true),
+        ("Status: 303\nLocation: /x", false),
+        ("Status: 404", true),
+        ("Status: 410", false),
+        ("Status: 500", false),
+        ("Cache-Control: private", false),
+        ("Cache-Control: public", true),
+        ("Cache-Control: foo", true),
+        ("Set-Cookie: a=b", false),
+        ("Vary: *", false),
+        ("Expires: 0", false),
+        ("Status: 206", false),
+        ("Status: 204", false),
+    ];
+    keeps(&lab, &rows.map(|(head, kept)| (head.to_owned(), kept)));
+}
+
+#[test]
+fn conditions_are_weighed_of_what_may_be_kept() {
+    const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    let lab = zone("fastcgi_cache_valid 1m;");
+    let head = format!("ETag: \"a\"\nLast-Modified: {MODIFIED}\nContent-Length: 10");
+    let rows = [
+        ("If-None-Match: \"a\"".to_owned(), 304, ""),
+        ("If-None-Match: W/\"a\"".into(), 304, ""),
+        ("If-None-Match: \"b\"".into(), 200, "0123456789"),
+        (format!("If-Modified-Since: {MODIFIED}"), 304, ""),
+        ("If-Modified-Since: Sun, 06 Nov 1994 08:49:38 GMT".into(), 200, "0123456789"),
+    ];
+    let mut failures = Vec::new();
+    for (fields, status, body) in &rows {
+        let path = lab.path();
+        lab.app.plan(&path, vec![Said::head(&head).body(b"0123456789")]);
+        for wanted in ["MISS", "HIT"] {
+            let found = lab.get_with(&path, &format!("{fields}\r\n"));
+            let text = if found.status < 400 { found.text() } else { String::new() };
+            let cached = found.header("x-status").unwrap_or_default();
+            if (found.status, &*text, cached) != (*status, *body, wanted) {
+                failures.push(format!("{wanted} {fields}: {} {text:?} {cached}", found.status));
+            }
+        }
+        let asked = &lab.app.asked(&path)[0];
+        for name in ["If-None-Match", "If-Modified-Since"] {
+            assert_eq!(asked.field(name), None, "{fields}");
+        }
+        assert_eq!(lab.app.count(&path), 1, "{fields}");
+    }
+    report(rows.len() * 2, &failures);
+}
+
+#[test]
+fn what_the_request_says_of_caches_is_not_heard() {
+    let lab = zone("fastcgi_cache_valid 1m;");
+    for fields in [
+        "Cache-Control: no-cache",
+        "Cache-Control: no-store",
+        "Cache-Control: only-if-cached",
+        "Pragma: no-cache",
+        "Authorization: Basic YTpi",
+        "Cookie: a=b",
+    ] {
+        let path = lab.page("");
+        let runs: Vec<_> =
+            (0..2).map(|_| run(&lab.get_with(&path, &format!("{fields}\r\n")))).collect();
+        assert_eq!(runs, [1, 1], "{fields}");
+    }
+    // An unsafe request changes nothing of what is kept.
+    let path = lab.page("");
+    assert_eq!(run(&lab.get(&path)), 1);
+    assert_eq!(run(&lab.send("POST", &path, "x")), 2);
+    assert_eq!(run(&lab.get(&path)), 1);
+}
+
+#[test]
+fn each_value_of_a_field_has_its_answer() {
+    let lab = zone("fastcgi_cache_valid 1m;");
+    let path = lab.page("Vary: X-A");
+    let ask = |fields: &str| run(&lab.get_with(&path, fields));
+    assert_eq!((ask("X-A: 1\r\n"), ask("X-A: 1\r\n")), (1, 1));
+    assert_eq!((ask("X-A: 2\r\n"), ask("X-A: 2\r\n")), (2, 2));
+    assert_eq!((ask("x-a: 1\r\n"), ask("")), (1, 3));
+}
