@@ -244,7 +244,8 @@ add_action('wp_after_insert_post', function ($id, $post, $update, $before) {
     }
     changed(...$tags);
 }, 10, 4);
-add_action('before_delete_post', fn ($id) => changed('Po.' . $id, 'LIST'));
+add_action('before_delete_post', fn ($id, $post) => $post->post_status === 'publish'
+    && changed('Po.' . $id, 'PT.' . $post->post_type, 'LIST', 'F', 'H', 'FD'), 10, 2);
 
 function comment_changed($comment): void
 {
