@@ -253,6 +253,52 @@ fn fragments_set_cookies_for_clients_without_a_session() {
 }
 
 #[test]
+fn what_a_page_was_made_of_a_moment_ago_is_not_for_everybody() {
+    let app = App::start();
+    let address = app.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; {PARAMS}
+             location / {{ fastcgi_pass {address}; }}
+             location /guarded {{ fastcgi_pass {address}; auth_basic x;
+                 auth_basic_user_file @DIR@/users; }}
+             location /told {{ if ($http_user_agent = other) {{ return 404; }}
+                 fastcgi_pass {address}; }} }}"
+    ));
+    site::write(&server.home().dir().join("users"), b"me:{PLAIN}secret\n");
+    say(
+        &app,
+        "/page",
+        PAGE,
+        "<esi:include src='/open'/>|<esi:include src='/guarded'/>|\
+         <esi:include src='/told'/>|<esi:include src='/vary'/>|<esi:include src='/own'/>",
+    );
+    for uri in ["/open", "/guarded", "/told"] {
+        say(&app, uri, &format!("{PUBLIC}\nX-LiteSpeed-Tag: T"), &uri[1..2]);
+    }
+    say(&app, "/vary", &format!("{PUBLIC}\nX-LiteSpeed-Vary: cookie=c"), "v");
+    let own = ["p", "s"]
+        .map(|body| Said::head(if body == "p" { PUBLIC } else { PRIVATE }).body(body.as_bytes()));
+    app.plan("/own", own.to_vec());
+    let me = "Authorization: Basic bWU6c2VjcmV0\r\n";
+    for _ in 0..5 {
+        assert_eq!(ask(&server, "/page", me).text(), "o|g|t|v|p");
+        assert_eq!(ask(&server, "/page", "").text(), "o||t|v|p");
+        let other = "User-Agent: other\r\nCookie: _ga=1\r\n";
+        assert_eq!(ask(&server, "/page", other).text(), "o|||v|p");
+    }
+    assert_eq!(app.count("/open"), 1);
+    // Another copy for another cookie, and a session's own answer.
+    say(&app, "/vary", &format!("{PUBLIC}\nX-LiteSpeed-Vary: cookie=c"), "w");
+    assert_eq!(ask(&server, "/page", "Cookie: c=1\r\n").text(), "o||t|w|p");
+    assert_eq!(ask(&server, "/page", "").text(), "o||t|v|p");
+    // What is purged is gone from all pages at once.
+    say(&app, "/purge", "X-LiteSpeed-Purge: tag=T", "");
+    say(&app, "/open", PUBLIC, "n");
+    assert_eq!(server.get("/purge").status, 200);
+    assert_eq!(ask(&server, "/page", "").text(), "n||t|v|p");
+}
+
+#[test]
 fn elements_do_what_they_are_for() {
     let app = App::start();
     let server = serve(&app.address(), "");

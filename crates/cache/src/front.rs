@@ -35,11 +35,23 @@ pub struct Memo {
     pub body: Bytes,
 }
 
+/// The kept answer that stands at a place of a page, as it was found a moment ago.
+#[derive(Debug)]
+struct Shortcut {
+    at: (u32, [u64; 2]),
+    until_ms: u64,
+    object: Arc<Object>,
+}
+
+/// LIMIT: shortcuts of one page that a worker remembers.
+const SHORTCUTS_MAX: usize = 64;
+
 #[derive(Debug, Default)]
 struct Slot {
     object: Option<Arc<Object>>,
     hits: u32,
     memos: Vec<Memo>,
+    shortcuts: Vec<Shortcut>,
 }
 
 impl Slot {
@@ -49,6 +61,7 @@ impl Slot {
         }
         self.hits = 0;
         self.memos = Vec::new();
+        self.shortcuts = Vec::new();
     }
 }
 
@@ -192,6 +205,42 @@ impl Front {
             slot.memos.remove(0);
         }
         slot.memos.push(memo());
+    }
+
+    /// The fresh answer that stands at a place of `page`: which one, and under which circumstances.
+    pub fn shortcut(
+        &mut self,
+        page: &Arc<Object>,
+        at: (u32, [u64; 2]),
+        now_ms: u64,
+    ) -> Option<Arc<Object>> {
+        let place = self.place_of(page)?;
+        let found = self.slots[place].shortcuts.iter().find(|shortcut| shortcut.at == at)?;
+        let is_good = now_ms < found.until_ms
+            && found.object.session().is_none()
+            && judge(&found.object, &self.store.tags, now_ms) == Freshness::Fresh;
+        let object = is_good.then(|| Arc::clone(&found.object))?;
+        object.touch();
+        self.hits += 1;
+        Some(object)
+    }
+
+    /// Remembers that `object` stands at a place of `page`, until then.
+    pub fn keep_shortcut(
+        &mut self,
+        page: &Arc<Object>,
+        at: (u32, [u64; 2]),
+        until_ms: u64,
+        object: Arc<Object>,
+    ) {
+        let Some(place) = self.place_of(page) else { return };
+        let shortcuts = &mut self.slots[place].shortcuts;
+        let shortcut = Shortcut { at, until_ms, object };
+        match shortcuts.iter().position(|known| known.at == at) {
+            Some(known) => shortcuts[known] = shortcut,
+            None if shortcuts.len() < SHORTCUTS_MAX => shortcuts.push(shortcut),
+            None => shortcuts.clear(),
+        }
     }
 
     #[inline]

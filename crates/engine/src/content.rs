@@ -14,5 +14,6 @@ pub(crate) mod purge;
 pub(crate) mod returned;
 pub(crate) mod search;
 pub(crate) mod sent;
+pub(crate) mod shortcut;
 pub(crate) mod wishes;
 pub(crate) mod zone;

@@ -641,7 +641,7 @@ impl Exchange {
         self.page.let_go();
         self.answer.is_responded = true;
         ctx.effects.push(Effect::Respond);
-        if matches!(self.answer.body, Body::Assembly(_)) {
+        if self.wants_fragments() {
             ctx.effects.push(Effect::Fragments);
         }
         State::Delivering

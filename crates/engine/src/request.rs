@@ -82,6 +82,8 @@ pub(crate) struct Request {
     spare_args: Vec<u8>,
     /// The page that it is a fragment of, or that has fragments.
     pub(crate) lineage: Option<Box<Lineage>>,
+    /// Whether its way so far depended on nothing but its address.
+    pub(crate) is_straight: bool,
     /// Whether it is a fragment.
     pub(crate) is_fragment: bool,
 }
@@ -113,6 +115,7 @@ impl Request {
         self.body_received = 0;
         self.lineage = None;
         self.is_fragment = false;
+        self.is_straight = true;
         if self.has_upload {
             self.upload.clear();
         }

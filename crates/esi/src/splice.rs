@@ -43,8 +43,9 @@ pub struct Part {
     coding: Coding,
     bytes: Bytes,
     len: u64,
-    /// For gzip: the checksum of what was compressed.
+    /// For gzip: the checksum of what was compressed, and what shifts another one by its length.
     crc: u32,
+    shift: u32,
 }
 
 impl Part {
@@ -102,13 +103,15 @@ impl Part {
             }
             Coding::Brotli | Coding::Zstd => 0,
         };
-        Self { coding, bytes: bytes.into(), len: data.len() as u64, crc }
+        let shift = if coding == Coding::Gzip { crc32_shift(data.len() as u64) } else { 0 };
+        Self { coding, bytes: bytes.into(), len: data.len() as u64, crc, shift }
     }
 
     /// What the page has to know of it.
     #[must_use]
     pub const fn seal(&self) -> Seal {
-        Seal { coding: self.coding, len: self.len, crc: self.crc, is_empty: self.bytes.is_empty() }
+        let Self { coding, len, crc, shift, .. } = *self;
+        Seal { coding, len, crc, shift, is_empty: self.bytes.is_empty() }
     }
 
     /// What is sent for it.
@@ -136,6 +139,7 @@ pub struct Seal {
     coding: Coding,
     len: u64,
     crc: u32,
+    shift: u32,
     is_empty: bool,
 }
 
@@ -193,7 +197,7 @@ impl Joint {
     pub fn add_sealed(&mut self, part: Seal) {
         debug_assert_eq!(self.coding, part.coding, "one page has one coding");
         if self.coding == Coding::Gzip {
-            self.crc = crc32_combine(self.crc, part.crc, part.len);
+            self.crc = multiply(part.shift, self.crc) ^ part.crc;
         }
         self.len += part.len;
         self.has_parts |= !part.is_empty;
@@ -348,20 +352,25 @@ const POWERS: [u32; 64] = {
     powers
 };
 
-/// The checksum of two texts one after the other from those of each and the second's length.
-#[must_use]
-pub fn crc32_combine(first: u32, second: u32, second_len: u64) -> u32 {
-    let mut shifted = first;
-    let mut len = second_len;
+/// What a checksum is multiplied by when a text of `len` bytes follows: `x^(8 * len)`.
+const fn crc32_shift(mut len: u64) -> u32 {
+    // x^0
+    let mut shift = 1 << 31;
     let mut n = 0;
     while len != 0 {
         if len & 1 == 1 {
-            shifted = multiply(POWERS[n], shifted);
+            shift = multiply(POWERS[n], shift);
         }
         len >>= 1;
         n += 1;
     }
-    shifted ^ second
+    shift
+}
+
+/// The checksum of two texts one after the other from those of each and the second's length.
+#[must_use]
+pub const fn crc32_combine(first: u32, second: u32, second_len: u64) -> u32 {
+    multiply(crc32_shift(second_len), first) ^ second
 }
 
 #[cfg(test)]

@@ -156,9 +156,14 @@ impl<I: Io> Worker<I> {
         let is_good = exchange.is_good_fragment();
         let cookies = if waits { exchange.cookies_set() } else { Vec::new() };
         let whole = exchange.whole_object().filter(|_| is_good);
+        let open = whole.as_ref().and_then(|_| exchange.is_open_fragment());
         let parent = self.core.exchanges.get_mut(page)?;
         if let Some(object) = whole {
             let body_bytes = object.body_len();
+            let shortcut = open.and_then(|open| parent.exchange.shortcut_to(child.to_bits(), open));
+            if let (Some(shortcut), Some(front)) = (shortcut, &mut self.core.cache) {
+                shortcut.keep(object.clone(), front, self.now.unix_millis);
+            }
             parent.exchange.accept_object(child.to_bits(), object, cookies);
             self.tell_page(page);
             return Some(Wake::Sent { body_bytes, head_bytes: 0 });

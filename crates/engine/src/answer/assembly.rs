@@ -187,7 +187,8 @@ impl Assembly {
 
     /// Takes note of the includes that are known.
     fn look_ahead(&mut self) {
-        while self.fragments.len() < AT_ONCE
+        let max = if self.script.is_kept() { usize::MAX } else { AT_ONCE };
+        while self.fragments.len() < max
             && let Some(include) = self.script.next_include()
         {
             let number = self.count;
@@ -217,7 +218,11 @@ impl Assembly {
         let is_wanted = |fragment: &Fragment| {
             matches!(fragment.standing, Standing::New | Standing::Alternative)
         };
-        self.fragments.iter().position(is_wanted)
+        let at = self.fragments.iter().position(is_wanted)?;
+        let is_busy = |fragment: &&Fragment| {
+            matches!(fragment.standing, Standing::Asked(_) | Standing::Answering(_))
+        };
+        (self.fragments.iter().filter(is_busy).count() < AT_ONCE).then_some(at)
     }
 
     /// The include that is to be asked for next, and the address of its to ask.
@@ -257,12 +262,31 @@ impl Assembly {
             matches!(fragment.standing, New | Alternative | Asked(_))
         };
         let grows = self.fragments.len() < AT_ONCE && self.script.grows_below(HEAD_WAIT_MAX);
-        !self.is_broken && (grows || self.fragments.iter().any(awaits))
+        !self.is_broken && (grows || self.fragments.iter().take(AT_ONCE).any(awaits))
     }
 
     /// What fragments set.
     pub(crate) fn take_cookies(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.cookies)
+    }
+
+    /// The number of the include that `child` was asked for.
+    pub(crate) fn number_of(&self, child: u64) -> Option<u32> {
+        let found = self.fragments.iter().find(|fragment| fragment.is_by(child));
+        // An alternative stands at the place only while the first choice fails.
+        found.filter(|fragment| !fragment.is_second).map(|fragment| fragment.number)
+    }
+
+    /// Puts kept answers where `find` knows some for the numbers of includes.
+    pub(crate) fn place(&mut self, mut find: impl FnMut(u32) -> Option<Arc<Object>>) {
+        for fragment in &mut self.fragments {
+            if fragment.standing == Standing::New
+                && let Some(object) = find(fragment.number)
+            {
+                fragment.standing = Standing::Here;
+                fragment.object = Some(object);
+            }
+        }
     }
 
     /// The head of a fragment came with these cookies, and it is good.
@@ -370,7 +394,21 @@ impl Assembly {
 
     pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
         self.is_waiting = false;
-        let piece = self.pull_some(max, out);
+        let before = out.len();
+        let mut left = max;
+        let piece = loop {
+            let piece = self.pull_some(left, out);
+            let taken = usize::try_from(out.len() - before).unwrap_or(max);
+            left = max.saturating_sub(taken);
+            // PERF: a frame for each part of a page would cost more than the parts.
+            match piece {
+                Piece::More if left > 0 => {}
+                Piece::More | Piece::End => break piece,
+                // What was appended leaves first.
+                _ if taken > 0 => break Piece::More,
+                _ => break piece,
+            }
+        };
         self.is_waiting = matches!(piece, Piece::Pending);
         piece
     }

@@ -169,6 +169,10 @@ impl Script {
         }
     }
 
+    pub(super) const fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept(_))
+    }
+
     /// The next include that is known, before its turn; each one once.
     pub(super) fn next_include(&mut self) -> Option<Include> {
         match self {

@@ -19,6 +19,7 @@ impl Exchange {
         self.trace_failure(status, site);
         self.answer.head.close |= closes(status);
         self.answer.forced_status = 0;
+        self.request.is_straight = false;
         let settings = &site.location(self.request.location).settings;
         let may_recurse = !self.request.in_error_page && self.request.redirects_left > 0;
         if may_recurse && !settings.error_pages.is_empty() {

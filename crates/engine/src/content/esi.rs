@@ -103,7 +103,7 @@ impl Exchange {
     }
 
     /// Begins the lineage of a page that has no parent.
-    pub(crate) fn found_family(&mut self) {
+    fn found_family(&mut self) {
         if self.request.lineage.is_some() {
             return;
         }
@@ -172,6 +172,10 @@ impl Exchange {
         head: &mut RequestHead,
         conn: &ConnInfo,
     ) -> Option<Box<Lineage>> {
+        if !self.wants_fragments() {
+            return None;
+        }
+        self.found_family();
         loop {
             let Body::Assembly(assembly) = &mut self.answer.body else { return None };
             if !assembly.wants_fragments() {

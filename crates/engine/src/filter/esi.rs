@@ -97,10 +97,13 @@ impl Exchange {
             Coding::ALL.into_iter().find(|coding| coding.token().as_bytes() == token)
         });
         self.decorate(fields, 200, None, site, ctx);
-        self.found_family();
         self.say_kept(object, location, ctx.now.unix_millis);
         let coding = coding.map(|coding| (coding, compress::level(location, coding)));
+        if let Some((coding, level)) = coding {
+            object.make_parts(coding, level);
+        }
         self.answer_assembled(200, Assembly::kept(object.clone()), coding);
+        self.take_shortcuts(object, site, ctx);
         Some(self.assemble(ctx))
     }
 
@@ -193,7 +196,6 @@ impl Exchange {
             self.remember_page(object, &fields, own_date, site, ctx);
         }
         self.decorate(fields, status, None, site, ctx);
-        self.found_family();
         let coding = shape.choice.coding;
         (status, coding.map(|coding| (coding, compress::level(location, coding))))
     }

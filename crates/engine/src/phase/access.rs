@@ -22,6 +22,7 @@ impl Exchange {
     }
 
     fn check_access(&mut self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        self.request.is_straight = false;
         let verdict = judge(&location.settings.access, ctx.conn.remote);
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {

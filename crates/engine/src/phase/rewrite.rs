@@ -123,6 +123,7 @@ impl Exchange {
     pub(crate) const fn begin_rewrite(&mut self, program: LocationId) -> Next {
         // As in nginx: until a `rewrite` matched, groups of an encoded path are read encoded.
         self.request.encodes_groups = true;
+        self.request.is_straight = false;
         Next::Step(Step::Rewrite(Cursor { program, op: 0 }))
     }
 

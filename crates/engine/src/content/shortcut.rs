@@ -1,0 +1,105 @@
+//! Fragments whose way was found a moment ago: which page may take the kept answer that another
+//! request for it was led to.
+//!
+//! Owns the proof that the way does not depend on who asks. Easiest to break: whatever could lead
+//! another client elsewhere (a guard, a rewriting, a cookie, a session) forbids the shortcut.
+
+use std::sync::Arc;
+
+use cache::{Front, Object};
+
+use crate::answer::Body;
+use crate::content::page::Cached;
+use crate::ctx::Ctx;
+use crate::exchange::Exchange;
+use crate::site::{Caching, Site};
+
+/// How long a way is relied upon: files that decide it may come and go.
+const LASTS_MS: u64 = 1000;
+
+/// What proves that a fragment is for everybody: the settings that it was looked up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open(usize);
+
+impl Open {
+    fn of(caching: &Caching) -> Option<Self> {
+        let page = &caching.conf.page;
+        let is_open = caching.is_page()
+            && page.key.is_none()
+            && page.bypass.is_empty()
+            && page.vary.is_empty()
+            && page.never.is_none()
+            && page.lookup.public
+            && !caching.policy.honour_request
+            && caching.policy.with_cookies
+            && caching.policy.with_query;
+        is_open.then(|| Self(Arc::as_ptr(&caching.conf).addr()))
+    }
+}
+
+/// A page and the place in it where a shortcut leads to a fragment.
+#[derive(Debug)]
+pub struct Shortcut {
+    page: Arc<Object>,
+    number: u32,
+    tag: [u64; 2],
+}
+
+impl Shortcut {
+    /// Remembers that the fragment is `object`.
+    pub fn keep(&self, object: Arc<Object>, front: &mut Front, now_ms: u64) {
+        front.keep_shortcut(&self.page, (self.number, self.tag), now_ms + LASTS_MS, object);
+    }
+}
+
+impl Exchange {
+    fn open(&self, site: &Site) -> Option<Open> {
+        Open::of(site.location(self.request.location).caching.as_ref()?)
+    }
+
+    /// For a fragment that is a kept answer: what shows that anybody would have got it.
+    #[must_use]
+    pub fn is_open_fragment(&self) -> Option<Open> {
+        let object = self.answer.object.as_ref()?;
+        let is_open = self.request.is_straight
+            && self.page.session.is_empty()
+            && self.answer.cached == Cached::Hit
+            && object.session().is_none()
+            && object.vary().is_empty()
+            && !object.is_esi()
+            && object.iter_fields().all(|(name, _)| !name.eq_ignore_ascii_case(b"set-cookie"));
+        self.open(self.request.site.as_deref()?).filter(|_| is_open)
+    }
+
+    /// For a kept page: where a shortcut to the fragment that `child` asked for would stand.
+    #[must_use]
+    pub fn shortcut_to(&self, child: u64, open: Open) -> Option<Shortcut> {
+        let site = self.request.site.as_deref()?;
+        let page = self.answer.object.as_ref().filter(|page| self.takes_shortcuts(page))?;
+        let Body::Assembly(assembly) = &self.answer.body else { return None };
+        let number = assembly.number_of(child)?;
+        let tag = [site.serial(), u64::from(self.request.location)];
+        (self.open(site) == Some(open)).then(|| Shortcut { page: page.clone(), number, tag })
+    }
+
+    /// Whether nothing tells this client apart from others, as far as keys go.
+    fn takes_shortcuts(&self, page: &Object) -> bool {
+        !self.request.is_fragment
+            && self.answer.cached == Cached::Hit
+            && self.page.session.is_empty()
+            && page.session().is_none()
+            && page.vary().is_empty()
+    }
+
+    /// Puts the fragments of a kept page in their places, to which there are shortcuts.
+    pub(crate) fn take_shortcuts(&mut self, page: &Arc<Object>, site: &Site, ctx: &mut Ctx<'_>) {
+        if !self.takes_shortcuts(page) || self.open(site).is_none() {
+            return;
+        }
+        let tag = [site.serial(), u64::from(self.request.location)];
+        let Body::Assembly(assembly) = &mut self.answer.body else { return };
+        let Some(front) = ctx.cache.as_deref_mut() else { return };
+        let now_ms = ctx.now.unix_millis;
+        assembly.place(|number| front.shortcut(page, (number, tag), now_ms));
+    }
+}
