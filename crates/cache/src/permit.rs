@@ -315,6 +315,15 @@ impl FillPermit {
     fn go_to(mut self, key: &Key<'_>, rival: Rival) -> Moved {
         let begun = (self.growing.generation, self.growing.asked_ms);
         let permit = self.store.regrant(key, begun, rival);
+        // A purge of the URL marks fills, not tags. One that comes from here on marks both.
+        if let Some(permit) = &permit {
+            if self.growing.is_doomed() {
+                permit.growing.doom();
+            }
+            if self.growing.is_softened() {
+                permit.growing.soften();
+            }
+        }
         let wakes = self.end(Abandon::Gone);
         Moved { permit, wakes }
     }

@@ -284,6 +284,21 @@ fn a_purge_during_the_fill_kills_what_it_brings() {
 }
 
 #[test]
+fn a_purge_of_its_url_follows_a_fill_to_another_key() {
+    let store = store();
+    let site = store.namespace(b"site");
+    let keys = url(site, "/page");
+    let mut front = store.front(0);
+    let first = permit(front.lookup(&keys.public(), 0));
+    assert_eq!(store.purge_url(&keys.public(), Purge::Dead), 0);
+    let mut copy = url(site, "/page");
+    copy.push_vary(b"lang=de;");
+    let moved = first.move_to(&copy.public()).permit.expect("nobody fills it");
+    assert!(fill(moved, &[], b"older than the purge").is_none());
+    drop(permit(front.lookup(&copy.public(), 0)));
+}
+
+#[test]
 fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
     let store = store();
     let site = store.namespace(b"site");
