@@ -10,6 +10,7 @@ pub(crate) type Entry = fn(&[u8]);
 /// Every target by the name of its corpus.
 pub(crate) const ALL: &[(&str, Entry)] = &[
     ("conf", conf),
+    ("disk", cache::disk::fuzz::reader),
     ("engine", engine::fuzz::exchange),
     ("esi", esi),
     ("fcgi", wire::origin::fuzz::fcgi),

@@ -15,6 +15,7 @@ use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
 use crate::admin::{self, Office};
 use crate::assemble::{self, Shared};
 use crate::cli::{ADMIN_HELP, Command, HELP, Invocation, Php, Purpose};
+use crate::librarian::Librarian;
 use crate::messages::{err, out};
 use crate::php::{self, Desk, Pools};
 use crate::pid::PidFile;
@@ -235,6 +236,7 @@ fn start(
         account: account.clone(),
         door,
         signals,
+        librarian: Librarian::new().map_err(|error| one(format!("eventfd: {error}")))?,
     };
     control.commit(plan, &Weak::new());
     control.spawn(workers, &generation, account.as_ref())?;
@@ -281,7 +283,7 @@ fn set_limits(config: &Config) -> Result<(), Vec<String>> {
 /// The account that workers run under: name, user and group number.
 pub(crate) type Account = (String, u32, u32);
 
-fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
+pub(crate) fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
     if !io::process::is_root() {
         return Ok(None);
     }
@@ -328,6 +330,7 @@ struct Control<'a> {
     account: Option<Account>,
     door: Epoll,
     signals: Signals,
+    librarian: Librarian,
 }
 
 impl Control<'_> {
@@ -373,6 +376,7 @@ impl Control<'_> {
         }
         self.posts = Arc::new(posts);
         let jobs = Jobs::start(self.posts.clone()).map_err(failed)?;
+        self.librarian.settle(generation, account)?;
         let epoch = quic::Clock::starting_at(io::process::epoch());
         let pid = std::process::id();
         for (number, inbox) in (0_u16..).zip(inboxes) {
@@ -388,6 +392,7 @@ impl Control<'_> {
                 seed,
                 ids: (pid, pid + u32::from(number)),
                 clock: epoch,
+                librarian: self.librarian.bell().clone(),
             };
             let core = core_of(&self.config.main.worker_cpu_affinity, usize::from(number));
             let account = account.cloned();
@@ -417,7 +422,7 @@ impl Control<'_> {
             let heir = successor.as_ref().map(std::process::Child::id);
             let signal = self.wait(tick, heir, &mut ready);
             if self.threads.iter().all(JoinHandle::is_finished) {
-                return self.pools.shutdown();
+                return self.shut_down();
             }
             self.open.succeed(&self.shared.quic_keys);
             if let Some(pid) = &mut pid {
@@ -455,9 +460,14 @@ impl Control<'_> {
                 Some(Signal::Reload | Signal::Upgrade | Signal::Child) | None => {}
             }
             if matches!(signal, Some(Signal::Stop | Signal::Quit)) && self.hasten() {
-                return self.pools.shutdown();
+                return self.shut_down();
             }
         }
+    }
+
+    fn shut_down(&mut self) {
+        self.librarian.end();
+        self.pools.shutdown();
     }
 
     /// Waits a moment for workers that end at once, so that a stop takes no whole tick; whether
@@ -517,6 +527,8 @@ impl Control<'_> {
         let old = Arc::downgrade(&self.generation.site);
         self.commit(plan, &old);
         self.generation = generation.clone();
+        let account = account(&self.config)?;
+        self.librarian.settle(&generation, account.as_ref())?;
         self.post_all(|| Mail::Configure(generation.clone()));
         Ok(warnings)
     }

@@ -6,6 +6,7 @@ mod cli;
 mod control;
 mod control_log;
 mod demo;
+mod librarian;
 mod messages;
 mod php;
 mod pid;

@@ -40,7 +40,7 @@ pub(crate) fn serve(php: &Php, block: &str, location: &str) -> Server {
     server
 }
 
-pub(crate) const ZONE: &str = "fastcgi_cache_path /tmp/bolide-cache-test keys_zone=one:1m;";
+pub(crate) const ZONE: &str = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;";
 pub(crate) const KEEP: &str =
     "fastcgi_cache one; fastcgi_cache_key $request_uri; fastcgi_cache_valid 200 1m;
     add_header X-Status $upstream_cache_status always;";

@@ -14,6 +14,7 @@ mod access;
 mod browser;
 mod cache;
 mod cache_cli;
+mod cache_disk;
 mod caching_rfc9111;
 mod compare;
 mod compression;

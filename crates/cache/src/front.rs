@@ -129,7 +129,7 @@ impl Front {
             assert!(object.is_for(key.session), "a private object answers its own session only");
             match judge(object, &self.store.tags, now_ms) {
                 Freshness::Fresh => {
-                    object.touch();
+                    object.touch(now_ms);
                     slot.hits = slot.hits.saturating_add(1);
                     return match object.kind() {
                         Kind::Content => {
@@ -164,7 +164,7 @@ impl Front {
             };
             assert!(object.is_for(key.session), "a private object answers its own session only");
             if judge(object, &self.store.tags, now_ms) == Freshness::Fresh {
-                object.touch();
+                object.touch(now_ms);
                 slot.hits = slot.hits.saturating_add(1);
                 self.hits += u64::from(object.kind() == Kind::Content);
                 return Some(Arc::clone(object));
@@ -220,7 +220,7 @@ impl Front {
             && found.object.session().is_none()
             && judge(&found.object, &self.store.tags, now_ms) == Freshness::Fresh;
         let object = is_good.then(|| Arc::clone(&found.object))?;
-        object.touch();
+        object.touch(now_ms);
         self.hits += 1;
         Some(object)
     }

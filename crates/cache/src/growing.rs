@@ -100,6 +100,8 @@ pub struct Growing {
     softened: AtomicBool,
     head: OnceLock<ObjectHead>,
     pub(crate) tags: OnceLock<Vec<u32>>,
+    /// The same as text, where they go to disk.
+    pub(crate) packed_tags: OnceLock<Box<[u8]>>,
     pieces: Segments<OnceLock<Bytes>>,
     count: AtomicU64,
     size: AtomicU64,
@@ -122,6 +124,7 @@ impl Growing {
             softened: AtomicBool::new(false),
             head: OnceLock::new(),
             tags: OnceLock::new(),
+            packed_tags: OnceLock::new(),
             pieces: Segments::new(8),
             count: AtomicU64::new(0),
             size: AtomicU64::new(0),

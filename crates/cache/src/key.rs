@@ -181,7 +181,7 @@ const K: [u64; 4] =
     [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93, 0xc2b2_ae3d_27d4_eb4f, 0x94d0_49bb_1331_11eb];
 
 #[inline]
-const fn fold(a: u64, b: u64) -> u64 {
+pub(crate) const fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }

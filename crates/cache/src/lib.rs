@@ -50,6 +50,7 @@
 //! `purge_private(site, Some(session) | None, how)`; each says how many objects it hit.
 
 mod decisions;
+pub mod disk;
 mod fills;
 mod front;
 mod growing;
@@ -57,6 +58,7 @@ mod key;
 mod object;
 mod peek;
 mod permit;
+mod purging;
 pub mod rules;
 mod segments;
 mod shard;
@@ -68,9 +70,10 @@ pub use decisions::{Class, DECISIONS_MAX, Decision, Note};
 pub use front::{Front, Memo};
 pub use growing::{Follow, Follower, Growing, Read, Waited, Waiter, Wakes};
 pub use key::{KEY_SIZE_MAX, Key, KeyBuilder, NamespaceId, Session};
-pub use object::{ESI_MARK, Kind, Location, Object, ObjectHead, Times, Variant};
+pub use object::is_marked as is_esi;
+pub use object::{ESI_MARK, Kind, Object, ObjectHead, Outside, Times, Variant};
 pub use peek::Tagged;
 pub use permit::{Abandon, Committed, FillPermit, Moved};
 pub use stats::{NamespaceStats, Stats};
-pub use store::{Freshness, Loaded, Loading, Lookup, Store, StoreLimits};
-pub use tags::{Purge, Scope, TAGS_MAX, TAGS_SIZE_MAX, Tags};
+pub use store::{Freshness, Lookup, Store, StoreLimits};
+pub use tags::{Purge, Scope, TAGS_MAX, TAGS_SIZE_MAX, Tags, Verdict};

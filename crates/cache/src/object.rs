@@ -7,12 +7,14 @@
 //! because tables of workers may still hold it and would read the slots of other tags.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use base::{FileRef, Stamp};
 use bytes::Bytes;
 use http::Fields;
 use http::negotiate::Coding;
 
+use crate::disk::format::{CHUNK, sum};
 use crate::key::{Key, NamespaceId, Session};
 use crate::tags::{TagTable, Verdict};
 
@@ -105,15 +107,40 @@ pub enum Variant {
     NotWorth,
 }
 
-/// Where the disk tier has a copy; the numbers are its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Location {
-    /// Which file.
-    pub file: u64,
-    /// Where in it.
-    pub offset: u64,
-    /// Bytes there.
+/// A body that stays in its file: of an object that is made for one answer.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    /// The open file.
+    pub file: FileRef,
+    /// What it looks like.
+    pub stamp: Stamp,
+    /// Where in it the body begins.
+    pub at: u64,
+    /// Bytes of the body.
     pub len: u64,
+    /// The sum of each [`crate::disk::format::CHUNK`] of it.
+    pub sums: Box<[u8]>,
+}
+
+impl Outside {
+    /// Bytes that one sum is about.
+    pub const CHUNK: u64 = CHUNK as u64;
+
+    /// Bytes of a piece of the body.
+    #[must_use]
+    pub const fn chunk_len(&self, number: u64) -> u64 {
+        let left = self.len.saturating_sub(number.saturating_mul(Self::CHUNK));
+        if left < Self::CHUNK { left } else { Self::CHUNK }
+    }
+
+    /// Whether a piece of the body is what was written.
+    #[must_use]
+    pub fn is_good(&self, number: u64, bytes: &[u8]) -> bool {
+        let (sums, _) = self.sums.as_chunks::<8>();
+        let told = usize::try_from(number).ok().and_then(|number| sums.get(number));
+        bytes.len() as u64 == self.chunk_len(number)
+            && told.is_some_and(|told| sum(bytes).to_le_bytes() == *told)
+    }
 }
 
 /// What an entry of the index is.
@@ -129,13 +156,30 @@ pub enum Kind {
     Failed,
 }
 
+/// Milliseconds since 1970 in six bytes, which last for 8,900 years; the greatest is for ever.
+#[derive(Clone, Copy, Debug)]
+struct Moment([u16; 3]);
+
+impl Moment {
+    const fn new(millis: u64) -> Self {
+        let millis = if millis >> 48 == 0 { millis } else { u64::MAX };
+        Self([millis as u16, (millis >> 16) as u16, (millis >> 32) as u16])
+    }
+
+    const fn millis(self) -> u64 {
+        let [low, middle, high] = self.0;
+        let millis = low as u64 | (middle as u64) << 16 | (high as u64) << 32;
+        if millis == (1 << 48) - 1 { u64::MAX } else { millis }
+    }
+}
+
 /// What few objects have.
 #[derive(Debug, Default)]
 struct Extra {
     pieces: Vec<Bytes>,
     variants: [OnceLock<Variant>; 3],
     prepared: OnceLock<Box<esi::Prepared>>,
-    location: OnceLock<Location>,
+    outside: OnceLock<Outside>,
 }
 
 /// A stored answer.
@@ -146,8 +190,8 @@ pub struct Object {
     /// URL, vary part, session, validator, tags, head, small body.
     packed: Bytes,
     extra: OnceLock<Box<Extra>>,
-    created_ms: u64,
-    expires_ms: u64,
+    created: Moment,
+    expires: Moment,
     stale_seconds: u32,
     error_seconds: u32,
     namespace: NamespaceId,
@@ -158,6 +202,8 @@ pub struct Object {
     tag_count: u16,
     status: u16,
     head_len: u32,
+    /// When it was last asked for, seconds since 1970; 0 if that is not known yet.
+    used: AtomicU32,
     hits: AtomicU16,
     marks: AtomicU8,
     warmth: AtomicU8,
@@ -203,8 +249,8 @@ impl Object {
             hash: key.hash[1],
             packed: Bytes::from(packed.into_boxed_slice()),
             extra,
-            created_ms: times.created_ms,
-            expires_ms: times.expires_ms,
+            created: Moment::new(times.created_ms),
+            expires: Moment::new(times.expires_ms),
             stale_seconds: times.stale_seconds,
             error_seconds: times.error_seconds,
             namespace: key.namespace,
@@ -215,6 +261,7 @@ impl Object {
             tag_count: tags.len() as u16,
             status,
             head_len: head.len() as u32,
+            used: AtomicU32::new(0),
             hits: AtomicU16::new(0),
             marks: AtomicU8::new(if is_marked(head) { ASSEMBLED } else { 0 }),
             warmth: AtomicU8::new(0),
@@ -317,8 +364,8 @@ impl Object {
     #[must_use]
     pub const fn times(&self) -> Times {
         Times {
-            created_ms: self.created_ms,
-            expires_ms: self.expires_ms,
+            created_ms: self.created.millis(),
+            expires_ms: self.expires.millis(),
             stale_seconds: self.stale_seconds,
             error_seconds: self.error_seconds,
         }
@@ -352,6 +399,9 @@ impl Object {
     /// Bytes of the body as stored, or of the copy on disk.
     #[must_use]
     pub fn body_len(&self) -> u64 {
+        if let Some(outside) = self.outside() {
+            return outside.len;
+        }
         self.pieces().map(|piece| piece.len() as u64).sum()
     }
 
@@ -391,6 +441,16 @@ impl Object {
         None
     }
 
+    /// Where the body is, if memory does not have it.
+    #[must_use]
+    pub fn outside(&self) -> Option<&Outside> {
+        self.extra.get()?.outside.get()
+    }
+
+    pub(crate) fn set_outside(&self, outside: Outside) {
+        let _ = self.extra.get_or_init(Box::default).outside.set(outside);
+    }
+
     /// The compressed form, if it was made.
     #[must_use]
     pub fn variant(&self, coding: Coding) -> Option<&Variant> {
@@ -402,7 +462,8 @@ impl Object {
     #[must_use]
     pub fn claim_variant(&self, coding: Coding) -> bool {
         let bit = CLAIMED << coding.index();
-        self.marks.load(Ordering::Relaxed) & bit == 0
+        self.outside().is_none()
+            && self.marks.load(Ordering::Relaxed) & bit == 0
             && self.marks.fetch_or(bit, Ordering::AcqRel) & bit == 0
     }
 
@@ -452,17 +513,6 @@ impl Object {
         }
     }
 
-    /// Where the disk tier has it.
-    #[must_use]
-    pub fn location(&self) -> Option<Location> {
-        self.extra.get()?.location.get().copied()
-    }
-
-    /// Remembers where the disk tier has it; only the first call counts.
-    pub fn set_location(&self, location: Location) {
-        let _ = self.extra.get_or_init(Box::default).location.set(location);
-    }
-
     /// How often it was served, as far as workers have told; stops at 65,535.
     #[must_use]
     pub fn hits(&self) -> u16 {
@@ -495,6 +545,11 @@ impl Object {
 
     fn body_start(&self) -> usize {
         self.head_start() + self.head_len as usize
+    }
+
+    /// Its fields as they are kept.
+    pub(crate) fn packed_head(&self) -> &[u8] {
+        self.head()
     }
 
     fn head(&self) -> &[u8] {
@@ -603,13 +658,23 @@ impl Object {
         self.mark(MAIN);
     }
 
-    /// Notes a use for eviction; a warm object is only read.
+    /// Notes a use for eviction; a warm object is written to once in a second at most.
     #[inline]
-    pub(crate) fn touch(&self) {
+    pub(crate) fn touch(&self, now_ms: u64) {
+        let now = (now_ms / 1000) as u32;
+        if self.used.load(Ordering::Relaxed) != now {
+            self.used.store(now, Ordering::Relaxed);
+        }
         let warmth = self.warmth.load(Ordering::Relaxed);
         if warmth < 3 {
             self.warmth.store(warmth + 1, Ordering::Relaxed);
         }
+    }
+
+    /// When it was last asked for, in seconds; `now` if that is not known.
+    pub(crate) fn used(&self, now: u32) -> u32 {
+        let _ = self.used.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        self.used.load(Ordering::Relaxed)
     }
 
     pub(crate) fn warmth(&self) -> u8 {
@@ -674,7 +739,8 @@ pub(crate) fn pack_head(head: &ObjectHead) -> Vec<u8> {
 }
 
 /// Whether a packed head says that the body is ESI.
-fn is_marked(head: &[u8]) -> bool {
+#[must_use]
+pub fn is_marked(head: &[u8]) -> bool {
     let mut rest = head.get(8..).unwrap_or_default();
     while let Some((name, value, next)) = split_field(rest) {
         if (name, value) == ESI_MARK {
@@ -686,7 +752,7 @@ fn is_marked(head: &[u8]) -> bool {
 }
 
 #[inline]
-fn split_field(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+pub(crate) fn split_field(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (name_len, rest) = bytes.split_first_chunk::<2>()?;
     let (value_len, rest) = rest.split_first_chunk::<4>()?;
     let (name, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*name_len)))?;

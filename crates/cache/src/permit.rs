@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use crate::disk::format::{Record, pack_tags};
 use crate::fills::Rival;
 use crate::growing::{Follower, Growing, Waited, Waiter, Wakes};
 use crate::key::Key;
@@ -80,7 +81,7 @@ pub struct Moved {
 #[must_use = "others wait for this fill"]
 #[derive(Debug)]
 pub struct FillPermit {
-    store: Arc<Store>,
+    pub(crate) store: Arc<Store>,
     growing: Arc<Growing>,
     spent: bool,
     overflown: bool,
@@ -171,6 +172,9 @@ impl FillPermit {
         if ids.is_none() || tags.is_overflown() {
             self.overflown = true;
         }
+        if self.store.is_shelved(namespace) {
+            let _ = self.growing.packed_tags.set(pack_tags(tags).into());
+        }
         if self.growing.tags.set(ids.unwrap_or_default()).is_err() {
             return;
         }
@@ -214,7 +218,42 @@ impl FillPermit {
             return None;
         }
         let head = self.growing.head()?;
-        self.keep_as(head, self.growing.body())
+        let object = self.keep_as(head, self.growing.body())?;
+        let tags = self.growing.packed_tags.get().cloned().unwrap_or_default();
+        self.store.spill(&object, self.growing.generation, tags);
+        Some(object)
+    }
+
+    /// Puts what is on disk into the index, unless a purge has hit it since the permit was given.
+    pub(crate) fn restore_content(
+        mut self,
+        record: &Record<'_>,
+        verdict: Verdict,
+        body: Bytes,
+        tags: &Tags,
+    ) -> Wakes {
+        self.take_tags(tags);
+        if verdict == Verdict::Stale {
+            self.growing.soften();
+        }
+        if let Some(tags) = self.growing.tags.get().filter(|_| self.is_storable()) {
+            let object = Arc::new(Object::new(Parts {
+                key: self.growing.key.key(),
+                status: record.status,
+                head: record.head,
+                etag: record.etag,
+                times: record.times,
+                tags,
+                known: self.growing.generation,
+                body: vec![body],
+            }));
+            self.store.put_fill(&object, &self.growing);
+        } else {
+            self.release_tags();
+        }
+        self.spent = true;
+        self.store.end_fill(&self.growing);
+        self.growing.finish(false)
     }
 
     fn keep_as(&self, head: &ObjectHead, body: Vec<Bytes>) -> Option<Arc<Object>> {

@@ -2,22 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
-use bytes::Bytes;
 use http::negotiate::Coding;
 
 use crate::decisions::Ring;
+use crate::disk::{Disk, Shelf};
 use crate::fills::failed;
 use crate::front::Front;
 use crate::growing::{Follower, Growing, Waiter, Wakes};
 use crate::key::{KEY_SIZE_MAX, Key, NamespaceId, Session, url_hash};
-use crate::object::{Kind, Location, Object, ObjectHead, Parts, Times, Variant, pack_head};
+use crate::object::{Kind, Object, Times, Variant};
 use crate::permit::FillPermit;
 use crate::segments::Segments;
 use crate::shard::Shard;
 use crate::stats::{Counters, NamespaceStats, Stats};
-use crate::tags::{Count, Purge, Root, Scope, TagTable, Tags, Verdict, lock};
+use crate::tags::{Count, Purge, TagTable, Verdict, lock};
 
 const SHARDS: usize = 64;
 /// Entries looked at under one lock by a sweep.
@@ -71,6 +71,10 @@ struct Account {
     limit: AtomicU64,
     /// Requests by [`crate::Class`].
     tally: [AtomicU64; 4],
+    /// What it is called.
+    name: OnceLock<Box<[u8]>>,
+    /// Where its objects outlive the process.
+    shelf: RwLock<Option<Arc<Shelf>>>,
 }
 
 #[derive(Debug, Default)]
@@ -101,9 +105,9 @@ pub struct Store {
     orphaned: AtomicBool,
     victim: AtomicUsize,
     sweep: Mutex<Sweep>,
-    loading: Mutex<Vec<u64>>,
     /// How many private objects there are, by the hash of their session.
     private: Vec<AtomicU32>,
+    pub(crate) disk: Disk,
     pub(crate) counters: Counters,
     pub(crate) rings: Mutex<Vec<Arc<Ring>>>,
 }
@@ -125,8 +129,8 @@ impl Store {
             orphaned: AtomicBool::new(false),
             victim: AtomicUsize::new(0),
             sweep: Mutex::default(),
-            loading: Mutex::default(),
             private: (0..SESSION_BUCKETS).map(|_| AtomicU32::new(0)).collect(),
+            disk: Disk::default(),
             counters: Counters::default(),
             rings: Mutex::default(),
         })
@@ -137,7 +141,42 @@ impl Store {
     pub fn namespace(&self, name: &[u8]) -> NamespaceId {
         let mut names = lock(&self.names);
         let next = NamespaceId(names.len() as u32);
-        *names.entry(name.to_vec()).or_insert(next)
+        let id = *names.entry(name.to_vec()).or_insert(next);
+        if let Some(account) = self.accounts.make(id.0 as usize) {
+            account.name.get_or_init(|| name.into());
+        }
+        id
+    }
+
+    /// The namespace called `name`, if it was ever mentioned.
+    pub(crate) fn known_namespace(&self, name: &[u8]) -> Option<NamespaceId> {
+        lock(&self.names).get(name).copied()
+    }
+
+    pub(crate) fn all_namespaces(&self) -> Vec<NamespaceId> {
+        lock(&self.names).values().copied().collect()
+    }
+
+    /// Has the objects of a namespace kept on a shelf from now on, or on none.
+    pub(crate) fn shelve(&self, namespace: NamespaceId, shelf: Option<Arc<Shelf>>) {
+        if let Some(account) = self.accounts.make(namespace.0 as usize)
+            && let Ok(mut place) = account.shelf.write()
+        {
+            *place = shelf;
+        }
+    }
+
+    /// The shelf of a namespace, and the namespace's name.
+    pub(crate) fn shelf_of(&self, namespace: NamespaceId) -> Option<(Arc<Shelf>, Box<[u8]>)> {
+        let account = self.accounts.get(namespace.0 as usize)?;
+        let shelf = account.shelf.read().ok()?.clone()?;
+        Some((shelf, account.name.get()?.clone()))
+    }
+
+    /// Whether a namespace has a shelf.
+    pub(crate) fn is_shelved(&self, namespace: NamespaceId) -> bool {
+        let account = self.accounts.get(namespace.0 as usize);
+        account.is_some_and(|account| account.shelf.read().is_ok_and(|shelf| shelf.is_some()))
     }
 
     /// Bounds the bytes of one namespace (`max_size`); 0 leaves only the store's own bound.
@@ -155,6 +194,10 @@ impl Store {
         Front::new(Arc::clone(self), worker, ring)
     }
 
+    pub(crate) fn shards(&self) -> &[Mutex<Shard>] {
+        &self.shards
+    }
+
     pub(crate) fn shard(&self, url_hash: u64) -> &Mutex<Shard> {
         &self.shards[(url_hash >> 58) as usize % SHARDS]
     }
@@ -165,6 +208,7 @@ impl Store {
         if key.text.len() > KEY_SIZE_MAX {
             return Lookup::Pass;
         }
+        self.disk.note_time(now_ms);
         let mut gone = None;
         let found = self.lookup_locked(key, now_ms, &mut gone);
         if let Some(object) = gone {
@@ -186,7 +230,7 @@ impl Store {
         if judge(&object, &self.tags, now_ms) != Freshness::Fresh || object.kind() == Kind::Pass {
             return None;
         }
-        object.touch();
+        object.touch(now_ms);
         Some(object)
     }
 
@@ -209,7 +253,7 @@ impl Store {
             assert!(object.is_for(key.session), "a private object answers its own session only");
             match judge(&object, &self.tags, now_ms) {
                 Freshness::Fresh => {
-                    object.touch();
+                    object.touch(now_ms);
                     return match object.kind() {
                         Kind::Content => Lookup::Hit(object),
                         Kind::Vary => Lookup::Vary(object),
@@ -219,7 +263,7 @@ impl Store {
                 }
                 Freshness::Gone => *gone = Some(shard.take(place)),
                 Freshness::Stale => {
-                    object.touch();
+                    object.touch(now_ms);
                     let busy = match shard.fills.get(&key.hash) {
                         Some(growing) if growing.is_killed(&self.tags) => false,
                         Some(_) => true,
@@ -346,7 +390,7 @@ impl Store {
     }
 
     /// What has to happen to an object that was just taken out of the index.
-    fn let_go(&self, object: &Arc<Object>) {
+    pub(crate) fn let_go(&self, object: &Arc<Object>) {
         object.retire();
         if let Some(session) = object.session() {
             self.private[session_bucket(session)].fetch_sub(1, Ordering::Relaxed);
@@ -427,82 +471,24 @@ impl Store {
             return false;
         }
         let joined = names.join(&b","[..]);
+        let generation = self.tags.generation();
+        let marker = Arc::new(Object::vary_marker(*base, &joined, generation));
+        self.put(&marker, base.url_hash);
+        self.spill(&marker, generation, Box::default());
+        true
+    }
+
+    /// As [`Self::remember_vary`], for what is on disk already.
+    pub(crate) fn restore_vary(&self, base: &Key<'_>, names: &[&[u8]]) {
+        let joined = names.join(&b","[..]);
         let marker = Object::vary_marker(*base, &joined, self.tags.generation());
         self.put(&Arc::new(marker), base.url_hash);
-        true
     }
 
     /// Remembers until `until_ms` that the answer to `key` is not to be cached.
     pub fn remember_pass(&self, key: &Key<'_>, until_ms: u64) {
         let marker = Object::pass_marker(*key, until_ms, self.tags.generation());
         self.put(&Arc::new(marker), key.url_hash);
-    }
-
-    /// Purges all objects of `namespace` with this tag, or, if it ends in `*`, with any tag that
-    /// begins so; says how many it hit. The tag `*` alone is [`Self::purge_all`] or
-    /// [`Self::purge_private`], as `scope` says.
-    pub fn purge_tag(
-        &self,
-        namespace: NamespaceId,
-        scope: Scope<'_>,
-        tag: &[u8],
-        how: Purge,
-    ) -> u64 {
-        match (tag, scope) {
-            (b"*", Scope::Public) => self.purge_all(namespace, how),
-            (b"*", Scope::Session(session)) => self.purge_private(namespace, Some(session), how),
-            ([prefix @ .., b'*'], _) => self.tags.purge_prefix(namespace, scope, prefix, how),
-            _ => self.tags.purge(namespace, scope, tag, how),
-        }
-    }
-
-    /// Purges all public objects of a namespace.
-    pub fn purge_all(&self, namespace: NamespaceId, how: Purge) -> u64 {
-        self.tags.purge_root(namespace, &Root::Public, how)
-    }
-
-    /// Purges the private objects of one session, or of all.
-    pub fn purge_private(
-        &self,
-        namespace: NamespaceId,
-        session: Option<Session<'_>>,
-        how: Purge,
-    ) -> u64 {
-        let root = session.map_or(Root::Private, Root::Session);
-        self.tags.purge_root(namespace, &root, how)
-    }
-
-    /// Purges all vary copies of a URL, in the public space or in the session of `key`, and what is
-    /// known about how it varies.
-    pub fn purge_url(&self, key: &Key<'_>, how: Purge) -> u64 {
-        let mut gone = Vec::new();
-        let hit = self.tags.purge_by(|_| {
-            let mut shard = lock(self.shard(key.url_hash));
-            for growing in shard.fills.values() {
-                let own = growing.key.key();
-                let here = own.namespace == key.namespace
-                    && own.url() == key.url()
-                    && own.session == key.session;
-                match how {
-                    Purge::Dead if here => growing.doom(),
-                    Purge::Stale if here => growing.soften(),
-                    Purge::Dead | Purge::Stale => {}
-                }
-            }
-            let mut hit = 0;
-            for place in shard.copies(key) {
-                let object = shard.at(place).filter(|object| object.kind() == Kind::Content);
-                let alive = object.is_some_and(|o| o.verdict(&self.tags) != Verdict::Dead);
-                hit += u64::from(alive);
-                match how {
-                    Purge::Dead => gone.push(shard.take(place)),
-                    Purge::Stale => object.into_iter().for_each(|object| object.soften()),
-                }
-            }
-            hit
-        });
-        gone.iter().for_each(|object| self.let_go(object));
-        hit
     }
 
     /// Looks at up to `budget` entries and frees those that are dead or too old to be of any use;
@@ -543,10 +529,23 @@ impl Store {
         freed
     }
 
+    /// Strikes the fills in flight for which `what` says so.
+    pub(crate) fn doom_fills(&self, what: impl Fn(&Key<'_>) -> Option<Purge>) {
+        for shard in &self.shards {
+            for growing in lock(shard).fills.values() {
+                match what(&growing.key.key()) {
+                    Some(Purge::Dead) => growing.doom(),
+                    Some(Purge::Stale) => growing.soften(),
+                    None => {}
+                }
+            }
+        }
+    }
+
     /// No fill in flight began before this generation.
-    fn floor(&self) -> u64 {
+    #[must_use]
+    pub fn floor(&self) -> u64 {
         let mut floor = self.tags.generation();
-        floor = lock(&self.loading).iter().copied().fold(floor, u64::min);
         for shard in &self.shards {
             let shard = lock(shard);
             floor = shard.fills.values().map(|fill| fill.generation).fold(floor, u64::min);
@@ -568,16 +567,6 @@ impl Store {
         let mut orphans = lock(&self.orphans);
         self.orphaned.store(false, Ordering::Release);
         Wakes(std::mem::take(&mut *orphans))
-    }
-
-    /// Begins to load what another tier has kept: what is inserted through it counts as made now,
-    /// so that purges from here on reach it.
-    #[must_use]
-    pub fn loading(self: &Arc<Self>) -> Loading {
-        let mut loading = lock(&self.loading);
-        let generation = self.tags.generation();
-        loading.push(generation);
-        Loading { store: Arc::clone(self), generation }
     }
 
     /// How many purges there were so far; a purge makes it grow.
@@ -691,83 +680,5 @@ pub(crate) fn judge(object: &Object, tags: &TagTable, now_ms: u64) -> Freshness 
         _ if object.kind() != Kind::Content => Freshness::Gone,
         _ if fresh || now_ms < times.stale_until_ms() => Freshness::Stale,
         _ => Freshness::Old,
-    }
-}
-
-/// What another tier gives back.
-#[derive(Debug)]
-pub struct Loaded<'a> {
-    /// Its key.
-    pub key: Key<'a>,
-    /// Its head.
-    pub head: &'a ObjectHead,
-    /// Its tags.
-    pub tags: &'a Tags,
-    /// Its body.
-    pub body: Vec<Bytes>,
-    /// Where that tier has it.
-    pub location: Option<Location>,
-}
-
-/// The right to insert what another tier has kept; holds back the forgetting of purges.
-#[derive(Debug)]
-pub struct Loading {
-    store: Arc<Store>,
-    generation: u64,
-}
-
-impl Loading {
-    /// Inserts an object that no purge up to the begin of this loading has hit. None if the store
-    /// has one under that key, fills it, cannot keep it, or a purge has hit it meanwhile.
-    pub fn insert(&self, loaded: Loaded<'_>) -> Option<Arc<Object>> {
-        let Loaded { key, head, tags, body, location } = loaded;
-        let size: u64 = body.iter().map(|piece| piece.len() as u64).sum();
-        if key.text.len() > KEY_SIZE_MAX
-            || size > self.store.limits.object_bytes
-            || tags.is_overflown()
-        {
-            return None;
-        }
-        {
-            let shard = lock(self.store.shard(key.url_hash));
-            if shard.find(&key).is_some() || shard.fills.contains_key(&key.hash) {
-                return None;
-            }
-        }
-        let ids = self.store.tags.intern_all(key.namespace, key.session, tags)?;
-        let known = self.generation;
-        let prefix = self.store.tags.prefix_verdict(key.namespace, key.session, tags, known);
-        if prefix == Verdict::Dead || self.store.tags.is_killed(&ids, known) {
-            ids.iter().for_each(|id| self.store.tags.release(*id));
-            return None;
-        }
-        let packed = pack_head(head);
-        let object = Arc::new(Object::new(Parts {
-            key,
-            status: head.status,
-            head: &packed,
-            etag: &head.etag,
-            times: head.times,
-            tags: &ids,
-            known,
-            body,
-        }));
-        if let Some(location) = location {
-            object.set_location(location);
-        }
-        if prefix == Verdict::Stale {
-            object.soften();
-        }
-        self.store.put(&object, key.url_hash);
-        Some(object)
-    }
-}
-
-impl Drop for Loading {
-    fn drop(&mut self) {
-        let mut loading = lock(&self.store.loading);
-        if let Some(at) = loading.iter().position(|generation| *generation == self.generation) {
-            loading.swap_remove(at);
-        }
     }
 }

@@ -107,11 +107,14 @@ pub(crate) struct Slot {
     references: AtomicU32,
 }
 
-/// What tags say of an object.
+/// What purges say of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
+    /// Nothing.
     Good,
+    /// A soft purge has hit it.
     Stale,
+    /// A purge has hit it.
     Dead,
 }
 
@@ -372,9 +375,10 @@ impl TagTable {
         }
     }
 
-    fn purge_name(&self, text: &[u8], how: Purge) -> u64 {
+    fn purge_name(&self, text: &[u8], how: Purge, note: impl FnOnce(u64)) -> u64 {
         let _one_at_a_time = lock(&self.recent);
         let generation = self.generation.load(Ordering::Acquire) + 1;
+        note(generation);
         let mut map = lock(self.stripe(text));
         // A tag that nobody knows yet is entered: a fill in flight may come with it.
         let id = self.enter(text, &mut map);
@@ -385,24 +389,38 @@ impl TagTable {
         hit
     }
 
-    /// Purges one tag and says how many objects carried it.
+    /// Purges one tag and says how many objects carried it; `note` hears the purge's number before
+    /// anything is struck.
     pub(crate) fn purge(
         &self,
         namespace: NamespaceId,
         scope: Scope<'_>,
         tag: &[u8],
         how: Purge,
+        note: impl FnOnce(u64),
     ) -> u64 {
         let mut text = Vec::with_capacity(64);
         name(namespace, scope, tag, &mut text);
-        self.purge_name(&text, how)
+        self.purge_name(&text, how, note)
     }
 
     /// Purges all that `root` stands for.
-    pub(crate) fn purge_root(&self, namespace: NamespaceId, root: &Root<'_>, how: Purge) -> u64 {
+    pub(crate) fn purge_root(
+        &self,
+        namespace: NamespaceId,
+        root: &Root<'_>,
+        how: Purge,
+        note: impl FnOnce(u64),
+    ) -> u64 {
         let mut text = Vec::with_capacity(64);
         root_name(namespace, root, &mut text);
-        self.purge_name(&text, how)
+        self.purge_name(&text, how, note)
+    }
+
+    /// Lets the numbers of purges go on from `at` at least.
+    pub(crate) fn raise_generation(&self, at: u64) {
+        let _one_at_a_time = lock(&self.recent);
+        self.generation.fetch_max(at, Ordering::AcqRel);
     }
 
     /// Purges every tag that begins with `prefix`; an object with several of them counts for each.
@@ -412,11 +430,13 @@ impl TagTable {
         scope: Scope<'_>,
         prefix: &[u8],
         how: Purge,
+        note: impl FnOnce(u64),
     ) -> u64 {
         let mut start = Vec::with_capacity(64);
         name(namespace, scope, prefix, &mut start);
         let mut recent = lock(&self.recent);
         let generation = self.generation.load(Ordering::Acquire) + 1;
+        note(generation);
         let recent = &mut *recent;
         if recent.prefixes.len() < PREFIXES_MAX {
             recent.prefixes.push(Prefix { generation, start: start.clone(), how });

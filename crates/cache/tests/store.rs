@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cache::{
-    Abandon, FillPermit, Follow, Freshness, Front, Key, KeyBuilder, Loaded, Lookup, NamespaceId,
-    Object, ObjectHead, Purge, Read, Scope, Session, Store, StoreLimits, Tags, Times, Variant,
-    Waited, Waiter, Wakes,
+    Abandon, FillPermit, Follow, Freshness, Front, Key, KeyBuilder, Lookup, NamespaceId, Object,
+    ObjectHead, Purge, Read, Scope, Session, Store, StoreLimits, Tags, Times, Variant, Waited,
+    Waiter, Wakes,
 };
 use http::negotiate::Coding;
 use http::{Fields, Name};
@@ -488,31 +488,6 @@ fn a_large_body_is_whole_in_its_pieces() {
     let _ = permit_two.append(Bytes::from(vec![0; 10_000_001]));
     assert!(!permit_two.is_storable());
     assert!(permit_two.commit().object.is_none());
-}
-
-#[test]
-fn what_is_loaded_is_found_unless_a_purge_came_first() {
-    let store = store();
-    let mut front = store.front(0);
-    let site = store.namespace(b"a");
-    let loading = store.loading();
-    let load = |path: &str| {
-        loading
-            .insert(Loaded {
-                key: url(site, path).public(),
-                head: &head(1000),
-                tags: &tags(&["t"]),
-                body: vec![Bytes::from_static(b"old")],
-                location: None,
-            })
-            .is_some()
-    };
-    assert!(load("/1"));
-    assert!(!load("/1"));
-    assert!(matches!(front.lookup(&url(site, "/1").public(), 0), Lookup::Hit(_)));
-    assert_eq!(store.purge_tag(site, Scope::Public, b"t", Purge::Dead), 1);
-    store.sweep(100_000, 0);
-    assert!(!load("/2"));
 }
 
 #[test]

@@ -90,7 +90,7 @@ const TABLES: &[&[Directive]] = &[
 
 /// What is read, checked and documented already, but does nothing yet: refused unless
 /// [`crate::Options::reads_unbuilt`] says otherwise.
-const UNBUILT: &[&str] = &["page_cache_path", "CacheRoot"];
+const UNBUILT: &[&str] = &[];
 
 /// Every directive that is understood, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Directive> {

@@ -6,6 +6,7 @@
 mod assembly;
 mod growth;
 mod inflow;
+mod outside;
 mod script;
 
 use base::{FileRef, SendChain};
@@ -22,6 +23,7 @@ pub use assembly::Pulled;
 pub(crate) use assembly::Assembly;
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
+pub(crate) use outside::FromFile;
 
 /// What one pull gave.
 #[derive(Clone, Debug)]
@@ -72,6 +74,8 @@ pub(crate) enum Source {
     File(FileRef, Meta),
     /// A kept answer in several pieces.
     Object(std::sync::Arc<cache::Object>),
+    /// A kept answer that memory does not have.
+    Outside(Box<FromFile>),
 }
 
 /// A body that is being sent.
@@ -196,8 +200,19 @@ impl Body {
 
     /// Takes what was read of the described file part; nothing at all means that reading failed.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        if let Self::Stream(stream) = self {
-            stream.feed(bytes);
+        match self {
+            Self::Stream(stream) => stream.feed(bytes),
+            Self::Span(Source::Outside(file), span) => file.feed(span.at, bytes),
+            Self::Parts(parts) => {
+                if let (Source::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
+                    file.feed(span.at, bytes);
+                }
+            }
+            Self::Empty
+            | Self::Span(..)
+            | Self::Origin(_)
+            | Self::Growing(_)
+            | Self::Assembly(_) => {}
         }
     }
 
@@ -228,6 +243,7 @@ fn pull_span(source: &Source, span: &mut ByteSpan, max: usize, out: &mut SendCha
         Source::File(file, expect) => {
             Piece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
         }
+        Source::Outside(file) => file.pull(span, len, out),
         Source::Object(object) => {
             let Some(mut bytes) = object.piece_at(span.at) else { return Piece::Broken };
             bytes.truncate(len as usize);

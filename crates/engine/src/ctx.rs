@@ -162,6 +162,8 @@ pub enum Wake {
     Filled,
     /// Something has become of a fragment that it waits for.
     Fragment,
+    /// What the disk had for `Effect::Recall`.
+    Recalled(Box<crate::content::recall::Recalled>),
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.
@@ -228,6 +230,8 @@ pub enum Effect {
     Fill(Box<Fill>),
     /// Ask an origin for the store alone.
     Refresh(Box<upstream::OriginRequest>, Box<Fill>),
+    /// Look on disk for what this permit is about; wake with `Recalled`.
+    Recall(Box<cache::FillPermit>),
     /// Wake these with `Filled`, on whichever worker they are.
     News(cache::Wakes),
     /// Compress a kept answer for later: coding and level.

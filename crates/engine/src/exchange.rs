@@ -238,6 +238,9 @@ impl Exchange {
             (State::Joining, Wake::Filled) => {
                 self.go_on(|exchange, site, ctx| exchange.follow(site, ctx), ctx)
             }
+            (State::Joining, Wake::Recalled(what)) => {
+                self.go_on(|exchange, site, ctx| exchange.recalled(*what, site, ctx), ctx)
+            }
             (State::Joining, Wake::Deadline) => {
                 self.go_on(|exchange, site, ctx| exchange.stop_waiting(site, ctx), ctx)
             }

@@ -33,6 +33,7 @@ mod vars;
 pub use answer::{Piece, Pulled};
 pub use content::esi::Lineage;
 pub use content::page::Keeping;
+pub use content::recall::Recalled;
 pub use content::shortcut::{Open, Shortcut};
 pub use ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 pub use exchange::{Exchange, Rate};

@@ -193,6 +193,19 @@ impl Site {
         self.kept.as_ref().map(|kept| &kept.store)
     }
 
+    /// Has the store use the directories that this configuration names, and no others.
+    pub fn open_shelves(&self) {
+        if let Some(kept) = &self.kept {
+            kept.store.set_shelves(&kept.shelves);
+        }
+    }
+
+    /// Whether answers outlive the process.
+    #[must_use]
+    pub fn has_shelves(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| !kept.shelves.is_empty())
+    }
+
     /// The store and its parts.
     pub(crate) const fn kept(&self) -> Option<&Kept> {
         self.kept.as_ref()

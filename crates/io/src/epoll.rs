@@ -4,8 +4,8 @@ use base::{FileRef, Instant, Now, Segment, SendChain};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
-    Call, Callee, Client, Fd, FileFailure, Io, OpenRequest, Opened, Ready, Received, Reset, Sent,
-    Stat, Watch, sys,
+    Call, Callee, Client, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Ready, Received,
+    Reset, Sent, Stat, Watch, sys,
 };
 
 /// Pieces of one gathered write; Linux takes 1024, ours are few and large.
@@ -171,6 +171,50 @@ impl Io for Epoll {
         bytes: &[u8],
     ) -> Result<usize, FileFailure> {
         sys::write_at(file.raw(), offset, bytes)
+    }
+
+    fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        sys::create(path)
+    }
+
+    fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        sys::make_directory(path)
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), FileFailure> {
+        sys::rename(from, to)
+    }
+
+    fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        sys::unlink(path)
+    }
+
+    fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure> {
+        sys::entries(path)
+    }
+
+    fn open_journal(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        sys::open_journal(path)
+    }
+
+    fn append_journal(&mut self, file: &FileRef, bytes: &[u8]) -> Result<usize, FileFailure> {
+        sys::append_journal(file.raw(), bytes)
+    }
+
+    fn sync(&mut self, file: &FileRef) -> Result<(), FileFailure> {
+        sys::sync(file.raw())
+    }
+
+    fn lock_shared(&mut self, file: &FileRef) -> Result<(), FileFailure> {
+        sys::lock_shared(file.raw())
+    }
+
+    fn lock_exclusive(&mut self, file: &FileRef) -> bool {
+        sys::lock_exclusive(file.raw())
+    }
+
+    fn free_bytes(&mut self, path: &[u8]) -> Result<u64, FileFailure> {
+        sys::free_bytes(path)
     }
 
     fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure> {

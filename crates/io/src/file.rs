@@ -56,6 +56,8 @@ pub struct Stat {
     pub uid: u32,
     /// Type and permission bits, as in `st_mode`.
     pub mode: u32,
+    /// How many names it has.
+    pub links: u64,
     /// Whether it is a directory.
     pub is_dir: bool,
     /// Whether it is a regular file.
@@ -71,6 +73,40 @@ pub struct Opened {
     pub stat: Stat,
     /// Its whole content, if it was asked for, small enough, and did not change while it was read.
     pub content: Option<Vec<u8>>,
+}
+
+/// The entries of a directory, taken a few at a time.
+#[derive(Debug)]
+pub struct Entries(Listing);
+
+#[derive(Debug)]
+enum Listing {
+    Open(std::fs::ReadDir),
+    Known(std::vec::IntoIter<(Vec<u8>, Stat)>),
+}
+
+impl Entries {
+    pub(crate) const fn open(directory: std::fs::ReadDir) -> Self {
+        Self(Listing::Open(directory))
+    }
+
+    /// Entries that are known already, for doors that invent them.
+    #[must_use]
+    pub fn known(all: Vec<(Vec<u8>, Stat)>) -> Self {
+        Self(Listing::Known(all.into_iter()))
+    }
+
+    /// Appends up to `max` entries with their own attributes, not those of what a link leads to;
+    /// false when there are no more. What vanished meanwhile, or cannot be read, is left out.
+    pub fn take(&mut self, max: usize, out: &mut Vec<(Vec<u8>, Stat)>) -> bool {
+        match &mut self.0 {
+            Listing::Open(directory) => sys::take_entries(directory, max, out),
+            Listing::Known(all) => {
+                out.extend(all.by_ref().take(max));
+                all.len() > 0
+            }
+        }
+    }
 }
 
 /// The kernel's error number, with the words that belong to it.

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 
 use base::{FileRef, Instant, Now, Segment, SendChain};
 
-pub use file::{FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
+pub use file::{Entries, FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
 pub use udp::{DatagramIn, DatagramOut, UdpBatch};
 
 /// A descriptor that a backend watches or works on. Whoever holds it closes it through the door.
@@ -179,6 +179,69 @@ pub trait Io {
     /// The kernel's error.
     fn write_at(&mut self, file: &FileRef, offset: u64, bytes: &[u8])
     -> Result<usize, FileFailure>;
+    /// A new file under a name that nobody has, to be read and written by its owner alone.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure>;
+    /// A new directory for its owner alone; its parent must be there.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure>;
+    /// Gives a file another name in one step; what had that name loses it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), FileFailure>;
+    /// Takes a file's name away.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure>;
+    /// The entries of a directory, hidden ones included, to be taken a few at a time.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read.
+    fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure>;
+    /// Opens a file that is only appended to, made where it is missing, for its owner alone.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn open_journal(&mut self, path: &[u8]) -> Result<FileRef, FileFailure>;
+    /// Appends to a file opened by [`Self::open_journal`]; how many bytes, at least one.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn append_journal(&mut self, file: &FileRef, bytes: &[u8]) -> Result<usize, FileFailure>;
+    /// Waits until what was written to a file is on the medium. Not for a turn.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error: what was written may be lost.
+    fn sync(&mut self, file: &FileRef) -> Result<(), FileFailure>;
+    /// Locks a file together with others, waiting for who has it alone. The lock goes with the
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn lock_shared(&mut self, file: &FileRef) -> Result<(), FileFailure>;
+    /// Whether a file could be locked alone; if not, it is as before, or not locked at all.
+    fn lock_exclusive(&mut self, file: &FileRef) -> bool;
+    /// Bytes that may still be written to the file system of a path.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn free_bytes(&mut self, path: &[u8]) -> Result<u64, FileFailure>;
     /// Attributes of an open file as they are now.
     ///
     /// # Errors

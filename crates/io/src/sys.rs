@@ -5,6 +5,7 @@ mod epoll;
 mod file;
 mod process;
 mod socket;
+mod store;
 mod udp;
 
 pub(crate) use child::{
@@ -25,6 +26,10 @@ pub(crate) use socket::{
     datagram_socket, listen, local_address, receive, send, send_pieces, set_buffer,
     set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
     stream_socket, take_inherited, unix_socket,
+};
+pub(crate) use store::{
+    append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,
+    open_journal, rename, sync, take_entries, unlink,
 };
 pub(crate) use udp::{prepare_quic, receive_datagrams, send_datagrams};
 

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use base::{FileRef, Instant, Now, Segment, SendChain};
 use io::{
-    Call, Callee, Client, DatagramOut, Fd, FileFailure, Io, OpenRequest, Opened, Peer, Ready,
-    Received, Reset, Sent, Stat, UdpBatch, Watch,
+    Call, Callee, Client, DatagramOut, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Peer,
+    Ready, Received, Reset, Sent, Stat, UdpBatch, Watch,
 };
 
 use crate::kernel::Kernel;
@@ -18,6 +18,7 @@ use crate::kernel::disk::{EPOCH_SECONDS, Seen};
 const ENOENT: i32 = 2;
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
+const EEXIST: i32 = 17;
 const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 
@@ -362,14 +363,113 @@ impl Io for SimIo {
         }
         let n = kernel.chance.size(bytes.len());
         let n = if kernel.chance.one_in(kernel.faults.short_read_in) { n } else { bytes.len() };
-        if !kernel.disk.write_temp(file, offset, &bytes[..n]) {
+        if !kernel.disk.write_temp(file, offset, &bytes[..n])
+            && !kernel.disk.write(file, Some(offset), &bytes[..n])
+        {
             kernel.offences.push("a write into a file that is no temporary one".to_owned());
         }
         Ok(n)
     }
 
+    fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
+        let mut kernel = self.call();
+        let kernel = &mut *kernel;
+        kernel.disturb_store("open")?;
+        let path = String::from_utf8_lossy(path);
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        if !kernel.disk.has_directory(directory) {
+            return Err(failure(ENOENT, "open"));
+        }
+        kernel.tell(|| format!("create {path}"));
+        let nanos = kernel.nanos;
+        kernel.disk.create(&path, FileRef::new(copy), nanos).ok_or(failure(EEXIST, "open"))
+    }
+
+    fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        let mut kernel = self.call();
+        kernel.disturb_store("mkdir")?;
+        let path = String::from_utf8_lossy(path);
+        if kernel.disk.has_directory(&path) {
+            return Err(failure(EEXIST, "mkdir"));
+        }
+        kernel.disk.make_directory(&path);
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), FileFailure> {
+        let mut kernel = self.call();
+        kernel.disturb_store("rename")?;
+        let (from, to) = (String::from_utf8_lossy(from), String::from_utf8_lossy(to));
+        kernel.tell(|| format!("rename {from} to {to}"));
+        if kernel.disk.rename(&from, &to) { Ok(()) } else { Err(failure(ENOENT, "rename")) }
+    }
+
+    fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        let mut kernel = self.call();
+        let path = String::from_utf8_lossy(path);
+        kernel.tell(|| format!("unlink {path}"));
+        if kernel.disk.unlink(&path) { Ok(()) } else { Err(failure(ENOENT, "unlink")) }
+    }
+
+    fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure> {
+        let kernel = self.call();
+        let path = String::from_utf8_lossy(path);
+        let path = path.trim_end_matches('/');
+        let names = kernel.disk.entries(path).into_iter();
+        let found = names.filter_map(|(name, _)| {
+            let stat = kernel.disk.stat(&format!("{path}/{name}"))?;
+            Some((name.into_bytes(), stat))
+        });
+        Ok(Entries::known(found.collect()))
+    }
+
+    fn open_journal(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
+        let mut kernel = self.call();
+        let kernel = &mut *kernel;
+        kernel.disturb_store("open")?;
+        let path = String::from_utf8_lossy(path);
+        let nanos = kernel.nanos;
+        let file = FileRef::new(copy);
+        match kernel.disk.open(&path, file.clone()) {
+            Some(file) => Ok(file),
+            None => kernel.disk.create(&path, file, nanos).ok_or(failure(EIO, "open")),
+        }
+    }
+
+    fn append_journal(&mut self, file: &FileRef, bytes: &[u8]) -> Result<usize, FileFailure> {
+        let mut kernel = self.call();
+        let kernel = &mut *kernel;
+        kernel.disturb_store("write")?;
+        let n = kernel.chance.size(bytes.len());
+        let n = if kernel.chance.one_in(kernel.faults.short_read_in) { n } else { bytes.len() };
+        if !kernel.disk.write(file, None, &bytes[..n]) {
+            kernel.offences.push("a write into a file that is no journal".to_owned());
+        }
+        Ok(n)
+    }
+
+    fn sync(&mut self, _file: &FileRef) -> Result<(), FileFailure> {
+        Ok(())
+    }
+
+    fn lock_shared(&mut self, _file: &FileRef) -> Result<(), FileFailure> {
+        Ok(())
+    }
+
+    fn lock_exclusive(&mut self, _file: &FileRef) -> bool {
+        true
+    }
+
+    fn free_bytes(&mut self, _path: &[u8]) -> Result<u64, FileFailure> {
+        Ok(u64::MAX)
+    }
+
     fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure> {
-        self.call().disk.stat_open(file).ok_or(failure(EIO, "fstat"))
+        let kernel = self.call();
+        let stat = kernel.disk.stat_open(file).ok_or(failure(EIO, "fstat"))?;
+        Ok(Stat { links: kernel.disk.links(file), ..stat })
     }
 
     fn append(&mut self, _log: &FileRef, bytes: &[u8]) {

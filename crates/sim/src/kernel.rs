@@ -118,6 +118,16 @@ impl Kernel {
         self.story.tell(self.nanos, line);
     }
 
+    /// Errors of a disk that the cache writes to.
+    pub(crate) fn disturb_store(&mut self, call: &'static str) -> Result<(), io::FileFailure> {
+        if self.chance.one_in(self.faults.spool_in) {
+            self.deeds.full_disks += 1;
+            self.tell(|| format!("{call}: ENOSPC"));
+            return Err(io::FileFailure { errno: 28, call });
+        }
+        Ok(())
+    }
+
     /// Registers the listening socket `fd` of `worker`.
     pub fn add_port(&mut self, number: u16, worker: usize, fd: Fd) {
         let waiting = VecDeque::new();

@@ -122,6 +122,7 @@ impl World {
         let posts = Arc::new(posts);
         let jobs = Jobs::without_thread();
         let epoch = quic::Clock::starting_at(io::process::epoch());
+        let librarian = io::wake::Bell::new().map_err(words)?;
         let workers = inboxes.into_iter().enumerate().map(|(number, inbox)| {
             Worker::new(Startup {
                 number: number as u16,
@@ -133,6 +134,7 @@ impl World {
                 seed: seed ^ number as u64,
                 ids: (1, number as u32),
                 clock: epoch,
+                librarian: librarian.clone(),
             })
         });
         let workers = workers.collect();

@@ -110,6 +110,17 @@ impl Home {
         finish("server", self.command(args), Duration::from_secs(30))
     }
 
+    /// Starts the program with `nginx.conf`.
+    fn spawn(&self) -> Child {
+        let conf = self.dir.join("nginx.conf");
+        let log = File::options().create(true).append(true).open(self.dir.join("stderr")).unwrap();
+        let mut command = self.command(&["-c", conf.to_str().unwrap()]);
+        // The log of what happens before the configuration is read.
+        command.args(["-e", self.dir.join("logs/error.log").to_str().unwrap()]);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", self.program))
+    }
+
     /// A file's text, or nothing.
     #[must_use]
     pub fn read(&self, name: &str) -> String {
@@ -199,16 +210,19 @@ impl Server {
     /// When it ends instead.
     #[must_use]
     pub fn start(home: Home, full: &str) -> Self {
-        let conf = home.write("nginx.conf", full);
-        let log = File::create(home.dir.join("stderr")).unwrap();
-        let mut command = home.command(&["-c", conf.to_str().unwrap()]);
-        // The log of what happens before the configuration is read.
-        command.args(["-e", home.dir.join("logs/error.log").to_str().unwrap()]);
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        let child = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", home.program));
+        home.write("nginx.conf", full);
+        let child = home.spawn();
         let mut server = Self { child, home, prelude: String::new() };
         server.wait_ready();
         server
+    }
+
+    /// Ends it by a signal and starts it again in the same directory with the same file.
+    pub fn restart(&mut self, signal: &str) {
+        self.signal(signal);
+        let _ended = self.wait_exit();
+        self.child = self.home.spawn();
+        self.wait_ready();
     }
 
     fn wait_ready(&mut self) {

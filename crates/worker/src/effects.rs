@@ -51,6 +51,7 @@ impl<I: Io> Worker<I> {
                 self.begin_refresh(key, request, fill);
                 None
             }
+            Effect::Recall(permit) => Some(self.recall(*permit)),
             Effect::News(wakes) => {
                 self.post(wakes);
                 None

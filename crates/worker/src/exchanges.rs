@@ -395,6 +395,7 @@ impl<I: Io> Worker<I> {
         while let Some(wake) = next.take() {
             let Some((live, mut ctx)) = self.lend(key) else { return };
             live.exchange.step(wake, &mut ctx);
+            self.note_purges();
             let mut effects = std::mem::take(&mut self.core.effects);
             for effect in effects.drain(..) {
                 let then = self.perform(key, effect);

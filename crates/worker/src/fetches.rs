@@ -145,6 +145,7 @@ impl<I: Io> Worker<I> {
             front.store().sweep(64, self.now.unix_millis);
         }
         let mut wakes = front.poll_orphans();
+        self.call_librarian();
         wakes.0.append(&mut self.origins.unsent);
         self.post(wakes);
     }
@@ -307,6 +308,7 @@ impl<I: Io> Worker<I> {
                 self.origins.unheard.push(key);
             }
             self.post(wakes);
+            self.note_purges();
         }
         if let Some(exchange) = listener {
             self.origins.news.push_back((exchange, Wake::Origin(news)));

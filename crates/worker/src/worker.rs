@@ -49,6 +49,8 @@ pub struct Startup<I> {
     pub ids: (u32, u32),
     /// The zero of [`base::Instant`], for the QUIC library.
     pub clock: quic::Clock,
+    /// Calls who looks after the files of the cache.
+    pub librarian: io::wake::Bell,
 }
 
 /// A listening stream socket.
@@ -125,6 +127,7 @@ pub struct Worker<I> {
     /// Kept answers that are compressed, by ticket.
     pub(crate) coding: HashMap<u64, (Arc<cache::Object>, http::negotiate::Coding)>,
     pub(crate) tickets: u64,
+    pub(crate) librarian: io::wake::Bell,
     pub(crate) dirty: Vec<Key<TcpConn>>,
     pub(crate) again: Vec<Key<TcpConn>>,
     pub(crate) again_output: Vec<Key<TcpConn>>,
@@ -137,7 +140,8 @@ pub struct Worker<I> {
 impl<I: Io> Worker<I> {
     /// A worker that listens where its configuration says.
     pub fn new(startup: Startup<I>) -> Self {
-        let Startup { number, io, generation, inbox, posts, jobs, seed, ids, clock } = startup;
+        let Startup { number, io, generation, inbox, posts, jobs, seed, ids, clock, librarian } =
+            startup;
         let core = Core {
             exchanges: Slab::with_capacity(EXCHANGES_MAX),
             spare: Vec::new(),
@@ -189,6 +193,7 @@ impl<I: Io> Worker<I> {
             compressing: HashMap::new(),
             coding: HashMap::new(),
             tickets: 0,
+            librarian,
             dirty: Vec::new(),
             again: Vec::new(),
             again_output: Vec::new(),

@@ -270,7 +270,8 @@ impl Exchange {
     /// Answers as a fragment with a kept answer, of which the page needs no more than the body and
     /// its cookies; false if it is not as simple as that.
     pub(crate) fn serve_fragment(&mut self, object: &Arc<Object>) -> bool {
-        if object.status() != 200 || self.answer.forced_status != 0 {
+        let is_outside = object.outside().is_some();
+        if object.status() != 200 || self.answer.forced_status != 0 || is_outside {
             return false;
         }
         let fields = &mut self.answer.head.fields;

@@ -113,6 +113,10 @@ pub(crate) struct Page {
     pub(super) rounds: u8,
     /// How long it waits in line.
     pub(super) until: Option<Instant>,
+    /// Looks at the disk.
+    pub(super) recalls: u8,
+    /// The disk has nothing of the session either.
+    pub(super) is_private_absent: bool,
     /// Whether the permit is for a key of its own, from where the fill moves.
     is_past: bool,
     /// What becomes of the answer that comes.
@@ -140,6 +144,7 @@ impl Page {
         self.forget();
         self.environment = Environment::default();
         self.rounds = 0;
+        (self.recalls, self.is_private_absent) = (0, false);
     }
 
     /// Gives up a right to ask that nobody used.
@@ -353,6 +358,12 @@ impl Exchange {
         {
             return Some(self.serve_kept(object, Cached::Hit, site, ctx));
         }
+        if gate.private
+            && open.private
+            && let Some(next) = self.recall_private(site, ctx)
+        {
+            return Some(next);
+        }
         if !(gate.public && open.public) {
             self.page.why = Why::NotPublic;
             self.answer.cached = Cached::Miss;
@@ -418,13 +429,20 @@ impl Exchange {
         ctx.cache.as_deref_mut()?.find_fresh(&key, ctx.now.unix_millis)
     }
 
-    fn take_found(
+    pub(super) fn take_found(
         &mut self,
         found: Lookup,
         caching: &Caching,
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
+        let found = match found {
+            Lookup::Miss(permit) => match self.recall(permit, ctx) {
+                Ok(next) => return Some(next),
+                Err(permit) => Lookup::Miss(permit),
+            },
+            found => found,
+        };
         if !caching.is_page() {
             return self.take_zone(found, caching, site, ctx);
         }
@@ -521,8 +539,8 @@ impl Exchange {
                 Follow::Again => {
                     self.page.follower = None;
                     self.page.rounds += 1;
-                    self.build_key_again(caching, site, ctx);
-                    return self.look_up(caching, site, ctx).unwrap_or(Next::Step(Step::Origin));
+                    let next = self.look_again(caching, site, ctx);
+                    return next.unwrap_or(Next::Step(Step::Origin));
                 }
                 Follow::Waiting => match follower.wait(waiter) {
                     Waited::Registered => return Next::Join,
@@ -534,10 +552,16 @@ impl Exchange {
         self.serve_growing(follower, waiter, site, ctx)
     }
 
-    pub(super) fn build_key_again(&mut self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) {
+    pub(super) fn look_again(
+        &mut self,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
         if let Some(space) = self.page.space {
             self.build_key(caching, space, site, ctx);
         }
+        self.look_up(caching, site, ctx)
     }
 
     /// What the fetch that is about to begin is heard by.

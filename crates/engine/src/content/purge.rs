@@ -190,7 +190,7 @@ impl Exchange {
         let store = kept.store.clone();
         let key = self.page.keys.public();
         let hit = match key.url().split_last() {
-            Some((b'*', start)) => purge_beginning(&store, space, start),
+            Some((b'*', start)) => store.purge_urls_from(space, start, Purge::Dead),
             _ => store.purge_url(&key, Purge::Dead),
         };
         if hit == 0 {
@@ -214,7 +214,7 @@ impl Exchange {
         let mut text = Vec::new();
         self.scope(site, ctx).expand(key, &mut text);
         let hit = match text.split_last() {
-            Some((b'*', start)) => purge_beginning(&kept.store, space, start),
+            Some((b'*', start)) => kept.store.purge_urls_from(space, start, Purge::Dead),
             _ => {
                 let mut keys = KeyBuilder::default();
                 keys.start(space);
@@ -254,26 +254,4 @@ pub(super) fn ip(remote: Peer) -> Option<std::net::IpAddr> {
         Peer::Inet(addr) => Some(addr.ip().to_canonical()),
         Peer::Unix => None,
     }
-}
-
-/// Purges every object of a zone whose key begins with `start`; looks at all of them.
-fn purge_beginning(store: &cache::Store, space: NamespaceId, start: &[u8]) -> u64 {
-    let mut keys = Vec::new();
-    let mut part = 0;
-    while store.list(part, &mut |object| {
-        if object.namespace() == space && object.url().starts_with(start) {
-            keys.push(object.url().to_vec());
-        }
-    }) {
-        part += 1;
-    }
-    keys.dedup();
-    let mut builder = KeyBuilder::default();
-    let mut hit = 0;
-    for url in keys {
-        builder.start(space);
-        builder.push_url(&url);
-        hit += store.purge_url(&builder.public(), Purge::Dead);
-    }
-    hit
 }

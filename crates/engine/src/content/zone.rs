@@ -166,8 +166,8 @@ impl Exchange {
         if let Some(caching) = caching.filter(|caching| !caching.is_page())
             && self.page.until.is_some_and(|until| ctx.now.mono < until)
         {
-            self.build_key_again(caching, site, ctx);
-            return self.look_up(caching, site, ctx).unwrap_or(Next::Step(Step::Origin));
+            let next = self.look_again(caching, site, ctx);
+            return next.unwrap_or(Next::Step(Step::Origin));
         }
         record::error(&self.request, site, ctx, Level::Info, |out| {
             out.extend_from_slice(b"cache lock timeout");

@@ -103,7 +103,7 @@ impl Candidate {
             variants: Coding::ALL.into_iter().filter_map(form).collect(),
             tags,
             hits: object.hits(),
-            is_on_disk: object.location().is_some(),
+            is_on_disk: store.is_on_disk(object),
             etag: object.etag().unwrap_or_default().to_vec(),
         }
     }

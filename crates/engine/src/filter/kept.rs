@@ -11,7 +11,7 @@ use http::conditional::Validator;
 use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name, OriginHead};
 
-use crate::answer::{Body, ByteSpan, Growth, Source};
+use crate::answer::{Body, ByteSpan, FromFile, Growth, Source};
 use crate::content::confirm::push_validators;
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect};
@@ -377,6 +377,9 @@ fn hide(fields: &mut Fields) {
 }
 
 fn source(object: &Arc<Object>) -> Source {
+    if object.outside().is_some() {
+        return Source::Outside(Box::new(FromFile::new(object.clone())));
+    }
     match object.body() {
         Some(bytes) => Source::Memory(bytes),
         None => Source::Object(object.clone()),

@@ -19,6 +19,7 @@ use http::negotiate::Coding;
 use http::{BodyLen, Method, Name, RequestHead, ResponseHead, Scheme};
 
 use crate::answer::Piece;
+use crate::content::recall::Recalled;
 use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::fill::Fill;
@@ -469,6 +470,10 @@ impl World {
             }
             Effect::Fill(fill) => self.fill = Some(fill),
             Effect::CompressObject(object, coding, level) => self.code(&object, coding, level),
+            Effect::Recall(permit) => {
+                let absent = Recalled::Found(cache::Lookup::Miss(*permit));
+                self.wake(Wake::Recalled(Box::new(absent)));
+            }
             // There is one exchange, which waits for nobody; nothing is done behind its back.
             Effect::News(_) => {}
             Effect::Refresh(..) => unreachable!("this world has no background"),

@@ -4,8 +4,10 @@
 //! other than the one that the site was given.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cache::disk::{Shelf, ShelfSettings};
 use cache::rules::{self, Heuristic, Ignore, Mode, Policy, QueryRules, Valid, Valids};
 use cache::{NamespaceId, Object, Store};
 use conf::Template;
@@ -232,6 +234,10 @@ pub(crate) struct Kept {
     pub(crate) zones: Vec<NamespaceId>,
     /// By server.
     pub(crate) pages: Vec<NamespaceId>,
+    /// Where pages outlive a restart.
+    pub(crate) page_shelf: Option<Arc<Shelf>>,
+    /// Everything that outlives a restart.
+    pub(crate) shelves: Vec<(ShelfSettings, Arc<Shelf>, Vec<NamespaceId>)>,
 }
 
 impl Kept {
@@ -242,7 +248,7 @@ impl Kept {
             store.set_namespace_limit(id, zone.max_size.unwrap_or(0));
             id
         });
-        let zones = zones.collect();
+        let zones: Vec<_> = zones.collect();
         let mut pages = Vec::new();
         for (at, server) in http.servers.iter().enumerate() {
             let id = store.namespace(site_name(http, server).as_bytes());
@@ -253,6 +259,30 @@ impl Kept {
                 false => id,
             });
         }
-        Self { store, zones, pages }
+        let mut shelves = Vec::new();
+        for (zone, id) in http.cache_zones.iter().zip(&zones) {
+            let settings = ShelfSettings {
+                root: zone.path.as_os_str().as_bytes().into(),
+                levels: zone.levels.as_slice().into(),
+                max_size: zone.max_size.unwrap_or(0),
+                inactive: zone.inactive.as_secs(),
+                min_free: zone.min_free,
+            };
+            let shelf = store.shelf(&settings);
+            shelves.push((settings, shelf, vec![*id]));
+        }
+        let page_shelf = http.page_store.path.as_ref().map(|path| {
+            let settings = ShelfSettings {
+                root: path.as_os_str().as_bytes().into(),
+                levels: http.page_store.levels.as_slice().into(),
+                max_size: http.page_store.max_size.unwrap_or(0),
+                inactive: http.page_store.inactive.as_secs(),
+                min_free: 0,
+            };
+            let shelf = store.shelf(&settings);
+            shelves.push((settings, Arc::clone(&shelf), pages.clone()));
+            shelf
+        });
+        Self { store, zones, pages, page_shelf, shelves }
     }
 }

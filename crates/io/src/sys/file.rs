@@ -30,6 +30,7 @@ fn convert(raw: &libc::stat) -> Stat {
         device: raw.st_dev,
         uid: raw.st_uid,
         mode: raw.st_mode,
+        links: raw.st_nlink,
         is_dir: kind == libc::S_IFDIR,
         is_regular: kind == libc::S_IFREG,
     }

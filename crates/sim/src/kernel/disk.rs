@@ -63,6 +63,9 @@ struct Inode {
 /// What files without a name are called.
 pub const TEMP: &str = "(temporary)";
 
+/// Where the cache keeps its files.
+pub const CACHE: &str = "/cache";
+
 /// All files, what they were, and which are open.
 #[derive(Debug, Default)]
 pub struct Disk {
@@ -198,6 +201,75 @@ impl Disk {
         all[offset as usize..end].copy_from_slice(bytes);
         inode.content.bytes = all.into();
         true
+    }
+
+    /// Makes a new file under `path` as `file`; none if something is there.
+    pub fn create(&mut self, path: &str, file: FileRef, now: u64) -> Option<FileRef> {
+        if self.paths.contains_key(path) {
+            return None;
+        }
+        self.next_inode += 1;
+        let content = Content { bytes: Rc::new([]), modified: now };
+        self.inodes.insert(self.next_inode, Inode { content, path: path.to_owned() });
+        self.paths.insert(path.to_owned(), self.next_inode);
+        self.open.retain(|_, (held, _)| held.holders() > 1);
+        self.open.insert(file.raw(), (file.clone(), self.next_inode));
+        Some(file)
+    }
+
+    /// Writes into a file that was created here; false if it was not.
+    pub fn write(&mut self, file: &FileRef, offset: Option<u64>, bytes: &[u8]) -> bool {
+        let Some((_, number)) = self.open.get(&file.raw()) else { return false };
+        let Some(inode) = self.inodes.get_mut(number) else { return false };
+        if inode.path == TEMP || !inode.path.starts_with(CACHE) {
+            return false;
+        }
+        let mut all = inode.content.bytes.to_vec();
+        let start = offset.map_or(all.len(), |offset| offset as usize);
+        all.resize(all.len().max(start + bytes.len()), 0);
+        all[start..start + bytes.len()].copy_from_slice(bytes);
+        inode.content.bytes = all.into();
+        true
+    }
+
+    /// Gives a file another name; false if there is none.
+    pub fn rename(&mut self, from: &str, to: &str) -> bool {
+        let Some(number) = self.paths.remove(from) else { return false };
+        if let Some(inode) = self.inodes.get_mut(&number) {
+            to.clone_into(&mut inode.path);
+        }
+        self.paths.insert(to.to_owned(), number);
+        true
+    }
+
+    /// Takes a name away; false if there is none.
+    pub fn unlink(&mut self, path: &str) -> bool {
+        self.paths.remove(path).is_some()
+    }
+
+    /// How many names an open file has.
+    #[must_use]
+    pub fn links(&self, file: &FileRef) -> u64 {
+        let number = self.open.get(&file.raw()).map(|(_, number)| *number);
+        u64::from(self.paths.values().any(|known| Some(*known) == number))
+    }
+
+    /// Names directly inside a directory, those of directories with `true`.
+    #[must_use]
+    pub fn entries(&self, directory: &str) -> Vec<(String, bool)> {
+        let names = |path: &str| {
+            let rest = path.strip_prefix(directory)?.strip_prefix('/')?;
+            (!rest.is_empty() && !rest.contains('/')).then(|| rest.to_owned())
+        };
+        let files = self.paths.keys().filter_map(|path| Some((names(path)?, false)));
+        let inner = self.directories.iter().filter_map(|path| Some((names(path)?, true)));
+        files.chain(inner).collect()
+    }
+
+    /// Whether a directory is there.
+    #[must_use]
+    pub fn has_directory(&self, path: &str) -> bool {
+        self.directories.iter().any(|known| known == path)
     }
 
     /// The content of an open file as it is now.

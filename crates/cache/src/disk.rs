@@ -1,0 +1,376 @@
+//! The disk behind the store: what is written, what is asked for, what purges reach there.
+//!
+//! ```text
+//!   filled ──▶ queue of its shelf ──▶ (librarian) file under a name that its key gives
+//!   missed ──▶ permit ──▶ errand ──▶ (worker) file ──▶ judged, restored: look up again
+//!                            └──── not there, dead, torn ──▶ the permit goes to the origin
+//!   purge ───▶ table of its shelf ─▶ journal (before anybody is told) ──▶ the store's own tags
+//! ```
+//! Owns every decision and no door: files are touched by workers and by the librarian's thread.
+//! Refuses to find anything by an index: a key's hash is its path, so that a hit needs no start.
+
+pub mod format;
+pub mod fuzz;
+mod index;
+pub mod journal;
+mod purges;
+mod shelf;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+
+use base::{FileRef, Stamp};
+use bytes::Bytes;
+
+pub use purges::{Order, Target};
+pub use shelf::{Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, file_hash};
+
+use crate::disk::format::{Record, unpack_tags};
+use crate::disk::journal::Echo;
+use crate::growing::Wakes;
+use crate::key::{Key, NamespaceId};
+use crate::object::{Kind, Object, Outside, Parts};
+use crate::permit::FillPermit;
+use crate::store::Store;
+use crate::tags::{Purge, Scope, Verdict, lock};
+
+/// Bodies up to this many bytes are read into memory; larger ones are sent from their files.
+pub const READ_MAX: u64 = 512 * 1024;
+
+/// All shelves of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    shelves: RwLock<Vec<Arc<Shelf>>>,
+    /// Purges that no journal has yet.
+    unwritten: AtomicUsize,
+    /// The librarian has something to do.
+    calls: AtomicBool,
+    /// The time of the last look-up that missed.
+    unix_ms: AtomicU64,
+}
+
+impl Disk {
+    pub(crate) fn note_time(&self, now_ms: u64) {
+        self.unix_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    fn all(&self) -> Vec<Arc<Shelf>> {
+        self.shelves.read().map(|all| all.clone()).unwrap_or_default()
+    }
+}
+
+/// A look at the disk for what memory does not have.
+#[derive(Debug)]
+pub struct Errand {
+    shelf: Arc<Shelf>,
+    hash: u128,
+    namespace: Box<[u8]>,
+}
+
+/// What became of a permit whose object was looked for on disk.
+#[derive(Debug)]
+pub enum Recall {
+    /// It is in memory now, or was purged meanwhile: look up again.
+    Restored(Wakes),
+    /// It is of no use; whether its file should go.
+    Unfit(FillPermit, Unfit),
+}
+
+impl Errand {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> Vec<u8> {
+        self.shelf.path(self.hash)
+    }
+
+    /// The shelf.
+    #[must_use]
+    pub const fn shelf(&self) -> &Arc<Shelf> {
+        &self.shelf
+    }
+
+    /// The file is not there, or was taken away.
+    pub fn note_gone(&self) {
+        self.shelf.note_gone(self.hash);
+    }
+
+    /// Judges a file by its head.
+    ///
+    /// # Errors
+    ///
+    /// It is of no use.
+    pub fn judge<'a>(
+        &self,
+        permit: &FillPermit,
+        bytes: &'a [u8],
+        now_ms: u64,
+    ) -> Result<(Record<'a>, Verdict), Unfit> {
+        self.shelf.judge(bytes, Some((&permit.key(), &self.namespace)), now_ms)
+    }
+
+    /// Takes a whole file into memory, `now` in seconds of a clock that does not jump.
+    pub fn restore(&self, permit: FillPermit, file: &Bytes, now_ms: u64, now: u32) -> Recall {
+        let (record, verdict) = match self.judge(&permit, file, now_ms) {
+            Ok(good) => good,
+            Err(unfit) => return Recall::Unfit(permit, unfit),
+        };
+        let body = file.slice(record.size()..);
+        if !record.has_body(&body) {
+            return Recall::Unfit(permit, Unfit::Dead);
+        }
+        self.shelf.note_used(self.hash, now);
+        Recall::Restored(permit.restore(&record, verdict, body))
+    }
+
+    /// An object whose body stays in its file; it is for one answer and stands in no index.
+    #[must_use]
+    pub fn outline(
+        &self,
+        permit: &FillPermit,
+        record: &Record<'_>,
+        opened: (FileRef, Stamp),
+        now: u32,
+    ) -> Arc<Object> {
+        self.shelf.note_used(self.hash, now);
+        let object = Object::new(Parts {
+            key: permit.key(),
+            status: record.status,
+            head: record.head,
+            etag: record.etag,
+            times: record.times,
+            tags: &[],
+            known: record.sequence,
+            body: Vec::new(),
+        });
+        let (file, stamp) = opened;
+        object.set_outside(Outside {
+            file,
+            stamp,
+            at: record.size() as u64,
+            len: record.body_len,
+            sums: record.sums.into(),
+        });
+        Arc::new(object)
+    }
+}
+
+impl FillPermit {
+    /// Where its object may be on disk, if anywhere.
+    #[must_use]
+    pub fn errand(&self) -> Option<Errand> {
+        self.store.errand(&self.key())
+    }
+}
+
+impl Store {
+    /// Where the object of a key may be on disk.
+    #[must_use]
+    pub fn errand(&self, key: &Key<'_>) -> Option<Errand> {
+        let (shelf, namespace) = self.shelf_of(key.namespace)?;
+        let session = key.session.map_or(&b""[..], |session| session.text());
+        let hash = file_hash(&namespace, key.url(), key.vary(), session);
+        shelf.may_have(hash).then_some(Errand { shelf, hash, namespace })
+    }
+
+    /// Whether the disk has an object of the same key, as far as is known, for people.
+    #[must_use]
+    pub fn is_on_disk(&self, object: &Object) -> bool {
+        self.shelf_of(object.namespace()).is_some_and(|(shelf, name)| {
+            let session = object.session().map_or(&b""[..], |session| session.text());
+            shelf.is_open()
+                && shelf.index.has(file_hash(&name, object.url(), object.vary(), session))
+        })
+    }
+
+    /// The shelf with these settings; a new one is not used before [`Self::set_shelves`].
+    #[must_use]
+    pub fn shelf(&self, settings: &ShelfSettings) -> Arc<Shelf> {
+        let known = self.shelves().into_iter().find(|shelf| shelf.is(settings));
+        known.unwrap_or_else(|| Arc::new(Shelf::new(settings)))
+    }
+
+    /// Takes over the shelves of a configuration: each with its limits and its namespaces. Others
+    /// are let go.
+    pub fn set_shelves(&self, all: &[(ShelfSettings, Arc<Shelf>, Vec<NamespaceId>)]) {
+        for namespace in self.all_namespaces() {
+            let shelf = all.iter().find(|(_, _, of)| of.contains(&namespace));
+            self.shelve(namespace, shelf.map(|(_, shelf, _)| Arc::clone(shelf)));
+        }
+        all.iter().for_each(|(settings, shelf, _)| shelf.limit(settings));
+        if let Ok(mut known) = self.disk.shelves.write() {
+            known.clear();
+            for (_, shelf, _) in all {
+                if !known.iter().any(|other| Arc::ptr_eq(other, shelf)) {
+                    known.push(Arc::clone(shelf));
+                }
+            }
+        }
+        self.call();
+    }
+
+    /// Every shelf.
+    #[must_use]
+    pub fn shelves(&self) -> Vec<Arc<Shelf>> {
+        self.disk.all()
+    }
+
+    /// Whether the librarian has something to do: tells it once.
+    #[must_use]
+    pub fn take_call(&self) -> bool {
+        self.disk.calls.load(Ordering::Relaxed) && self.disk.calls.swap(false, Ordering::AcqRel)
+    }
+
+    /// Calls the librarian.
+    pub fn call(&self) {
+        self.disk.calls.store(true, Ordering::Release);
+    }
+
+    /// Whether purges wait to be written to journals: to be asked before anybody is told of one.
+    #[inline]
+    #[must_use]
+    pub fn has_unwritten_purges(&self) -> bool {
+        self.disk.unwritten.load(Ordering::Acquire) != 0
+    }
+
+    /// Has `flush` write what is due to the journal of each shelf.
+    pub fn flush_purges(&self, mut flush: impl FnMut(&Shelf)) {
+        let seen = self.disk.unwritten.load(Ordering::Acquire);
+        self.shelves().iter().for_each(|shelf| flush(shelf));
+        self.disk.unwritten.fetch_sub(seen, Ordering::AcqRel);
+    }
+
+    /// The number from which on a process counts whose shelves know numbers up to `last`: greater
+    /// than all that were ever used. To be written to every journal before [`Self::begin_at`].
+    #[must_use]
+    pub fn next_start(&self, last: u64) -> u64 {
+        ((self.generation().max(last) >> 32) + 1) << 32
+    }
+
+    /// Counts purges from here on.
+    pub fn begin_at(&self, start: u64) {
+        self.tags.raise_generation(start);
+    }
+
+    /// Notes a purge on the shelf of a namespace, under the lock that numbers it.
+    pub(crate) fn purge_shelf(
+        &self,
+        namespace: NamespaceId,
+        scope: Scope<'_>,
+        target: Target<'_>,
+        how: Purge,
+        sequence: u64,
+    ) {
+        let Some((shelf, name)) = self.shelf_of(namespace) else { return };
+        let session = match scope {
+            Scope::Public => &b""[..],
+            Scope::Session(session) => session.text(),
+        };
+        let order = Order { namespace: &name, session, target, how, sequence };
+        shelf.purge(&order, Echo::First, self.disk.unix_ms.load(Ordering::Relaxed));
+        self.disk.unwritten.fetch_add(1, Ordering::AcqRel);
+        self.disk.calls.store(true, Ordering::Release);
+    }
+
+    /// Has the file of a purged key taken away; whether there was one.
+    pub(crate) fn doom_on_disk(&self, key: &Key<'_>) -> bool {
+        let Some(errand) = self.errand(key) else { return false };
+        errand.shelf.doom(errand.hash)
+    }
+
+    /// Notes what another process has purged, as its journal says, and purges it here.
+    pub fn repeat(&self, order: &Order<'_>) {
+        let Some(namespace) = self.known_namespace(order.namespace) else { return };
+        let session = crate::key::Session::new(order.session);
+        let scope = session.map_or(Scope::Public, Scope::Session);
+        match order.target {
+            Target::Tag(tag) => drop(self.purge_tag_exactly(namespace, scope, tag, order.how)),
+            Target::TagsFrom(start) => {
+                let tag = [start, b"*"].concat();
+                self.purge_tag(namespace, scope, &tag, order.how);
+            }
+            Target::Url(url) => {
+                let mut keys = crate::key::KeyBuilder::default();
+                keys.start(namespace);
+                keys.push_url(url);
+                match session {
+                    Some(session) => self.purge_url(&keys.private(session), order.how),
+                    None => self.purge_url(&keys.public(), order.how),
+                };
+            }
+            Target::UrlsFrom(start) => drop(self.purge_urls_from(namespace, start, order.how)),
+            Target::All => match session {
+                Some(session) => drop(self.purge_private(namespace, Some(session), order.how)),
+                None => drop(self.purge_all(namespace, order.how)),
+            },
+            Target::Private => drop(self.purge_private(namespace, None, order.how)),
+            Target::Everything => {
+                self.purge_all(namespace, order.how);
+                self.purge_private(namespace, None, order.how);
+            }
+        }
+    }
+
+    /// Looks at up to `budget` objects in memory from a place on: those that were asked for since
+    /// the `since` of `seconds` are noted as used on their shelves (at `mono`, in seconds of a
+    /// clock that does not jump), those that nobody asked for too long are let go. The next place;
+    /// none when all were seen.
+    pub fn review_shelved(
+        &self,
+        at: (usize, u32),
+        budget: usize,
+        seconds: (u64, u64),
+        mono: u32,
+    ) -> Option<(usize, u32)> {
+        let ((part, place), (since, now)) = (at, seconds);
+        let (mut gone, mut used) = (Vec::new(), Vec::new());
+        let mut shard = lock(self.shards().get(part)?);
+        let places = shard.places() as u32;
+        let end = places.min(place.saturating_add(budget as u32));
+        for place in place..end {
+            let Some(object) = shard
+                .at(place)
+                .filter(|object| matches!(object.kind(), Kind::Content | Kind::Vary))
+            else {
+                continue;
+            };
+            let Some((shelf, name)) = self.shelf_of(object.namespace()) else { continue };
+            let last = u64::from(object.used(now as u32));
+            if now.saturating_sub(last) > shelf.inactive() && !object.is_refreshing() {
+                gone.push(shard.take(place));
+            } else if last >= since {
+                used.push((shelf, name, Arc::clone(object)));
+            }
+        }
+        drop(shard);
+        gone.iter().for_each(|object| self.let_go(object));
+        for (shelf, name, object) in used {
+            let session = object.session().map_or(&b""[..], |session| session.text());
+            shelf.note_used(file_hash(&name, object.url(), object.vary(), session), mono);
+        }
+        if end < places {
+            return Some((part, end));
+        }
+        (part + 1 < self.shards().len()).then_some((part + 1, 0))
+    }
+
+    /// Queues an object for the shelf of its namespace, if it has one.
+    pub(crate) fn spill(&self, object: &Arc<Object>, sequence: u64, tags: Box<[u8]>) {
+        let Some((shelf, namespace)) = self.shelf_of(object.namespace()) else { return };
+        let object = Arc::clone(object);
+        if shelf.spill(Spill { object, sequence, tags, namespace }) {
+            self.disk.calls.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl FillPermit {
+    /// Puts what a file has into the store in place of an origin's answer. Followers look again.
+    fn restore(self, record: &Record<'_>, verdict: Verdict, body: Bytes) -> Wakes {
+        if record.kind == Kind::Vary {
+            let names: Vec<&[u8]> = record.head.split(|byte| *byte == b',').collect();
+            self.store.restore_vary(&self.key(), &names);
+            return self.abandon(crate::Abandon::Gone);
+        }
+        self.restore_content(record, verdict, body, &unpack_tags(record.tags))
+    }
+}

@@ -1,0 +1,418 @@
+//! What lies on a disk, as far as who evicts must know: 40 bytes and a bucket for each file.
+//!
+//! Parts by hash, each a chained table over a slab with a list from the file that was used last to
+//! the one that was not used longest, each behind its own lock, which is held for one entry.
+//!
+//! The rule that is easiest to break: until the walk is over the index knows only some files, and
+//! must not say of any that it is not there.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crate::tags::lock;
+
+/// The hash of a key that names a file.
+pub(crate) type FileHash = u128;
+
+/// Groups of sessions whose private files are counted.
+const GROUPS: usize = 4096;
+const PARTS: usize = 64;
+const NONE: u32 = u32::MAX;
+/// Bytes that a file takes on a disk in steps of; of most file systems it is true.
+pub(crate) const BLOCK: u64 = 4096;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: [u64; 2],
+    /// The next of the same bucket; of a free entry, the next free one.
+    chain: u32,
+    older: u32,
+    newer: u32,
+    blocks: u32,
+    /// Seconds since 1970.
+    used: u32,
+}
+
+#[derive(Debug)]
+struct Part {
+    entries: Vec<Entry>,
+    buckets: Vec<u32>,
+    free: u32,
+    oldest: u32,
+    newest: u32,
+    count: usize,
+}
+
+/// At which end of the list a file goes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// It was just written or read.
+    New,
+    /// It was found lying there.
+    Found,
+}
+
+/// The hash of a private file tells its group of sessions, so that it is known of most sessions
+/// that they have none.
+pub(crate) const fn private(hash: FileHash, session: u64) -> FileHash {
+    let group = session % GROUPS as u64;
+    hash & !(GROUPS as FileHash * 2 - 1) | (group as FileHash) << 1 | 1
+}
+
+/// The hash of a file for everybody.
+pub(crate) const fn public(hash: FileHash) -> FileHash {
+    hash & !1
+}
+
+const fn split(hash: FileHash) -> [u64; 2] {
+    [(hash >> 64) as u64, hash as u64]
+}
+
+impl Part {
+    fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            buckets: vec![NONE; 8],
+            free: NONE,
+            oldest: NONE,
+            newest: NONE,
+            count: 0,
+        }
+    }
+
+    const fn bucket(&self, hash: [u64; 2]) -> usize {
+        hash[1] as usize & (self.buckets.len() - 1)
+    }
+
+    fn find(&self, hash: [u64; 2]) -> Option<u32> {
+        let mut place = self.buckets[self.bucket(hash)];
+        while place != NONE {
+            let entry = &self.entries[place as usize];
+            if entry.hash == hash {
+                return Some(place);
+            }
+            place = entry.chain;
+        }
+        None
+    }
+
+    fn link(&mut self, place: u32, age: Age) {
+        let next = match age {
+            Age::New => std::mem::replace(&mut self.newest, place),
+            Age::Found => std::mem::replace(&mut self.oldest, place),
+        };
+        let entry = &mut self.entries[place as usize];
+        (entry.older, entry.newer) = match age {
+            Age::New => (next, NONE),
+            Age::Found => (NONE, next),
+        };
+        match (self.entries.get_mut(next as usize), age) {
+            (Some(next), Age::New) => next.newer = place,
+            (Some(next), Age::Found) => next.older = place,
+            (None, Age::New) => self.oldest = place,
+            (None, Age::Found) => self.newest = place,
+        }
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let Entry { older, newer, .. } = self.entries[place as usize];
+        match self.entries.get_mut(older as usize) {
+            Some(entry) => entry.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.entries.get_mut(newer as usize) {
+            Some(entry) => entry.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    fn insert(&mut self, entry: Entry, age: Age) {
+        if self.count >= self.buckets.len() * 2 {
+            self.rehash();
+        }
+        let bucket = self.bucket(entry.hash);
+        let entry = Entry { chain: self.buckets[bucket], ..entry };
+        let place = if self.free == NONE {
+            self.entries.push(entry);
+            self.entries.len() as u32 - 1
+        } else {
+            let place = self.free;
+            self.free = self.entries[place as usize].chain;
+            self.entries[place as usize] = entry;
+            place
+        };
+        self.buckets[bucket] = place;
+        self.count += 1;
+        self.link(place, age);
+    }
+
+    fn rehash(&mut self) {
+        self.buckets = vec![NONE; self.buckets.len() * 2];
+        let mut place = self.oldest;
+        while let Some(entry) = self.entries.get(place as usize) {
+            let bucket = self.bucket(entry.hash);
+            let newer = entry.newer;
+            self.entries[place as usize].chain =
+                std::mem::replace(&mut self.buckets[bucket], place);
+            place = newer;
+        }
+    }
+
+    fn remove(&mut self, place: u32) -> Entry {
+        self.unlink(place);
+        let entry = self.entries[place as usize];
+        let bucket = self.bucket(entry.hash);
+        if self.buckets[bucket] == place {
+            self.buckets[bucket] = entry.chain;
+        } else {
+            let mut before = self.buckets[bucket] as usize;
+            while self.entries[before].chain != place {
+                before = self.entries[before].chain as usize;
+            }
+            self.entries[before].chain = entry.chain;
+        }
+        self.entries[place as usize].chain = self.free;
+        self.free = place;
+        self.count -= 1;
+        entry
+    }
+}
+
+/// The files of one directory tree.
+#[derive(Debug)]
+pub(crate) struct Index {
+    parts: Vec<Mutex<Part>>,
+    blocks: AtomicU64,
+    count: AtomicU64,
+    /// Private files by group of sessions.
+    private: Vec<AtomicU32>,
+    is_whole: AtomicBool,
+}
+
+impl Index {
+    pub(crate) fn new() -> Self {
+        Self {
+            parts: (0..PARTS).map(|_| Mutex::new(Part::new())).collect(),
+            blocks: AtomicU64::new(0),
+            count: AtomicU64::new(0),
+            private: (0..GROUPS).map(|_| AtomicU32::new(0)).collect(),
+            is_whole: AtomicBool::new(false),
+        }
+    }
+
+    fn part(&self, hash: FileHash) -> &Mutex<Part> {
+        &self.parts[(hash >> 122) as usize % PARTS]
+    }
+
+    fn count_private(&self, hash: FileHash, change: u32) {
+        if hash & 1 == 1 {
+            let group = (hash >> 1) as usize % GROUPS;
+            self.private[group].fetch_add(change, Ordering::Release);
+        }
+    }
+
+    /// Whether there may be private files of a session; a look without a lock.
+    pub(crate) fn may_have_private(&self, session: u64) -> bool {
+        let group = (session % GROUPS as u64) as usize;
+        !self.is_whole() || self.private[group].load(Ordering::Acquire) > 0
+    }
+
+    fn account(&self, added: u32, gone: u32, count: i64) {
+        self.blocks.fetch_add(u64::from(added), Ordering::Relaxed);
+        self.blocks.fetch_sub(u64::from(gone), Ordering::Relaxed);
+        self.count.fetch_add(count.cast_unsigned(), Ordering::Relaxed);
+    }
+
+    /// Notes a file of so many bytes, used at `now` (seconds). One that was merely found does not
+    /// touch what is known already.
+    pub(crate) fn note(&self, hash: FileHash, bytes: u64, now: u32, age: Age) {
+        let blocks = u32::try_from(bytes.div_ceil(BLOCK)).unwrap_or(u32::MAX);
+        let mut part = lock(self.part(hash));
+        let mut gone = 0;
+        if let Some(place) = part.find(split(hash)) {
+            if age == Age::Found {
+                return;
+            }
+            gone = part.remove(place).blocks;
+            self.account(0, 0, -1);
+        } else {
+            self.count_private(hash, 1);
+        }
+        let hash = split(hash);
+        let entry = Entry { hash, chain: NONE, older: NONE, newer: NONE, blocks, used: now };
+        part.insert(entry, age);
+        drop(part);
+        self.account(blocks, gone, 1);
+    }
+
+    /// Notes that a file was used at `now`, if it is known.
+    pub(crate) fn touch(&self, hash: FileHash, now: u32) {
+        let mut part = lock(self.part(hash));
+        if let Some(place) = part.find(split(hash))
+            && part.entries[place as usize].used < now
+        {
+            part.unlink(place);
+            part.entries[place as usize].used = now;
+            part.link(place, Age::New);
+        }
+    }
+
+    /// Forgets a file.
+    pub(crate) fn remove(&self, hash: FileHash) {
+        let mut part = lock(self.part(hash));
+        if let Some(place) = part.find(split(hash)) {
+            let gone = part.remove(place);
+            drop(part);
+            self.account(0, gone.blocks, -1);
+            self.count_private(hash, u32::MAX);
+        }
+    }
+
+    /// Whether a file may be there.
+    pub(crate) fn may_have(&self, hash: FileHash) -> bool {
+        !self.is_whole() || self.has(hash)
+    }
+
+    /// Whether a file is known to be there.
+    pub(crate) fn has(&self, hash: FileHash) -> bool {
+        lock(self.part(hash)).find(split(hash)).is_some()
+    }
+
+    /// The file that was not used longest, and when it was.
+    pub(crate) fn oldest(&self) -> Option<(FileHash, u32)> {
+        let oldest = self.parts.iter().filter_map(|part| {
+            let part = lock(part);
+            let entry = part.entries.get(part.oldest as usize)?;
+            Some((u128::from(entry.hash[0]) << 64 | u128::from(entry.hash[1]), entry.used))
+        });
+        oldest.min_by_key(|(_, used)| *used)
+    }
+
+    /// Up to `max` files behind a place in a part, and the next place: none past the part's end.
+    pub(crate) fn list(
+        &self,
+        part: usize,
+        from: usize,
+        max: usize,
+        out: &mut Vec<FileHash>,
+    ) -> Option<usize> {
+        let part = lock(self.parts.get(part)?);
+        let end = part.entries.len().min(from + max);
+        for (place, entry) in (from..).zip(part.entries.get(from..end)?) {
+            // A free entry keeps its old hash and is in no chain.
+            if part.find(entry.hash) == Some(place as u32) {
+                out.push(u128::from(entry.hash[0]) << 64 | u128::from(entry.hash[1]));
+            }
+        }
+        (end < part.entries.len()).then_some(end)
+    }
+
+    pub(crate) const PARTS: usize = PARTS;
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.load(Ordering::Relaxed).saturating_mul(BLOCK)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Whether the walk is over.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_whole(&self) {
+        self.is_whole.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::{Age, BLOCK, Index};
+
+    #[test]
+    fn an_entry_costs_forty_bytes() {
+        assert_eq!(size_of::<super::Entry>(), 40);
+    }
+
+    #[test]
+    fn an_unwalked_index_denies_nothing() {
+        let index = Index::new();
+        assert!(index.may_have(7));
+        index.set_whole();
+        assert!(!index.may_have(7));
+        index.note(7, 1, 0, Age::New);
+        assert!(index.may_have(7) && !index.may_have(8));
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Op {
+        Note(u8, u16),
+        Found(u8, u16),
+        Touch(u8),
+        Remove(u8),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            (0..40_u8, any::<u16>()).prop_map(|(name, size)| Op::Note(name, size)),
+            (0..40_u8, any::<u16>()).prop_map(|(name, size)| Op::Found(name, size)),
+            (0..40_u8).prop_map(Op::Touch),
+            (0..40_u8).prop_map(Op::Remove),
+        ]
+    }
+
+    proptest! {
+        /// All names in one part, so that its list is the whole order.
+        #[test]
+        fn it_is_a_list_by_last_use(ops in proptest::collection::vec(op(), 1..300)) {
+            let index = Index::new();
+            let mut model: VecDeque<(u8, u64, u32)> = VecDeque::new();
+            for (now, op) in (1_u32..).zip(ops) {
+                match op {
+                    Op::Note(name, size) => {
+                        index.note(u128::from(name), u64::from(size), now, Age::New);
+                        model.retain(|one| one.0 != name);
+                        model.push_back((name, u64::from(size), now));
+                    }
+                    Op::Found(name, size) => {
+                        index.note(u128::from(name), u64::from(size), now, Age::Found);
+                        if !model.iter().any(|one| one.0 == name) {
+                            model.push_front((name, u64::from(size), now));
+                        }
+                    }
+                    Op::Touch(name) => {
+                        index.touch(u128::from(name), now);
+                        if let Some(at) = model.iter().position(|one| one.0 == name) {
+                            let (name, size, _) = model.remove(at).unwrap();
+                            model.push_back((name, size, now));
+                        }
+                    }
+                    Op::Remove(name) => {
+                        index.remove(u128::from(name));
+                        model.retain(|one| one.0 != name);
+                    }
+                }
+                let blocks: u64 = model.iter().map(|one| one.1.div_ceil(BLOCK)).sum();
+                prop_assert_eq!(index.bytes(), blocks * BLOCK);
+                prop_assert_eq!(index.count(), model.len() as u64);
+                let mut all = Vec::new();
+                prop_assert_eq!(index.list(0, 0, 100, &mut all), None);
+                all.sort_unstable();
+                let mut known: Vec<u128> = model.iter().map(|one| u128::from(one.0)).collect();
+                known.sort_unstable();
+                prop_assert_eq!(all, known);
+            }
+            while let Some((name, _, used)) = model.pop_front() {
+                prop_assert_eq!(index.oldest(), Some((u128::from(name), used)));
+                index.remove(u128::from(name));
+            }
+            prop_assert_eq!(index.oldest(), None);
+        }
+    }
+}

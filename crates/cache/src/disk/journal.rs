@@ -1,0 +1,244 @@
+//! The journal of purges beside the files of a cache: what survives of them when the process ends.
+//!
+//! Entries are only appended, by every process that uses the directory. A number that grows with
+//! each start and each purge tells what came first; no clock does.
+//!
+//! The rule that is easiest to break: an entry that cannot be read may have purged anything, so
+//! everything from before it is dead.
+
+use crate::disk::format::sum;
+use crate::disk::purges::{Order, Target};
+use crate::tags::Purge;
+
+/// The first bytes of a journal.
+const MAGIC: [u8; 8] = *b"bolideJ1";
+/// Bytes of the head of a journal: magic, seal, sum.
+pub const HEAD: usize = 24;
+/// The first bytes of an entry.
+const MARK: [u8; 4] = *b"\xb0\x11\xde\n";
+/// Mark, length, sum, sequence, time, kind, how, who, lengths of namespace and session.
+const FIXED: usize = 4 + 4 + 8 + 8 + 8 + 3 + 1 + 2 + 2;
+/// LIMIT: bytes of an entry.
+const ENTRY_MAX: usize = 1 << 20;
+/// The kind of an entry that says which numbers a process uses.
+const START: u8 = 255;
+
+/// The head of a journal whose objects carry `seal`.
+#[must_use]
+pub fn head(seal: u64) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..8].copy_from_slice(&MAGIC);
+    head[8..16].copy_from_slice(&seal.to_le_bytes());
+    let sum = sum(&head[..16]);
+    head[16..].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+/// The seal of a journal that begins so; none if it is none.
+#[must_use]
+pub fn seal(bytes: &[u8]) -> Option<u64> {
+    let head = bytes.first_chunk::<HEAD>()?;
+    let told = u64::from_le_bytes(*head.last_chunk::<8>()?);
+    let seal = u64::from_le_bytes(*head[8..16].first_chunk::<8>()?);
+    (head[..8] == MAGIC && told == sum(&head[..16])).then_some(seal)
+}
+
+/// What one entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// A process takes its numbers from here on; the upper half is its own.
+    Start(u64),
+    /// A purge, and whether its process only repeats what another one has said.
+    Purge(Order<'a>, Echo),
+}
+
+/// Whether a purge is the first word about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// It is.
+    First,
+    /// It repeats another process's.
+    Again,
+}
+
+/// Appends an entry; a purge that is too long for one becomes one of everything.
+pub fn push(out: &mut Vec<u8>, entry: &Entry<'_>, unix_ms: u64) {
+    let (kind, how, echo, sequence, texts) = match entry {
+        Entry::Start(sequence) => (START, 0, 0, *sequence, [&b""[..]; 3]),
+        Entry::Purge(order, echo) => {
+            let (kind, text) = order.target.parts();
+            let how = u8::from(order.how == Purge::Stale);
+            let echo = u8::from(*echo == Echo::Again);
+            (kind, how, echo, order.sequence, [order.namespace, order.session, text])
+        }
+    };
+    let is_fit = texts[..2].iter().all(|text| text.len() <= usize::from(u16::MAX));
+    let size = FIXED + texts.iter().map(|text| text.len()).sum::<usize>();
+    if !is_fit || size > ENTRY_MAX {
+        let (namespace, session, target) = (&b""[..], &b""[..], Target::Everything);
+        let order = Order { namespace, session, target, how: Purge::Dead, sequence };
+        return push(out, &Entry::Purge(order, Echo::First), unix_ms);
+    }
+    let start = out.len();
+    out.extend_from_slice(&MARK);
+    out.extend_from_slice(&(size as u32).to_le_bytes());
+    out.extend_from_slice(&[0; 8]);
+    out.extend_from_slice(&sequence.to_le_bytes());
+    out.extend_from_slice(&unix_ms.to_le_bytes());
+    out.extend_from_slice(&[kind, how, echo, 0]);
+    for text in &texts[..2] {
+        out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    }
+    texts.iter().for_each(|text| out.extend_from_slice(text));
+    let sum = sum(&out[start..]);
+    out[start + 8..start + 16].copy_from_slice(&sum.to_le_bytes());
+}
+
+fn entry(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
+    let fixed = bytes.first_chunk::<FIXED>()?;
+    let size = u32::from_le_bytes(*fixed[4..].first_chunk()?) as usize;
+    if fixed[..4] != MARK || !(FIXED..=ENTRY_MAX).contains(&size) {
+        return None;
+    }
+    let mut copy = bytes.get(..size)?.to_vec();
+    let told = u64::from_le_bytes(*copy[8..].first_chunk()?);
+    copy[8..16].fill(0);
+    if told != sum(&copy) {
+        return None;
+    }
+    let sequence = u64::from_le_bytes(*fixed[16..].first_chunk()?);
+    let [kind, how, echo, _] = *fixed[32..].first_chunk()?;
+    if kind == START {
+        return Some((Entry::Start(sequence), size));
+    }
+    let namespace_len = usize::from(u16::from_le_bytes(*fixed[36..].first_chunk()?));
+    let session_len = usize::from(u16::from_le_bytes(*fixed[38..].first_chunk()?));
+    let (namespace, rest) = bytes[FIXED..size].split_at_checked(namespace_len)?;
+    let (session, text) = rest.split_at_checked(session_len)?;
+    let target = Target::of_parts(kind, text)?;
+    let how = if how == 0 { Purge::Dead } else { Purge::Stale };
+    let echo = if echo == 0 { Echo::First } else { Echo::Again };
+    let order = Order { namespace, session, target, how, sequence };
+    Some((Entry::Purge(order, echo), size))
+}
+
+/// What came of reading entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Bytes that were understood, from the first one on.
+    pub used: usize,
+    /// Whether something in between was not.
+    pub is_damaged: bool,
+}
+
+/// Reads entries behind the head. What ends too early may be an entry that is being written.
+pub fn read<'a>(bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Read {
+    let (mut at, mut used, mut is_damaged) = (0, 0, false);
+    while at < bytes.len() {
+        if let Some((entry, size)) = entry(&bytes[at..]) {
+            is_damaged |= at != used;
+            take(entry);
+            at += size;
+            used = at;
+            continue;
+        }
+        // The next thing that looks like one.
+        let rest = &bytes[at + 1..];
+        match memchr::memmem::find(rest, &MARK) {
+            Some(next) => at += 1 + next,
+            None => break,
+        }
+    }
+    Read { used, is_damaged }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::{Echo, Entry, Read, head, push, read, seal};
+    use crate::disk::purges::{Order, Target};
+    use crate::tags::Purge;
+
+    fn order(sequence: u64, text: &[u8]) -> Entry<'_> {
+        let (namespace, session, target) = (&b"page:a"[..], &b"s"[..], Target::Tag(text));
+        Entry::Purge(Order { namespace, session, target, how: Purge::Stale, sequence }, Echo::Again)
+    }
+
+    fn all(bytes: &[u8]) -> (Vec<Entry<'_>>, Read) {
+        let mut found = Vec::new();
+        let read = read(bytes, |entry| found.push(entry));
+        (found, read)
+    }
+
+    #[test]
+    fn a_head_is_known_by_its_sum() {
+        let mut bytes = head(77);
+        assert_eq!((seal(&bytes), seal(&bytes[..20])), (Some(77), None));
+        bytes[9] ^= 1;
+        assert_eq!(seal(&bytes), None);
+    }
+
+    #[test]
+    fn what_is_torn_off_is_damage_only_when_more_follows() {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        push(&mut first, &order(1, b"one"), 5);
+        push(&mut second, &Entry::Start(2), 6);
+        for len in 0..first.len() {
+            let torn = &first[..len];
+            assert_eq!(all(torn), (vec![], Read { used: 0, is_damaged: false }));
+            let both = [torn, &second].concat();
+            let used = both.len();
+            assert_eq!(all(&both), (vec![Entry::Start(2)], Read { used, is_damaged: len > 0 }));
+        }
+        let both = [&first[..], &second].concat();
+        let used = both.len();
+        let found = vec![order(1, b"one"), Entry::Start(2)];
+        assert_eq!(all(&both), (found, Read { used, is_damaged: false }));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_everything() {
+        let mut bytes = Vec::new();
+        push(&mut bytes, &order(3, &vec![b'x'; 2 << 20]), 5);
+        let (found, _) = all(&bytes);
+        assert!(matches!(
+            found[..],
+            [Entry::Purge(Order { target: Target::Everything, sequence: 3, .. }, _)]
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_pushed_is_read(texts in vec(vec(any::<u8>(), 0..60), 0..20)) {
+            let mut bytes = Vec::new();
+            for (number, text) in (0..).zip(&texts) {
+                push(&mut bytes, &order(number, text), number);
+            }
+            let (found, read) = all(&bytes);
+            let wanted: Vec<_> = (0..).zip(&texts).map(|(n, text)| order(n, text)).collect();
+            prop_assert_eq!(found, wanted);
+            prop_assert_eq!(read, Read { used: bytes.len(), is_damaged: false });
+        }
+
+        /// A purge is never lost silently: one that is not read is damage, or the end.
+        #[test]
+        fn a_changed_byte_never_loses_a_purge_unseen(
+            at in any::<prop::sample::Index>(),
+            to in any::<u8>(),
+        ) {
+            let mut bytes = Vec::new();
+            for number in 0..9 {
+                push(&mut bytes, &order(number, b"a tag"), number);
+            }
+            let at = at.index(bytes.len());
+            let is_same = bytes[at] == to;
+            bytes[at] = to;
+            let (found, read) = all(&bytes);
+            let lost = found.len() < 9;
+            prop_assert_eq!(lost, !is_same);
+            prop_assert_eq!(lost, read.is_damaged || read.used < bytes.len());
+        }
+    }
+}

@@ -1,0 +1,716 @@
+//! One directory tree that objects are kept in: where each lies, what is known of it, what is due.
+//!
+//! Everything that decides about a shelf is here; whoever has a door does what it says.
+//!
+//! The rule that is easiest to break: what a purge says must stand in the table before the store's
+//! own tags say it, so that whoever has looked at the table is caught by the tags.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use base::FileRef;
+use sha2::{Digest, Sha256};
+
+use crate::disk::format::{Record, Summer, head_size, sum};
+use crate::disk::index::{self, Age, FileHash, Index};
+use crate::disk::journal::{self, Echo, Entry};
+use crate::disk::purges::{Order, Purges, Target};
+use crate::key::{Key, Session};
+use crate::object::{Kind, Object};
+use crate::tags::{Purge, Verdict, lock};
+
+/// LIMIT: bytes of objects that wait to be written; what comes on top is not written.
+const QUEUE_BYTES_MAX: u64 = 64 << 20;
+/// LIMIT: objects that wait to be written.
+const QUEUE_MAX: usize = 4096;
+/// LIMIT: bytes of purges that could not be written to the journal.
+const DUE_MAX: usize = 1 << 20;
+/// The name of the journal below the root of a shelf.
+pub const JOURNAL: &[u8] = b"bolide.journal";
+/// The name of the file that processes hold locked below the root of a shelf.
+pub const LOCK: &[u8] = b"bolide.lock";
+
+/// What a configuration says of a shelf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShelfSettings {
+    /// The directory.
+    pub root: Box<[u8]>,
+    /// Lengths of the names of directories below it, 1 or 2 each, three at most.
+    pub levels: Box<[u8]>,
+    /// Bytes of all files; 0 is no limit.
+    pub max_size: u64,
+    /// Seconds without a use after which a file goes.
+    pub inactive: u64,
+    /// Bytes that stay free on the file system.
+    pub min_free: u64,
+}
+
+/// An object on its way to a file.
+#[derive(Clone, Debug)]
+pub struct Spill {
+    pub(crate) object: Arc<Object>,
+    /// No purge up to this one has hit it.
+    pub(crate) sequence: u64,
+    /// Its tags, packed.
+    pub(crate) tags: Box<[u8]>,
+    pub(crate) namespace: Box<[u8]>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    spills: VecDeque<Spill>,
+    bytes: u64,
+}
+
+/// What is found below the root of a shelf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A file of this key.
+    File(FileHash),
+    /// A directory of ours.
+    Directory,
+    /// A file that was not finished, if it is old.
+    Temporary,
+    /// Nothing of ours.
+    Foreign,
+}
+
+/// Why a file is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is torn, changed, somebody else's or purged: away with it.
+    Dead,
+    /// It is good, and too old to be of any use.
+    Old,
+}
+
+/// What a journal said.
+#[derive(Debug, Default)]
+pub struct Replay {
+    purges: Purges,
+    rest: Vec<u8>,
+    last: u64,
+    is_damaged: bool,
+}
+
+impl Replay {
+    /// Takes the next bytes behind the head.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+        let (purges, mut last) = (&mut self.purges, self.last);
+        let read = journal::read(&self.rest, |entry| match entry {
+            Entry::Start(sequence) => last = last.max(sequence),
+            Entry::Purge(order, _) => {
+                last = last.max(order.sequence);
+                purges.add(&order);
+            }
+        });
+        self.last = last;
+        self.is_damaged |= read.is_damaged;
+        self.rest.drain(..read.used);
+    }
+
+    /// Whether something in it could not be read. It may have purged anything: such a journal is
+    /// replaced by one with another seal, and nothing of what came before is believed.
+    #[must_use]
+    pub const fn is_damaged(&self) -> bool {
+        self.is_damaged || !self.rest.is_empty()
+    }
+
+    /// The greatest number that it names.
+    #[must_use]
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+}
+
+/// A journal that is open, or that could not be written.
+#[derive(Debug, Default)]
+struct Journal {
+    file: Option<FileRef>,
+}
+
+/// One directory tree.
+#[derive(Debug)]
+pub struct Shelf {
+    root: Box<[u8]>,
+    levels: Box<[u8]>,
+    max_size: AtomicU64,
+    inactive: AtomicU64,
+    min_free: AtomicU64,
+    seal: AtomicU64,
+    is_open: AtomicBool,
+    /// Nothing is written: the disk is full, or its journal cannot be written.
+    is_off: AtomicBool,
+    pub(crate) index: Index,
+    purges: Mutex<Purges>,
+    /// Entries that the journal has not.
+    due: Mutex<Vec<u8>>,
+    journal: Mutex<Journal>,
+    queue: Mutex<Queue>,
+    /// Files that are to be taken away.
+    doomed: Mutex<Vec<FileHash>>,
+    dropped: AtomicU64,
+}
+
+/// The 128 bits that name the file of a key.
+#[must_use]
+pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> FileHash {
+    let mut hash = Sha256::new();
+    for text in [namespace, url, vary, session] {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    let digest = hash.finalize();
+    let hash = digest.first_chunk::<16>().map_or(0, |first| u128::from_be_bytes(*first));
+    if session.is_empty() { index::public(hash) } else { index::private(hash, sum(session)) }
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn hex(hash: FileHash) -> [u8; 32] {
+    std::array::from_fn(|at| HEX[(hash >> (124 - at * 4)) as usize & 15])
+}
+
+fn parse_hex(name: &[u8]) -> Option<FileHash> {
+    let name: &[u8; 32] = name.try_into().ok()?;
+    name.iter().try_fold(0, |hash: FileHash, byte| {
+        let digit = HEX.iter().position(|digit| digit == byte)?;
+        Some(hash << 4 | digit as FileHash)
+    })
+}
+
+impl Shelf {
+    /// A shelf that nobody has looked at yet.
+    #[must_use]
+    pub fn new(settings: &ShelfSettings) -> Self {
+        let shelf = Self {
+            root: settings.root.clone(),
+            levels: settings.levels.clone(),
+            max_size: AtomicU64::new(0),
+            inactive: AtomicU64::new(0),
+            min_free: AtomicU64::new(0),
+            seal: AtomicU64::new(0),
+            is_open: AtomicBool::new(false),
+            is_off: AtomicBool::new(false),
+            index: Index::new(),
+            purges: Mutex::default(),
+            due: Mutex::default(),
+            journal: Mutex::default(),
+            queue: Mutex::default(),
+            doomed: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        };
+        shelf.limit(settings);
+        shelf
+    }
+
+    /// Takes over limits.
+    pub fn limit(&self, settings: &ShelfSettings) {
+        self.max_size.store(settings.max_size, Ordering::Relaxed);
+        self.inactive.store(settings.inactive, Ordering::Relaxed);
+        self.min_free.store(settings.min_free, Ordering::Relaxed);
+    }
+
+    /// Whether it is the one that `settings` mean.
+    #[must_use]
+    pub fn is(&self, settings: &ShelfSettings) -> bool {
+        self.root == settings.root && self.levels == settings.levels
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    /// A file of its own, by its name below the root.
+    #[must_use]
+    pub fn own_file(&self, name: &[u8]) -> Vec<u8> {
+        [&self.root, &b"/"[..], name].concat()
+    }
+
+    /// Bytes that must stay free on its file system.
+    #[must_use]
+    pub fn min_free(&self) -> u64 {
+        self.min_free.load(Ordering::Relaxed)
+    }
+
+    /// Seconds without a use after which a file goes.
+    #[must_use]
+    pub fn inactive(&self) -> u64 {
+        self.inactive.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the files that are known.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.index.bytes()
+    }
+
+    /// Files that are known.
+    #[must_use]
+    pub fn files(&self) -> u64 {
+        self.index.count()
+    }
+
+    /// Objects that were not written because too many waited.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Purges that are remembered.
+    #[must_use]
+    pub fn purges(&self) -> usize {
+        lock(&self.purges).len()
+    }
+
+    /// Where the file of a key lies.
+    #[must_use]
+    pub fn path(&self, hash: FileHash) -> Vec<u8> {
+        let name = hex(hash);
+        let mut path = Vec::with_capacity(self.root.len() + 48);
+        path.extend_from_slice(&self.root);
+        let mut end = name.len();
+        for level in &self.levels {
+            let start = end - usize::from(*level);
+            path.push(b'/');
+            path.extend_from_slice(&name[start..end]);
+            end = start;
+        }
+        path.push(b'/');
+        path.extend_from_slice(&name);
+        path
+    }
+
+    /// The directories that the file of a key lies in, the outermost first, without the root.
+    #[must_use]
+    pub fn directories(&self, hash: FileHash) -> Vec<Vec<u8>> {
+        let path = self.path(hash);
+        let inside = (self.root.len() + 1..path.len()).filter(|at| path[*at] == b'/');
+        inside.map(|at| path[..at].to_vec()).collect()
+    }
+
+    /// A name for a file that is being written, unlike any other.
+    #[must_use]
+    pub fn temporary(&self, hash: FileHash, chance: u64) -> Vec<u8> {
+        let mut path = self.path(hash);
+        path.push(b'.');
+        path.extend_from_slice(&hex(FileHash::from(chance))[16..]);
+        path
+    }
+
+    /// What stands under `name` in the directory `inside` (as in `c/29`, empty for the root).
+    #[must_use]
+    pub fn classify(&self, inside: &[u8], name: &[u8], is_dir: bool) -> Found {
+        let depth = inside.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
+        let is_hex = |text: &[u8]| text.iter().all(|byte| HEX.contains(byte));
+        if is_dir {
+            let is_ours = self
+                .levels
+                .get(depth)
+                .is_some_and(|len| name.len() == usize::from(*len) && is_hex(name));
+            return if is_ours { Found::Directory } else { Found::Foreign };
+        }
+        let (stem, tail) = name.split_at_checked(32).unwrap_or((name, b""));
+        let Some(hash) = parse_hex(stem) else { return Found::Foreign };
+        let path = self.path(hash);
+        let directory = &path[self.root.len() + 1..path.len() - 32];
+        let is_here = directory.strip_suffix(b"/").unwrap_or_default() == inside;
+        match tail {
+            _ if !is_here => Found::Foreign,
+            b"" => Found::File(hash),
+            [b'.', chance @ ..] if chance.len() == 16 && is_hex(chance) => Found::Temporary,
+            _ => Found::Foreign,
+        }
+    }
+
+    /// Opens it: from here on it is asked and filled.
+    pub fn open(&self, file: FileRef, seal: u64, replay: Replay) {
+        *lock(&self.purges) = replay.purges;
+        self.seal.store(seal, Ordering::Relaxed);
+        lock(&self.journal).file = Some(file);
+        self.is_open.store(true, Ordering::Release);
+    }
+
+    /// Whether [`Self::open`] was called.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// What its objects carry.
+    #[must_use]
+    pub fn seal(&self) -> u64 {
+        self.seal.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is written.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.is_off.load(Ordering::Relaxed)
+    }
+
+    /// Stops or resumes writing.
+    pub fn set_off(&self, is_off: bool) {
+        self.is_off.store(is_off, Ordering::Relaxed);
+        if is_off {
+            *lock(&self.queue) = Queue::default();
+        }
+    }
+
+    /// Whether the journal could not be written, or was never opened.
+    #[must_use]
+    pub fn lacks_journal(&self) -> bool {
+        lock(&self.journal).file.is_none()
+    }
+
+    /// Notes a purge for the files and for the journal.
+    pub(crate) fn purge(&self, order: &Order<'_>, echo: Echo, unix_ms: u64) {
+        lock(&self.purges).add(order);
+        self.note(&Entry::Purge(*order, echo), unix_ms);
+    }
+
+    /// Puts an entry among those that are due.
+    pub fn note(&self, entry: &Entry<'_>, unix_ms: u64) {
+        let mut due = lock(&self.due);
+        if due.len() > DUE_MAX
+            && let Entry::Purge(Order { sequence, .. }, _) | Entry::Start(sequence) = entry
+        {
+            due.clear();
+            let (namespace, session, target) = (&b""[..], &b""[..], Target::Everything);
+            let order = Order { namespace, session, target, how: Purge::Dead, sequence: *sequence };
+            journal::push(&mut due, &Entry::Purge(order, Echo::First), unix_ms);
+        }
+        journal::push(&mut due, entry, unix_ms);
+    }
+
+    /// Lets `append` write what is due to the journal. If it cannot, the file is given up: the
+    /// caller takes its name away, so that no later process believes it, and has it made anew.
+    ///
+    /// # Errors
+    ///
+    /// What `append` says.
+    pub fn flush<E>(
+        &self,
+        append: impl FnOnce(&mut FileRef, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // Held while it is written: who finds nothing due must not overtake who writes it.
+        let mut journal = lock(&self.journal);
+        let Some(file) = &mut journal.file else { return Ok(()) };
+        let due = std::mem::take(&mut *lock(&self.due));
+        if due.is_empty() {
+            return Ok(());
+        }
+        let appended = append(file, &due);
+        if appended.is_err() {
+            journal.file = None;
+            lock(&self.due).splice(0..0, due);
+        }
+        appended
+    }
+
+    /// Has `make` put another file in the place of the journal, which gets what is due at its end.
+    ///
+    /// # Errors
+    ///
+    /// What `make` says; then there is none.
+    pub fn replace_journal<E>(
+        &self,
+        make: impl FnOnce(Option<&FileRef>, &[u8]) -> Result<FileRef, E>,
+    ) -> Result<(), E> {
+        let mut journal = lock(&self.journal);
+        let due = lock(&self.due).clone();
+        match make(journal.file.as_ref(), &due) {
+            Ok(file) => {
+                journal.file = Some(file);
+                lock(&self.due).drain(..due.len());
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The journal as it is open.
+    #[must_use]
+    pub fn journal_file(&self) -> Option<FileRef> {
+        lock(&self.journal).file.clone()
+    }
+
+    /// Whether the file of a key may be there.
+    pub(crate) fn may_have(&self, hash: FileHash) -> bool {
+        self.is_open() && self.index.may_have(hash)
+    }
+
+    /// Whether there may be private files of a session; a look without a lock.
+    #[must_use]
+    pub fn may_have_private(&self, session: Session<'_>) -> bool {
+        self.is_open() && self.index.may_have_private(sum(session.text()))
+    }
+
+    /// Whether a file is known to be there.
+    #[must_use]
+    pub fn knows(&self, hash: FileHash) -> bool {
+        self.index.has(hash)
+    }
+
+    /// Judges a file by its head, against the key that it was looked up by, if there was one.
+    ///
+    /// # Errors
+    ///
+    /// It is of no use.
+    pub fn judge<'a>(
+        &self,
+        start: &'a [u8],
+        key: Option<(&Key<'_>, &[u8])>,
+        now_ms: u64,
+    ) -> Result<(Record<'a>, Verdict), Unfit> {
+        let record = Record::decode(start).ok_or(Unfit::Dead)?;
+        let is_asked = key.is_none_or(|(key, namespace)| {
+            record.namespace == namespace
+                && record.url == key.url()
+                && record.vary == key.vary()
+                && record.session == key.session().map_or(&b""[..], |session| session.text())
+        });
+        if record.seal != self.seal() || !is_asked {
+            return Err(Unfit::Dead);
+        }
+        let verdict = lock(&self.purges).verdict(&record);
+        if verdict == Verdict::Dead {
+            return Err(Unfit::Dead);
+        }
+        let is_old = now_ms >= record.times.expires_ms && now_ms >= record.times.error_until_ms();
+        let is_old = is_old && now_ms >= record.times.stale_until_ms();
+        if is_old && record.kind == Kind::Content {
+            return Err(Unfit::Old);
+        }
+        let verdict = if record.is_stale { Verdict::Stale } else { verdict };
+        Ok((record, verdict))
+    }
+
+    /// Queues an object to be written; false when too many wait.
+    pub(crate) fn spill(&self, spill: Spill) -> bool {
+        if !self.is_open() || self.is_off() {
+            return false;
+        }
+        let mut queue = lock(&self.queue);
+        let bytes = spill.object.charge();
+        if queue.spills.len() >= QUEUE_MAX || queue.bytes + bytes > QUEUE_BYTES_MAX {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        queue.bytes += bytes;
+        queue.spills.push_back(spill);
+        true
+    }
+
+    /// The next object to be written.
+    #[must_use]
+    pub fn next_spill(&self) -> Option<Spill> {
+        let mut queue = lock(&self.queue);
+        let spill = queue.spills.pop_front()?;
+        queue.bytes = queue.bytes.saturating_sub(spill.object.charge());
+        Some(spill)
+    }
+
+    /// The smallest number of an object that waits to be written.
+    #[must_use]
+    pub fn queued_floor(&self) -> Option<u64> {
+        lock(&self.queue).spills.iter().map(|spill| spill.sequence).min()
+    }
+
+    /// A file of so many bytes was written, at `now` (seconds of a clock that does not jump).
+    pub fn note_written(&self, hash: FileHash, bytes: u64, now: u32) {
+        self.index.note(hash, bytes, now, Age::New);
+    }
+
+    /// Has a file taken away, if it is known; whether it was.
+    pub(crate) fn doom(&self, hash: FileHash) -> bool {
+        let is_there = self.knows(hash);
+        if is_there {
+            self.index.remove(hash);
+            lock(&self.doomed).push(hash);
+        }
+        is_there
+    }
+
+    /// The next file to be taken away.
+    #[must_use]
+    pub fn next_doomed(&self) -> Option<FileHash> {
+        lock(&self.doomed).pop()
+    }
+
+    /// A file was found by the walk.
+    pub fn note_found(&self, hash: FileHash, bytes: u64, now: u32) {
+        self.index.note(hash, bytes, now, Age::Found);
+    }
+
+    /// A file was used.
+    pub fn note_used(&self, hash: FileHash, now: u32) {
+        self.index.touch(hash, now);
+    }
+
+    /// A file is gone.
+    pub fn note_gone(&self, hash: FileHash) {
+        self.index.remove(hash);
+    }
+
+    /// The walk is over: what is not in the index is not there.
+    pub fn end_walk(&self) {
+        self.index.set_whole();
+    }
+
+    /// The next file that has to go: the one that was not used longest, if it is too long or if
+    /// there is too much.
+    #[must_use]
+    pub fn next_victim(&self, now: u32, is_short: bool) -> Option<FileHash> {
+        let (hash, used) = self.index.oldest()?;
+        let max = self.max_size.load(Ordering::Relaxed);
+        let is_idle = u64::from(now.saturating_sub(used)) > self.inactive();
+        let is_full = max > 0 && self.index.bytes() > max;
+        (is_short || is_idle || is_full).then_some(hash)
+    }
+
+    /// When the next file is idle for too long, in seconds of the clock of its uses.
+    #[must_use]
+    pub fn next_idle(&self) -> Option<u64> {
+        self.index.oldest().map(|(_, used)| u64::from(used) + self.inactive() + 1)
+    }
+
+    /// Files in a part of the index from a place on, and the next place.
+    pub fn list(
+        &self,
+        at: (usize, usize),
+        max: usize,
+        out: &mut Vec<FileHash>,
+    ) -> Option<(usize, usize)> {
+        let (part, from) = at;
+        match self.index.list(part, from, max, out) {
+            Some(next) => Some((part, next)),
+            None => (part + 1 < Index::PARTS).then_some((part + 1, 0)),
+        }
+    }
+
+    /// Every file that is older was held against the purges up to this one: forgets those.
+    pub fn forget_purges(&self, sequence: u64) {
+        lock(&self.purges).forget_until(sequence);
+    }
+
+    /// The number below which every object is dead.
+    #[must_use]
+    pub fn floor(&self) -> u64 {
+        lock(&self.purges).floor()
+    }
+}
+
+impl Spill {
+    /// The name of its file.
+    #[must_use]
+    pub fn hash(&self) -> FileHash {
+        let session = self.object.session().map_or(&b""[..], |session| session.text());
+        file_hash(&self.namespace, self.object.url(), self.object.vary(), session)
+    }
+
+    /// Writes the head of its file; the pieces of the object follow it. False if it has none.
+    #[must_use]
+    pub fn encode(&self, seal: u64, out: &mut Vec<u8>) -> bool {
+        let object = &self.object;
+        let mut sums = Summer::default();
+        if object.kind() == Kind::Content {
+            object.pieces().for_each(|piece| sums.add(piece));
+        }
+        let sums = sums.finish();
+        let is_content = object.kind() == Kind::Content;
+        let record = Record {
+            seal,
+            sequence: self.sequence,
+            kind: object.kind(),
+            is_stale: object.is_softly_purged(),
+            status: if is_content { object.status() } else { 0 },
+            times: object.times(),
+            body_len: if is_content { object.body_len() } else { 0 },
+            namespace: &self.namespace,
+            url: object.url(),
+            vary: object.vary(),
+            session: object.session().map_or(&b""[..], |session| session.text()),
+            etag: object.etag().unwrap_or_default(),
+            tags: &self.tags,
+            head: object.packed_head(),
+            sums: &sums,
+        };
+        record.encode(out) && head_size(out) == Some(out.len())
+    }
+
+    /// The object.
+    #[must_use]
+    pub const fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Found, Shelf, ShelfSettings, file_hash};
+
+    fn shelf(levels: &[u8]) -> Shelf {
+        Shelf::new(&ShelfSettings {
+            root: (*b"/cache").into(),
+            levels: levels.into(),
+            max_size: 0,
+            inactive: 600,
+            min_free: 0,
+        })
+    }
+
+    #[test]
+    fn files_lie_where_nginx_would_put_them() {
+        let hash = 0xb7f5_4b2d_f777_3722_d382_f480_9d65_029c;
+        let name = "b7f54b2df7773722d382f4809d65029c";
+        for (levels, inside) in [
+            (&[][..], String::new()),
+            (&[1, 2], "c/29".to_owned()),
+            (&[2, 2], "9c/02".to_owned()),
+            (&[1, 1, 2], "c/9/02".to_owned()),
+        ] {
+            let shelf = shelf(levels);
+            let wanted = if inside.is_empty() {
+                format!("/cache/{name}")
+            } else {
+                format!("/cache/{inside}/{name}")
+            };
+            assert_eq!(String::from_utf8(shelf.path(hash)).unwrap(), wanted);
+            let is = |name: &[u8]| shelf.classify(inside.as_bytes(), name, false);
+            assert_eq!(is(name.as_bytes()), Found::File(hash));
+            assert_eq!(is(format!("{name}.0123456789abcdef").as_bytes()), Found::Temporary);
+            assert_eq!(is(format!("{name}.0123456789abcde").as_bytes()), Found::Foreign);
+            assert_eq!(is(format!("{name}x").as_bytes()), Found::Foreign);
+            assert_eq!(is(b"bolide.journal"), Found::Foreign);
+            assert_eq!(shelf.classify(b"d", name.as_bytes(), false), Found::Foreign);
+            assert_eq!(shelf.directories(hash).len(), levels.len());
+        }
+        let shelf = shelf(&[1, 2]);
+        assert_eq!(shelf.classify(b"", b"c", true), Found::Directory);
+        assert_eq!(shelf.classify(b"c", b"29", true), Found::Directory);
+        for (inside, name) in [("", "cc"), ("", "g"), ("c", "2"), ("c/29", "c"), ("c", "2G")] {
+            assert_eq!(shelf.classify(inside.as_bytes(), name.as_bytes(), true), Found::Foreign);
+        }
+    }
+
+    #[test]
+    fn parts_of_a_key_do_not_run_together() {
+        let all = [
+            file_hash(b"ab", b"", b"", b""),
+            file_hash(b"a", b"b", b"", b""),
+            file_hash(b"", b"ab", b"", b""),
+            file_hash(b"", b"", b"ab", b""),
+            file_hash(b"", b"a", b"b", b""),
+            file_hash(b"", b"", b"", b"ab"),
+        ];
+        let mut unique = all.to_vec();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), all.len());
+    }
+}

@@ -1,0 +1,89 @@
+//! The body of a kept answer that stays in its file: read in pieces, each held against its sum.
+//!
+//! Easiest to break: not a byte leaves before the whole piece that it stands in was found good.
+
+use std::sync::Arc;
+
+use base::SendChain;
+use bytes::Bytes;
+use cache::{Object, Outside};
+use files::{Kind, Meta};
+
+use super::{ByteSpan, Piece};
+
+/// A reader of one file.
+#[derive(Clone, Debug)]
+pub(crate) struct FromFile {
+    object: Arc<Object>,
+    /// The piece at hand, and which it is.
+    piece: Option<(u64, Bytes)>,
+    /// What was read of the piece that is being read, and which it is.
+    reading: Vec<u8>,
+    wanted: u64,
+    is_broken: bool,
+}
+
+impl FromFile {
+    /// Reads the body of `object`, which has one outside of memory.
+    pub(crate) const fn new(object: Arc<Object>) -> Self {
+        Self { object, piece: None, reading: Vec::new(), wanted: 0, is_broken: false }
+    }
+
+    pub(super) fn pull(&self, span: &mut ByteSpan, len: u64, out: &mut SendChain) -> Piece {
+        let Some(outside) = self.object.outside().filter(|_| !self.is_broken) else {
+            return Piece::Broken;
+        };
+        let number = span.at / Outside::CHUNK;
+        let within = span.at % Outside::CHUNK;
+        if let Some((known, bytes)) = &self.piece
+            && *known == number
+        {
+            let end = (within + len).min(bytes.len() as u64);
+            if end <= within {
+                return Piece::Broken;
+            }
+            out.push_owned(bytes.slice(within as usize..end as usize));
+            span.at += end - within;
+            return if span.at == span.end { Piece::End } else { Piece::More };
+        }
+        // What was read of another piece is of no use.
+        let have = if self.wanted == number { self.reading.len() as u64 } else { 0 };
+        Piece::Read {
+            file: outside.file.clone(),
+            offset: outside.at + number * Outside::CHUNK + have,
+            len: outside.chunk_len(number).saturating_sub(have),
+            expect: meta(outside),
+        }
+    }
+
+    /// Takes what was read of the piece that the last pull asked for at `at`.
+    pub(super) fn feed(&mut self, at: u64, bytes: &[u8]) {
+        let Some(outside) = self.object.outside() else { return };
+        let number = at / Outside::CHUNK;
+        if self.wanted != number {
+            self.wanted = number;
+            self.reading.clear();
+        }
+        self.reading.extend_from_slice(bytes);
+        self.is_broken |= bytes.is_empty();
+        if self.reading.len() as u64 >= outside.chunk_len(number) {
+            self.is_broken |= !outside.is_good(number, &self.reading);
+            self.piece = Some((number, Bytes::from(std::mem::take(&mut self.reading))));
+        }
+    }
+}
+
+/// What the file must still look like.
+fn meta(outside: &Outside) -> Meta {
+    Meta {
+        kind: Kind::File,
+        size: outside.stamp.size,
+        mtime_secs: outside.stamp.mtime_seconds,
+        mtime_nanos: outside.stamp.mtime_nanos,
+        ctime_secs: 0,
+        ctime_nanos: 0,
+        inode: 0,
+        dev: 0,
+        mode: 0,
+    }
+}

@@ -1,0 +1,115 @@
+//! What memory does not have may be on disk: the worker looks there before an origin is asked.
+//!
+//! Easiest to break: the permit that is lent for a look comes back and goes on, or was used up.
+
+use cache::{Abandon, FillPermit, Kind, Lookup, Session};
+use http::cookies::Cookies;
+
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::fill::push_named;
+use crate::site::{Caching, Site};
+
+/// LIMIT: looks at the disk that one request may cost.
+const RECALLS_MAX: u8 = 6;
+/// LIMIT: as in memory, times that what a URL varies by leads to another look-up.
+const VARY_ROUNDS: usize = 3;
+
+/// What came of a look at the disk.
+#[derive(Debug)]
+pub enum Recalled {
+    /// It is in memory now, or something is: look up again.
+    Kept,
+    /// Found there, or missed there as well.
+    Found(Lookup),
+}
+
+impl Exchange {
+    /// Has the disk asked for what a permit is about; gives the permit back if that is no use.
+    pub(super) fn recall(
+        &mut self,
+        permit: FillPermit,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Next, FillPermit> {
+        if self.is_dry()
+            || self.page.recalls >= RECALLS_MAX
+            || permit.stale().is_some()
+            || permit.errand().is_none()
+        {
+            return Err(permit);
+        }
+        self.page.recalls += 1;
+        ctx.effects.push(Effect::Recall(Box::new(permit)));
+        Ok(Next::Join)
+    }
+
+    /// Has the disk asked for an object of the session.
+    pub(super) fn recall_private(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let session = Session::new(&self.page.session)?;
+        let shelf = site.kept()?.page_shelf.as_ref()?;
+        if self.page.is_private_absent || !shelf.may_have_private(session) {
+            return None;
+        }
+        let now_ms = ctx.now.unix_millis;
+        let front = ctx.cache.as_deref_mut()?;
+        let fields = &self.request.head().fields;
+        let mut keys = self.page.keys.clone();
+        let mut found = None;
+        for _ in 0..VARY_ROUNDS {
+            match front.find_fresh(&keys.private(session), now_ms) {
+                Some(names) if names.kind() == Kind::Vary => {
+                    push_named(&mut keys, names.vary_names(), fields, &Cookies::of(fields));
+                }
+                _ => {
+                    if let Lookup::Miss(permit) = front.lookup(&keys.private(session), now_ms) {
+                        found = Some(permit);
+                    }
+                    break;
+                }
+            }
+        }
+        match self.recall(found?, ctx) {
+            Ok(next) => Some(next),
+            Err(permit) => {
+                ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+                None
+            }
+        }
+    }
+
+    /// Goes on with what the disk has.
+    pub(crate) fn recalled(&mut self, recalled: Recalled, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let Some(caching) = &site.location(self.request.location).caching else {
+            return Next::Fail(500);
+        };
+        let next = match recalled {
+            Recalled::Kept => self.look_again(caching, site, ctx),
+            Recalled::Found(found) => self.take_recalled(found, caching, site, ctx),
+        };
+        next.unwrap_or(Next::Step(Step::Origin))
+    }
+
+    fn take_recalled(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        match found {
+            // Whether an answer that has to be asked for is private is known when it is there.
+            Lookup::Miss(permit) | Lookup::Stale(_, Some(permit))
+                if permit.key().session().is_some() =>
+            {
+                ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+                self.page.is_private_absent = true;
+                self.look_again(caching, site, ctx)
+            }
+            found => {
+                // It is not there: that was the last look.
+                self.page.recalls = RECALLS_MAX;
+                self.take_found(found, caching, site, ctx)
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The thread that looks after the shelves of the cache: opens, writes, walks, evicts, tidies up.
+//!
+//! ```text
+//!   per shelf:  closed ──open──▶ open ──walk──▶ whole
+//!                                 │ ▲ a minute later, or room was made
+//!              cannot be written  ▼ │
+//!                                 off: hits go on, nothing is written, one line in the log
+//! ```
+//! Owns files and their names, decides nothing: shelves say what is to be done. Each step is small,
+//! so that an order to end is heard. Easiest to break: a number that purges are counted by must
+//! stand in every journal before it is used.
+
+mod journals;
+mod walk;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::prng::Prng;
+use base::{FileRef, Instant, Now};
+use cache::Store;
+use cache::disk::Shelf;
+use conf::model::Level;
+use io::{FileFailure, Io};
+
+use walk::{Check, Walk};
+
+/// How long a shelf that could not be written is left alone.
+const REST: Duration = Duration::from_secs(60);
+/// How often shelves are looked at when nobody calls.
+const ROUND: Duration = Duration::from_secs(1);
+/// The pause between two steps of a walk.
+const BREATH: Duration = Duration::from_millis(2);
+/// Files that go in one step at most.
+const EVICTIONS: usize = 256;
+/// Places of memory that are looked at in one step.
+const REVIEWED: usize = 512;
+
+/// A shelf and how far its work is.
+#[derive(Debug)]
+struct Charge {
+    shelf: Arc<Shelf>,
+    walk: Option<Walk>,
+    check: Option<Check>,
+    /// Written again from then on.
+    off_until: Option<Instant>,
+    /// What is off was told.
+    is_told: bool,
+    /// Bytes of the journal that were read.
+    read: u64,
+    /// The journal as it was last good.
+    journal: Option<FileRef>,
+    /// Locked together with other processes that use the shelf.
+    lock: Option<FileRef>,
+    /// When the free room was asked for.
+    asked: Option<Instant>,
+    is_short: bool,
+}
+
+/// The librarian, whatever thread it is on.
+#[derive(Debug)]
+pub struct Librarian<I> {
+    io: I,
+    store: Arc<Store>,
+    prng: Prng,
+    charges: Vec<Charge>,
+    now: Now,
+    /// Numbers that this process has begun to count at, their upper halves.
+    own: Vec<u64>,
+    /// Where the review of what is in memory is: part, place, when it began (seconds).
+    review: (usize, u32, u64),
+    last_review: u64,
+    notes: Vec<(Level, String)>,
+    buffer: Vec<u8>,
+}
+
+impl<I: Io> Librarian<I> {
+    /// A librarian for the shelves of `store`.
+    pub fn new(io: I, store: Arc<Store>, seed: u64) -> Self {
+        Self {
+            io,
+            store,
+            prng: Prng::new(seed),
+            charges: Vec::new(),
+            now: Now::default(),
+            own: Vec::new(),
+            review: (0, 0, 0),
+            last_review: 0,
+            notes: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The door, to wait at.
+    pub const fn door(&mut self) -> &mut I {
+        &mut self.io
+    }
+
+    /// Lines for the error log, to be written.
+    pub fn take_notes(&mut self) -> Vec<(Level, String)> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Opens the shelves that are new and lets go of those that are not named any more.
+    pub fn settle(&mut self, now: Now) {
+        self.now = now;
+        let shelves = self.store.shelves();
+        self.charges.retain(|charge| shelves.iter().any(|shelf| Arc::ptr_eq(shelf, &charge.shelf)));
+        let is_known = |shelf: &Arc<Shelf>| {
+            self.charges.iter().any(|charge| Arc::ptr_eq(&charge.shelf, shelf))
+        };
+        let new: Vec<_> = shelves.into_iter().filter(|shelf| !is_known(shelf)).collect();
+        if !new.is_empty() {
+            self.open(new);
+        }
+    }
+
+    /// One small round of work: when the next one is due; none if only a call leads to more.
+    pub fn step(&mut self, now: Now) -> Option<Instant> {
+        self.settle(now);
+        let mut charges = std::mem::take(&mut self.charges);
+        let mut next: Option<Instant> = None;
+        let mut sooner = |at: Instant| next = Some(next.map_or(at, |known| known.min(at)));
+        for charge in &mut charges {
+            self.tend_journal(charge);
+            if self.write_some(charge) {
+                sooner(now.mono);
+            }
+            if self.evict_some(charge) || self.walk_some(charge) || self.check_some(charge) {
+                sooner(now.mono.after(BREATH));
+            }
+            charge.off_until.into_iter().for_each(&mut sooner);
+            sooner(now.mono.after(ROUND));
+        }
+        if !charges.is_empty() && self.review_some(&charges) {
+            sooner(now.mono.after(BREATH));
+        }
+        self.charges = charges;
+        next
+    }
+
+    /// Writes what waits to be written, before the end.
+    pub fn finish(&mut self, now: Now) {
+        self.settle(now);
+        let mut charges = std::mem::take(&mut self.charges);
+        for charge in &mut charges {
+            self.tend_journal(charge);
+            while self.write_some(charge) {}
+        }
+        self.charges = charges;
+    }
+
+    fn seconds(&self) -> u32 {
+        (self.now.mono.as_nanos() / 1_000_000_000) as u32
+    }
+
+    /// A shelf cannot be written: one line, and another try later.
+    fn turn_off(&mut self, charge: &mut Charge, failure: FileFailure) {
+        charge.shelf.set_off(true);
+        charge.off_until = Some(self.now.mono.after(REST));
+        if !std::mem::replace(&mut charge.is_told, true) {
+            let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
+            let words = words.split(" (os error").next().unwrap_or_default();
+            let (call, errno) = (failure.call, failure.errno);
+            let root = String::from_utf8_lossy(charge.shelf.root());
+            self.notes.push((
+                Level::Crit,
+                format!(
+                    "{call}() in cache \"{root}\" failed ({errno}: {words}), not written for now"
+                ),
+            ));
+        }
+    }
+
+    fn turn_on(&mut self, charge: &mut Charge) {
+        charge.off_until = None;
+        charge.shelf.set_off(false);
+    }
+
+    /// Takes away what is too much or was not used for too long; whether there is more.
+    fn evict_some(&mut self, charge: &mut Charge) -> bool {
+        let shelf = Arc::clone(&charge.shelf);
+        if !shelf.is_open() {
+            return false;
+        }
+        let is_due = charge.asked.is_none_or(|asked| self.now.mono >= asked.after(ROUND));
+        if shelf.min_free() > 0 && (is_due || charge.is_short) {
+            charge.asked = Some(self.now.mono);
+            let free = self.io.free_bytes(shelf.root()).unwrap_or(u64::MAX);
+            charge.is_short = free < shelf.min_free();
+        }
+        let now = self.seconds();
+        // What is short is asked for again after a few.
+        let budget = if charge.is_short { EVICTIONS / 16 } else { EVICTIONS };
+        for _ in 0..budget {
+            let Some(hash) = shelf.next_victim(now, charge.is_short) else { return false };
+            shelf.note_gone(hash);
+            let _ = self.io.unlink(&shelf.path(hash));
+        }
+        true
+    }
+
+    /// Looks at what is in memory: what was used there was used on its shelf, and what was not used
+    /// for too long goes from both. Whether there is more.
+    fn review_some(&mut self, charges: &[Charge]) -> bool {
+        let now_s = self.now.unix_millis / 1000;
+        let inactive = charges.iter().map(|charge| charge.shelf.inactive()).min().unwrap_or(600);
+        let every = (inactive / 4).clamp(1, 60);
+        let (part, place, began) = &mut self.review;
+        if (*part, *place) == (0, 0) {
+            if now_s.saturating_sub(self.last_review) < every && now_s >= self.last_review {
+                return false;
+            }
+            *began = now_s;
+        }
+        let mono = (self.now.mono.as_nanos() / 1_000_000_000) as u32;
+        let since = self.last_review;
+        match self.store.review_shelved((*part, *place), REVIEWED, (since, now_s), mono) {
+            Some(next) => {
+                (*part, *place) = next;
+                true
+            }
+            None => {
+                self.last_review = *began;
+                (*part, *place) = (0, 0);
+                false
+            }
+        }
+    }
+}
+
+/// Runs a librarian until `is_over` says so; `log` writes its lines.
+pub fn run<I: Io>(
+    librarian: &mut Librarian<I>,
+    bell: &io::wake::Bell,
+    is_over: impl Fn() -> bool,
+    log: impl Fn(Level, &str),
+) {
+    let mut ready = Vec::new();
+    let watched = librarian.door().watch(bell.fd(), 0, io::Watch::Level);
+    debug_assert!(watched, "a new epoll instance takes a descriptor");
+    let mut until = None;
+    loop {
+        ready.clear();
+        let now = librarian.door().wait(until, &mut ready);
+        if !ready.is_empty() {
+            librarian.door().drain(bell.fd());
+        }
+        if is_over() {
+            return librarian.finish(now);
+        }
+        until = librarian.step(now);
+        for (level, text) in librarian.take_notes() {
+            log(level, &text);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Looks for kept answers on disk, and journals of purges: what a turn does with the files of a
+//! cache.
+
+use base::{FileRef, Stamp};
+use bytes::Bytes;
+use cache::disk::format::{FIXED, HEAD_MAX, head_size};
+use cache::disk::{Errand, READ_MAX, Recall, Shelf, Unfit};
+use cache::{FillPermit, Lookup, Verdict};
+use engine::{Recalled, Wake};
+use io::{FileFailure, Io, OpenRequest, SymlinkRule};
+
+use crate::worker::Worker;
+
+const ENOENT: i32 = 2;
+const ENOTDIR: i32 = 20;
+/// Bytes in which a head is looked for.
+const HEAD_READ: usize = 16 * 1024;
+
+impl<I: Io> Worker<I> {
+    /// Looks on disk for what a permit is about.
+    pub(crate) fn recall(&mut self, permit: FillPermit) -> Wake {
+        let Some(errand) = permit.errand() else { return absent(permit) };
+        let path = errand.path();
+        let request = OpenRequest {
+            path: &path,
+            symlinks: SymlinkRule::Follow,
+            content_max: READ_MAX,
+            stat_only: false,
+        };
+        let now = (self.now.mono.as_nanos() / 1_000_000_000) as u32;
+        let opened = match self.io.open(&request) {
+            Ok(opened) => opened,
+            Err(failure) => {
+                if matches!(failure.errno, ENOENT | ENOTDIR) {
+                    errand.note_gone();
+                }
+                return absent(permit);
+            }
+        };
+        let now_ms = self.now.unix_millis;
+        if let Some(content) = opened.content {
+            return match errand.restore(permit, &Bytes::from(content), now_ms, now) {
+                Recall::Restored(wakes) => {
+                    self.post(wakes);
+                    Wake::Recalled(Box::new(Recalled::Kept))
+                }
+                Recall::Unfit(permit, unfit) => self.turn_away(permit, &errand, unfit),
+            };
+        }
+        let Some(file) = opened.file else { return absent(permit) };
+        let stamp = Stamp {
+            size: opened.stat.size,
+            mtime_seconds: opened.stat.mtime_seconds,
+            mtime_nanos: opened.stat.mtime_nanos,
+        };
+        self.recall_large(permit, &errand, (file, stamp), now)
+    }
+
+    /// A body that is larger than what is read at once stays where it is.
+    fn recall_large(
+        &mut self,
+        permit: FillPermit,
+        errand: &Errand,
+        opened: (FileRef, Stamp),
+        now: u32,
+    ) -> Wake {
+        let Some(head) = read_head(&mut self.io, &opened.0) else {
+            return self.turn_away(permit, errand, Unfit::Dead);
+        };
+        let now_ms = self.now.unix_millis;
+        let (object, verdict) = match errand.judge(&permit, &head, now_ms) {
+            Ok((record, _)) if record.size() as u64 + record.body_len != opened.1.size => {
+                return self.turn_away(permit, errand, Unfit::Dead);
+            }
+            // What is put together from parts is read whole, or not at all.
+            Ok((record, _)) if cache::is_esi(record.head) => return absent(permit),
+            Ok((record, verdict)) => (errand.outline(&permit, &record, opened, now), verdict),
+            Err(unfit) => return self.turn_away(permit, errand, unfit),
+        };
+        let times = object.times();
+        let found = if verdict == Verdict::Good && now_ms < times.expires_ms {
+            self.post(permit.abandon(cache::Abandon::Gone));
+            Lookup::Hit(object)
+        } else if now_ms < times.stale_until_ms() {
+            Lookup::Stale(object, Some(permit))
+        } else {
+            Lookup::Miss(permit)
+        };
+        Wake::Recalled(Box::new(Recalled::Found(found)))
+    }
+
+    fn turn_away(&mut self, permit: FillPermit, errand: &Errand, unfit: Unfit) -> Wake {
+        if unfit == Unfit::Dead {
+            // If it cannot be taken away, it will be turned away again.
+            let _ = self.io.unlink(&errand.path());
+            errand.note_gone();
+        }
+        absent(permit)
+    }
+
+    /// Writes purges to the journals before anybody is told of them.
+    #[inline]
+    pub(crate) fn note_purges(&mut self) {
+        if self.core.cache.as_ref().is_some_and(|front| front.store().has_unwritten_purges()) {
+            self.write_purges();
+        }
+    }
+
+    fn write_purges(&mut self) {
+        let Some(front) = &self.core.cache else { return };
+        let store = front.store().clone();
+        // What fails is made good, and told, by the librarian.
+        store.flush_purges(|shelf| {
+            let _ = flush(&mut self.io, shelf);
+        });
+        self.librarian.ring();
+    }
+
+    /// Tells the librarian what there is to do.
+    pub(crate) fn call_librarian(&self) {
+        if self.core.cache.as_ref().is_some_and(|front| front.store().take_call()) {
+            self.librarian.ring();
+        }
+    }
+}
+
+fn absent(permit: FillPermit) -> Wake {
+    Wake::Recalled(Box::new(Recalled::Found(Lookup::Miss(permit))))
+}
+
+/// The whole head of a file; none if it is none of ours.
+pub(crate) fn read_head(io: &mut impl Io, file: &FileRef) -> Option<Vec<u8>> {
+    let mut head = vec![0; HEAD_READ];
+    let mut filled = read_full(io, file, 0, &mut head)?;
+    if filled < FIXED {
+        return None;
+    }
+    let size = head_size(&head).filter(|size| *size <= HEAD_MAX)?;
+    if size > filled {
+        head.resize(size, 0);
+        filled += read_full(io, file, filled as u64, &mut head[filled..])?;
+    }
+    head.truncate(filled);
+    Some(head)
+}
+
+/// Reads until `into` is full or the file ends.
+pub(crate) fn read_full(
+    io: &mut impl Io,
+    file: &FileRef,
+    offset: u64,
+    into: &mut [u8],
+) -> Option<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match io.read(file, offset + filled as u64, &mut into[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(_) => return None,
+        }
+    }
+    Some(filled)
+}
+
+/// Appends what is due to the journal of a shelf. When that fails, the journal goes: without it, no
+/// later process believes what is on the shelf.
+///
+/// # Errors
+///
+/// The kernel's error.
+pub(crate) fn flush(io: &mut impl Io, shelf: &Shelf) -> Result<(), FileFailure> {
+    let path = shelf.own_file(cache::disk::JOURNAL);
+    let flushed = shelf.flush(|file, bytes| append(io, &path, file, bytes));
+    if flushed.is_err() {
+        let _ = io.unlink(&path);
+    }
+    flushed
+}
+
+/// Appends to a journal, in its new place if another process has replaced it meanwhile.
+fn append(
+    io: &mut impl Io,
+    path: &[u8],
+    file: &mut FileRef,
+    bytes: &[u8],
+) -> Result<(), FileFailure> {
+    loop {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let n = io.append_journal(file, rest)?;
+            rest = &rest[n..];
+        }
+        if io.stat(file)?.links > 0 {
+            return Ok(());
+        }
+        *file = io.open_journal(path)?;
+    }
+}

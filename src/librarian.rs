@@ -1,0 +1,98 @@
+//! The thread that looks after the files of the cache, started when a configuration names any.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use conf::model::Level;
+use io::epoll::Epoll;
+use io::wake::Bell;
+use worker::Generation;
+
+use crate::control::Account;
+use crate::control_log::ControlLog;
+
+/// How long what waits to be written may hold up the end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The thread, if there is one, and how to call it.
+#[derive(Debug)]
+pub(crate) struct Librarian {
+    bell: Bell,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Librarian {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { bell: Bell::new()?, is_over: Arc::default(), thread: None })
+    }
+
+    pub(crate) const fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Has the directories of a configuration used. The first time, returns when they are open, so
+    /// that the first request is answered from them.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started.
+    pub(crate) fn settle(
+        &mut self,
+        generation: &Arc<Generation>,
+        account: Option<&Account>,
+    ) -> Result<(), Vec<String>> {
+        generation.site.open_shelves();
+        if self.thread.is_some() || !generation.site.has_shelves() {
+            self.bell.ring();
+            return Ok(());
+        }
+        let Some(store) = generation.site.store().cloned() else { return Ok(()) };
+        let failed = |error: std::io::Error| vec![format!("cannot start the librarian: {error}")];
+        let io = Epoll::new().map_err(failed)?;
+        let (bell, is_over) = (self.bell.clone(), self.is_over.clone());
+        let log = ControlLog::new(generation);
+        let account = account.cloned();
+        let (opened, open) = mpsc::channel();
+        let body = move || {
+            if let Some((user, uid, gid)) = account
+                && let Err(error) = io::process::become_user(&user, uid, gid)
+            {
+                return log.write(Level::Emerg, &format!("setuid({uid}) failed ({error})"));
+            }
+            let mut librarian = worker::librarian::Librarian::new(io, store, tls::random_seed());
+            librarian.settle(io::process::now());
+            for (level, text) in librarian.take_notes() {
+                log.write(level, &text);
+            }
+            // Nobody waits any more if the control thread has ended.
+            let _ = opened.send(());
+            let is_over = || is_over.load(Ordering::Acquire);
+            worker::librarian::run(&mut librarian, &bell, is_over, |level, text| {
+                log.write(level, text);
+            });
+        };
+        let thread = std::thread::Builder::new().name("librarian".to_owned());
+        self.thread = Some(thread.spawn(body).map_err(failed)?);
+        // An error means that it has ended at once, which it has told.
+        let _ = open.recv();
+        Ok(())
+    }
+
+    /// Lets it write what waits and ends it.
+    pub(crate) fn end(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.bell.ring();
+        let Some(thread) = self.thread.take() else { return };
+        let step = Duration::from_millis(5);
+        for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+            if thread.is_finished() {
+                return;
+            }
+            std::thread::park_timeout(step);
+        }
+    }
+}
