@@ -351,3 +351,22 @@ fn a_page_of_parts_is_explained_without_asking_for_the_parts() {
     assert_eq!(runs(), "1");
     assert_eq!(server.get("/esi.php").text(), "with run 2");
 }
+
+#[test]
+fn what_only_the_disk_has_is_found_by_a_trial() {
+    let php = Php::start(1);
+    let zone = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;";
+    let mut server = serve(&php, zone, KEEP);
+    let path = "/count.php?n=1";
+    assert_eq!(server.get(path).text(), "run 1");
+    wait_until("it is on disk", || told(&server, path, &[]).contains("\"on_disk\":true"));
+    server.restart("TERM");
+    wait_until("the disk is looked at", || told(&server, path, &[]).contains("the disk has it"));
+    for _ in 0..2 {
+        let json = told(&server, path, &[]);
+        assert!(json.contains("the disk has it") && json.contains("\"candidates\":[]"), "{json}");
+        assert_eq!(field(&json, "upstream_cache_status"), "HIT", "{json}");
+    }
+    let reply = server.get(path);
+    assert_eq!((reply.header("x-status"), &*reply.text()), (Some("HIT"), "run 1"));
+}

@@ -2,7 +2,7 @@
 
 use conf::Place;
 use engine::explain::machine::{self, hash, kind, space_name, target};
-use engine::explain::{Chosen, Explanation, Json, Outcome, Recent, explain, recent};
+use engine::explain::{Chosen, Explanation, Json, Look, Outcome, Recent, Seen, explain, recent};
 use io::epoll::Epoll;
 
 use super::tell::{entry_line, seconds, show};
@@ -27,7 +27,10 @@ pub(super) fn explanation(desk: &Desk, words: &Words) -> Result<Explanation, Str
     let mut door = Epoll::new().map_err(|error| format!("epoll: {error}"))?;
     let now = io::process::now();
     let offset = io::process::utc_offset_seconds(now.unix_seconds());
-    Ok(explain(&desk.site, &question, now, offset, |probe| worker::look(&mut door, probe)))
+    Ok(explain(&desk.site, &question, now, offset, |look| match look {
+        Look::Probe(probe) => Seen::Probed(worker::look(&mut door, probe)),
+        Look::Kept(permit) => Seen::Kept(worker::glance(&mut door, permit, now)),
+    }))
 }
 
 fn tell_request(desk: &Desk, words: &Words, id: &str) -> Told {

@@ -589,7 +589,9 @@ impl Store {
         stats.bytes_max = self.limits.bytes;
         stats.filling_bytes = self.filling.load(Ordering::Relaxed);
         stats.tags = self.tags.len() as u64;
-        stats.purges = self.tags.generation() - 1;
+        // Above are processes that had the same shelves before; see `begin_at`.
+        let generation = self.tags.generation();
+        stats.purges = (generation & u64::from(u32::MAX)) - u64::from(generation >> 32 == 0);
         for shard in &self.shards {
             let shard = lock(shard);
             stats.objects += shard.count() as u64;

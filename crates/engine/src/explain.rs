@@ -30,7 +30,7 @@ pub use object::Candidate;
 pub use ring::Recent;
 pub use trace::Step;
 pub(crate) use trace::Trace;
-pub use trial::explain;
+pub use trial::{Look, Seen, explain};
 pub(crate) use trial::{Progress, Trial};
 pub use url::Url;
 pub use why::Why;

@@ -34,5 +34,6 @@ pub use generation::{Generation, Handout, Sockets};
 pub use jobs::Jobs;
 pub use log::OpenLogs;
 pub use mail::{Inbox, Mail, Post};
+pub use recall::glance;
 pub use settings::ListenSettings;
 pub use worker::{Startup, Worker};

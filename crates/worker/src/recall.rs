@@ -124,6 +124,37 @@ impl<I: Io> Worker<I> {
     }
 }
 
+/// What the disk has for the permit of a trial, which nobody waits for. Memory stays as it is, and
+/// so does what is of no use on disk.
+pub fn glance(io: &mut impl Io, permit: FillPermit, now: base::Now) -> Lookup {
+    let Some(errand) = permit.errand() else { return Lookup::Miss(permit) };
+    let path = errand.path();
+    let symlinks = SymlinkRule::Follow;
+    let request = OpenRequest { path: &path, symlinks, content_max: 0, stat_only: false };
+    let Ok(opened) = io.open(&request) else { return Lookup::Miss(permit) };
+    let Some(file) = opened.file else { return Lookup::Miss(permit) };
+    let Some(head) = read_head(io, &file) else { return Lookup::Miss(permit) };
+    let now_ms = now.unix_millis;
+    let Ok((record, verdict)) = errand.judge(&permit, &head, now_ms) else {
+        return Lookup::Miss(permit);
+    };
+    let stamp = Stamp {
+        size: opened.stat.size,
+        mtime_seconds: opened.stat.mtime_seconds,
+        mtime_nanos: opened.stat.mtime_nanos,
+    };
+    let seconds = (now.mono.as_nanos() / 1_000_000_000) as u32;
+    let object = errand.outline(&permit, &record, (file, stamp), seconds);
+    let times = object.times();
+    if verdict == Verdict::Good && now_ms < times.expires_ms {
+        Lookup::Hit(object)
+    } else if now_ms < times.stale_until_ms() {
+        Lookup::Stale(object, Some(permit))
+    } else {
+        Lookup::Miss(permit)
+    }
+}
+
 fn absent(permit: FillPermit) -> Wake {
     Wake::Recalled(Box::new(Recalled::Found(Lookup::Miss(permit))))
 }

@@ -84,7 +84,14 @@ impl Exchange {
                 trial
             }
         };
-        match trial.go_on(ctx.files) {
+        let mut progress = trial.go_on(ctx.files);
+        // What the disk has is for requests to find out.
+        while let Progress::Recall(permit) = progress {
+            trial.recalled(cache::Lookup::Miss(permit));
+            progress = trial.go_on(ctx.files);
+        }
+        match progress {
+            Progress::Recall(_) => Next::Fail(500),
             Progress::Probe(probe) => {
                 ctx.effects.push(Effect::Probe(probe));
                 self.trial = Some(trial);

@@ -31,10 +31,7 @@ impl Exchange {
         permit: FillPermit,
         ctx: &mut Ctx<'_>,
     ) -> Result<Next, FillPermit> {
-        if self.is_dry()
-            || self.page.recalls >= RECALLS_MAX
-            || permit.stale().is_some()
-            || permit.errand().is_none()
+        if self.page.recalls >= RECALLS_MAX || permit.stale().is_some() || permit.errand().is_none()
         {
             return Err(permit);
         }

@@ -2,6 +2,7 @@
 
 use base::Now;
 use base::prng::Prng;
+use cache::{FillPermit, Lookup};
 use conf::model::{ServerName, ZoneUse};
 use files::{Probe, Probed, Table};
 use http::date::Clock;
@@ -11,6 +12,7 @@ use super::trace::{Step, name_of, show, written};
 use super::{
     Chosen, Explanation, KeyParts, Outcome, Question, Switch, advice, object, recent, ring,
 };
+use crate::content::recall::Recalled;
 use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::log::{Due, Logs};
@@ -31,24 +33,51 @@ pub fn explain(
     question: &Question,
     now: Now,
     utc_offset: i32,
-    mut look: impl FnMut(&Probe) -> Probed,
+    mut look: impl FnMut(Look<'_>) -> Seen,
 ) -> Explanation {
     let mut files = Table::new(now.unix_millis);
     let mut trial = Trial::new(site.clone(), question.clone(), now, Clock::new(now, utc_offset));
     loop {
         match trial.go_on(&mut files) {
             Progress::Probe(probe) => {
-                files.insert_probe(&probe, look(&probe), now);
+                if let Seen::Probed(seen) = look(Look::Probe(&probe)) {
+                    files.insert_probe(&probe, seen, now);
+                }
+            }
+            Progress::Recall(permit) => {
+                if let Seen::Kept(found) = look(Look::Kept(permit)) {
+                    trial.recalled(found);
+                }
             }
             Progress::Done(outcome) => return trial.report(outcome),
         }
     }
 }
 
+/// What a trial wants to know of the disk.
+#[derive(Debug)]
+pub enum Look<'a> {
+    /// What this shows.
+    Probe(&'a Probe),
+    /// What is kept there for this permit.
+    Kept(FillPermit),
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub enum Seen {
+    /// For [`Look::Probe`].
+    Probed(Probed),
+    /// For [`Look::Kept`].
+    Kept(Lookup),
+}
+
 /// How far a trial has come.
 pub(crate) enum Progress {
     /// This look at the disk is to be put into the table of files; then it goes on.
     Probe(Probe),
+    /// Whether the disk has this is to be told by [`Trial::recalled`]; then it goes on.
+    Recall(FillPermit),
     /// To its end: to be reported.
     Done(Outcome),
 }
@@ -104,6 +133,20 @@ impl Trial {
         }
     }
 
+    /// What the disk has, in place of what memory does not have.
+    pub(crate) fn recalled(&mut self, found: Lookup) {
+        let text = match &found {
+            Lookup::Hit(_) => "memory has nothing under the key, the disk has it",
+            Lookup::Stale(..) => "memory has nothing under the key, the disk has an old one",
+            _ => "neither memory nor the disk has anything under the key",
+        };
+        let text = text.to_owned();
+        if let Some(trace) = &mut self.exchange.trace {
+            trace.steps.push(Step { text, place: None });
+        }
+        self.next = Some(Wake::Recalled(Box::new(Recalled::Found(found))));
+    }
+
     /// Makes steps until a look at the disk is due, or the end is there.
     pub(crate) fn go_on(&mut self, files: &mut Table) -> Progress {
         let mut effects = Vec::new();
@@ -139,6 +182,7 @@ impl Trial {
                         self.next = Some(Wake::Probed);
                         return Progress::Probe(probe);
                     }
+                    Effect::Recall(permit) => return Progress::Recall(*permit),
                     Effect::Compress(job) => {
                         let output = job.run();
                         files.finish_job(&job, output);
