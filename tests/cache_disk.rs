@@ -1,10 +1,17 @@
 //! Owns: what is kept on disk: it outlives the process, however that ends, and is never wrong.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use cache::disk::format::Record;
+use cache::disk::{Shelf, ShelfSettings, file_hash};
 
 use testkit::server::{Home, LISTEN, TYPES, prelude};
-use testkit::{App, Response, Server, wait_until};
+use testkit::{App, Proto, Response, Said, Server, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -151,4 +158,378 @@ fn what_was_purged_stays_purged_after_a_restart() {
     site.0.get("/purge-all");
     site.0.restart("KILL");
     assert!(all(&site).iter().all(|text| text != "run 1"));
+}
+
+#[test]
+fn a_broken_file_is_a_miss_and_never_wrong() {
+    let app = App::start();
+    let mut site = Site::start(ZONE, &app, KEEP);
+    assert_eq!(site.told("/a"), pair("MISS", "run 1"));
+    site.wait_files(1);
+    let path = site.files().remove(0);
+    let good = fs::read(&path).unwrap();
+    let mut asked = 1;
+    let mut break_by = |site: &mut Site, bytes: &[u8], what: &str| {
+        // The page in memory goes with the process.
+        site.0.signal("KILL");
+        let _ended = site.0.wait_exit();
+        fs::write(&path, bytes).unwrap();
+        site.0.start_again();
+        asked += 1;
+        assert_eq!(site.told("/a"), pair("MISS", &format!("run {asked}")), "{what}");
+        site.wait_files(1);
+        wait_until("the page to be written anew", || fs::read(&path).is_ok_and(|now| now != bytes));
+    };
+    for at in [0, 9, 17, 25, 40, 60, 100, good.len() - 3] {
+        let mut bad = good.clone();
+        bad[at] ^= 4;
+        break_by(&mut site, &bad, &format!("byte {at}"));
+    }
+    for len in [0, 1, 50, 112, good.len() - 1] {
+        break_by(&mut site, &good[..len], &format!("{len} bytes"));
+    }
+    break_by(&mut site, &[&good[..], b"more"].concat(), "too long");
+    break_by(&mut site, &vec![0; good.len()], "zeroes");
+}
+
+#[test]
+fn a_file_under_the_name_of_another_page_is_not_that_page() {
+    let app = App::start();
+    app.plan("/a", vec![Said::head("").body(b"this is a")]);
+    app.plan("/b", vec![Said::head("").body(b"this is b")]);
+    let mut site = Site::start(ZONE, &app, KEEP);
+    assert_eq!(site.told("/a"), pair("MISS", "this is a"));
+    site.wait_files(1);
+    let a = site.files().remove(0);
+    assert_eq!(site.told("/b"), pair("MISS", "this is b"));
+    site.wait_files(2);
+    let b = site.files().into_iter().find(|path| *path != a).unwrap();
+    fs::copy(&a, &b).unwrap();
+    site.0.restart("KILL");
+    assert_eq!(site.told("/b"), pair("MISS", "this is b"));
+    assert_eq!(site.told("/a"), pair("HIT", "this is a"));
+}
+
+/// A body whose every part tells where it is.
+fn numbered(len: usize) -> Vec<u8> {
+    let mut body: Vec<u8> =
+        (0..len / 8 + 1).flat_map(|at| format!("{at:07}\n").into_bytes()).collect();
+    body.truncate(len);
+    body
+}
+
+#[test]
+fn a_large_page_is_sent_from_its_file_and_broken_off_where_that_is_bad() {
+    let app = App::start();
+    let body = numbered(3_000_001);
+    app.plan("/large", vec![Said::head("ETag: \"l\"").body(&body)]);
+    let mut site = Site::start(ZONE, &app, KEEP);
+    assert_eq!(site.0.get("/large").body, body);
+    site.wait_files(1);
+    site.0.restart("KILL");
+    for proto in [Proto::H1, Proto::H2, Proto::H3] {
+        let reply = site.0.fetch(proto, "/large");
+        assert_eq!(reply.header("x-status"), Some("HIT"));
+        assert!(reply.body == body, "{proto:?}");
+    }
+    for (from, to) in [(0, 0), (65_530, 65_545), (131_072, 400_000), (2_999_990, 3_000_000)] {
+        let range = format!("Range: bytes={from}-{to}\r\n");
+        let part = site.0.connect().get("/large", &range);
+        assert_eq!((part.status, part.body == body[from..=to]), (206, true), "{range}");
+    }
+    let same = site.0.connect().get("/large", "If-None-Match: \"l\"\r\n");
+    assert_eq!((same.status, same.header("x-status")), (304, Some("HIT")));
+    // In the middle of the body.
+    let path = site.files().remove(0);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[1_500_000] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let cut = site.0.connect().send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").to_end();
+    let cut = cut.unwrap_or_default();
+    let start = cut.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+    assert!(cut.len() - start < body.len() && body.starts_with(&cut[start..]));
+    wait_until("the bad file to go", || site.files().is_empty());
+    assert_eq!(site.0.get("/large").body, body);
+    assert_eq!(app.count("/large"), 2);
+}
+
+#[test]
+fn what_is_too_much_goes_beginning_with_the_oldest() {
+    let app = App::start();
+    let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m max_size=200k;";
+    let mut site = Site::start(cache, &app, KEEP);
+    for page in 0..30 {
+        app.plan(&format!("/{page}"), vec![Said::head("").body(&vec![b'x'; 20_000])]);
+        assert_eq!(site.told(&format!("/{page}")).0, "MISS");
+        if page == 0 {
+            // Uses are told apart by seconds.
+            testkit::pause(1100);
+        }
+    }
+    // Five blocks each.
+    wait_until("the cache to shrink", || {
+        let files = site.files().len();
+        (1..=10).contains(&files)
+    });
+    site.0.restart("QUIT");
+    assert_eq!(site.told("/29").0, "HIT");
+    assert_eq!(site.told("/0").0, "MISS");
+}
+
+#[test]
+fn what_nobody_asks_for_goes() {
+    let app = App::start();
+    let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m inactive=3s;";
+    let site = Site::start(cache, &app, KEEP);
+    assert_eq!(site.told("/used"), pair("MISS", "run 1"));
+    assert_eq!(site.told("/idle"), pair("MISS", "run 1"));
+    site.wait_files(2);
+    wait_until("what is idle to go", || {
+        assert_eq!(site.told("/used"), pair("HIT", "run 1"));
+        site.files().len() == 1
+    });
+    assert_eq!(site.told("/used"), pair("HIT", "run 1"));
+    assert_eq!(site.told("/idle"), pair("MISS", "run 2"));
+}
+
+#[test]
+fn a_path_that_cannot_be_made_is_told_as_nginx_tells_it() {
+    let home = Home::new(BOLIDE);
+    let app = App::start();
+    let text = conf("fastcgi_cache_path @DIR@/no/such keys_zone=one:1m;", &app, KEEP);
+    let conf = home.write("nginx.conf", &text);
+    let done = home.run(&["-t", "-c", conf.to_str().unwrap()]);
+    let wanted = format!(
+        "mkdir() \"{}/no/such\" failed (2: No such file or directory)",
+        home.dir().display()
+    );
+    assert!(done.code != 0 && done.stderr.contains(&wanted), "{}", done.stderr);
+}
+
+/// A file system that goes with the test.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn tmpfs(path: PathBuf, size: &str) -> Self {
+        assert!(testkit::server::is_root(), "only root can mount a tmpfs for this test");
+        fs::create_dir_all(&path).unwrap();
+        let options = format!("size={size}");
+        let shown = path.to_str().unwrap();
+        let _done = run("mount", ["-t", "tmpfs", "-o", &options, "tmpfs", shown]).succeeded();
+        Self(path)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _gone = run("umount", ["-l", self.0.to_str().unwrap()]);
+    }
+}
+
+#[test]
+fn a_full_disk_costs_one_line_and_nothing_else() {
+    let app = App::start();
+    let home = Home::new(BOLIDE);
+    let _mount = Mount::tmpfs(home.dir().join("cache"), "16m");
+    let mut site = Site(Server::start(home, &conf(PAGES, &app, "page_cache auto;")));
+    let body = numbered(100_000);
+    for page in 0..250 {
+        let head =
+            format!("X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: {page}");
+        app.plan(&format!("/{page}"), vec![Said::head(&head).body(&body)]);
+        assert!(site.0.get(&format!("/{page}")).body == body, "page {page}");
+    }
+    wait_until("the disk to be full", || site.0.error_log().contains("No space left"));
+    for page in 0..250 {
+        assert!(site.0.get(&format!("/{page}")).body == body, "page {page}");
+        assert_eq!(app.count(&format!("/{page}")), 1, "page {page}");
+    }
+    let lines = site.0.error_log().matches("No space left").count();
+    assert_eq!(lines, 1, "{}", site.0.error_log());
+    // A purge outlives the process although there is no room to write it down.
+    for page in 0..20 {
+        app.say("/purge", &format!("X-LiteSpeed-Purge: tag={page}"));
+        assert_eq!(site.0.get("/purge").status, 200);
+    }
+    site.0.restart("KILL");
+    for page in 0..250 {
+        assert!(site.0.get(&format!("/{page}")).body == body, "page {page}");
+        let asked = app.count(&format!("/{page}"));
+        assert!(asked == 2 || page >= 20 && asked == 1, "page {page} was asked for {asked} times");
+    }
+}
+
+/// Pages whose every version is another text, and what may be served of them.
+struct Pages {
+    bodies: Vec<Vec<Vec<u8>>>,
+    /// The first version that may be served to who asks now.
+    floors: Vec<AtomicUsize>,
+    served: AtomicUsize,
+    hits: AtomicUsize,
+}
+
+const PAGES_MAX: usize = 12;
+const VERSIONS: usize = 400;
+
+/// Tells page and version; its length and its bytes differ from those of any other.
+fn version(page: usize, version: usize) -> Vec<u8> {
+    let mut text = format!("page {page} version {version}: ").into_bytes();
+    let mut state = (page * 7919 + version) as u64 | 1 << 40;
+    for _ in 0..(page * 611 + version * 37) % 3000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        text.push(b'a' + (state >> 60) as u8);
+    }
+    text
+}
+
+impl Pages {
+    fn new(app: &App) -> Self {
+        let bodies: Vec<Vec<Vec<u8>>> = (0..PAGES_MAX)
+            .map(|page| (0..VERSIONS).map(|number| version(page, number)).collect())
+            .collect();
+        for (page, all) in bodies.iter().enumerate() {
+            let head = format!(
+                "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: page-{page}"
+            );
+            let answers = all.iter().map(|body| Said::head(&head).body(body)).collect();
+            app.plan(&format!("/{page}"), answers);
+            app.say(&format!("/purge/{page}"), &format!("X-LiteSpeed-Purge: tag=page-{page}"));
+        }
+        let floors = (0..PAGES_MAX).map(|_| AtomicUsize::new(0)).collect();
+        Self { bodies, floors, served: AtomicUsize::new(0), hits: AtomicUsize::new(0) }
+    }
+
+    /// Asks for a page; false when the server is gone. What comes must be a version that is not
+    /// older than the last purge that was answered before.
+    fn ask(&self, addr: SocketAddr, page: usize) -> bool {
+        let floor = self.floors[page].load(Ordering::SeqCst);
+        let Some((head, body)) = whole(addr, &format!("/{page}")) else { return false };
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let found = self.bodies[page].iter().position(|known| *known == body);
+        let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
+        let found = found.unwrap_or_else(|| panic!("page {page} was never so: {shown}"));
+        assert!(found >= floor, "page {page}: version {found} was purged before {floor}");
+        self.served.fetch_add(1, Ordering::SeqCst);
+        let is_hit = head.to_ascii_lowercase().contains("x-litespeed-cache: hit");
+        self.hits.fetch_add(usize::from(is_hit), Ordering::SeqCst);
+        true
+    }
+
+    fn purge(&self, addr: SocketAddr, page: usize, app: &App) -> bool {
+        let asked = app.count(&format!("/{page}"));
+        if asked + 20 > VERSIONS || whole(addr, &format!("/purge/{page}")).is_none() {
+            return false;
+        }
+        self.floors[page].fetch_max(asked, Ordering::SeqCst);
+        true
+    }
+}
+
+/// Head and body of an answer that came to its end.
+fn whole(addr: SocketAddr, path: &str) -> Option<(String, Vec<u8>)> {
+    let mut socket = TcpStream::connect(addr).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).ok()?;
+    let mut bytes = Vec::new();
+    socket.read_to_end(&mut bytes).ok()?;
+    let end = bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let body = bytes.split_off(end);
+    let lower = head.to_ascii_lowercase();
+    if let Some(rest) = lower.split("content-length: ").nth(1) {
+        let len: usize = rest.split("\r\n").next()?.parse().ok()?;
+        return (body.len() == len).then_some((head, body));
+    }
+    // In chunks, of which the last must be there.
+    let mut rest = &body[..];
+    let mut joined = Vec::new();
+    loop {
+        let line = rest.windows(2).position(|end| end == b"\r\n")?;
+        let len = usize::from_str_radix(std::str::from_utf8(&rest[..line]).ok()?, 16).ok()?;
+        let chunk = rest.get(line + 2..line + 2 + len)?;
+        joined.extend_from_slice(chunk);
+        rest = rest.get(line + 4 + len..)?;
+        if len == 0 {
+            return Some((head, joined));
+        }
+    }
+}
+
+#[test]
+fn a_hundred_deaths_in_the_middle_of_writing_leave_no_wrong_page() {
+    let app = App::start();
+    let pages = Pages::new(&app);
+    let mut site = Site::start(PAGES, &app, "page_cache auto;");
+    for round in 0..100 {
+        let addr = site.0.http();
+        let is_over = AtomicBool::new(false);
+        let before = pages.served.load(Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            for client in 0..3 {
+                let (pages, is_over) = (&pages, &is_over);
+                scope.spawn(move || {
+                    let mut page = client + round;
+                    while !is_over.load(Ordering::SeqCst) && pages.ask(addr, page % PAGES_MAX) {
+                        page += 5;
+                    }
+                });
+            }
+            wait_until("pages to be served", || {
+                pages.purge(addr, (round * 5 + 1) % PAGES_MAX, &app);
+                pages.purge(addr, (round * 7) % PAGES_MAX, &app);
+                pages.served.load(Ordering::SeqCst) > before + 10 + round % 17
+            });
+            site.0.signal("KILL");
+            is_over.store(true, Ordering::SeqCst);
+        });
+        let _ended = site.0.wait_exit();
+        site.0.start_again();
+        // Everything that survived is right.
+        (0..PAGES_MAX).for_each(|page| assert!(pages.ask(site.0.http(), page)));
+    }
+    let (served, hits) = (pages.served.into_inner(), pages.hits.into_inner());
+    assert!(hits > 300 && hits < served, "{hits} hits among {served}");
+}
+
+#[test]
+fn a_start_with_very_many_objects_answers_at_once() {
+    const COUNT: u32 = 200_000;
+    let app = App::start();
+    let mut site = Site::start(ZONE, &app, KEEP);
+    assert_eq!(site.told("/first"), pair("MISS", "run 1"));
+    site.wait_files(1);
+    let model = fs::read(site.files().remove(0)).unwrap();
+    let model = Record::decode(&model).unwrap();
+    site.0.signal("KILL");
+    let _ended = site.0.wait_exit();
+    let root = site.0.home().dir().join("cache");
+    let settings = ShelfSettings {
+        root: root.to_str().unwrap().as_bytes().into(),
+        levels: [1, 2].into(),
+        max_size: 0,
+        inactive: 0,
+        min_free: 0,
+    };
+    let shelf = Shelf::new(&settings);
+    for first in 0..16 {
+        for second in 0..256 {
+            fs::create_dir_all(root.join(format!("{first:x}/{second:02x}"))).unwrap();
+        }
+    }
+    let mut file = Vec::new();
+    for number in 0..COUNT {
+        let url = format!("/many/{number}");
+        let record = Record { url: url.as_bytes(), ..model };
+        assert!(record.encode(&mut file));
+        file.extend_from_slice(b"run 1");
+        let path = shelf.path(file_hash(record.namespace, record.url, b"", b""));
+        fs::write(std::ffi::OsStr::from_bytes(&path), &file).unwrap();
+    }
+    site.0.start_again();
+    for number in [COUNT - 1, 0, COUNT / 2] {
+        assert_eq!(site.told(&format!("/many/{number}")), pair("HIT", "run 1"));
+    }
+    assert_eq!(site.told("/few"), pair("MISS", "run 1"));
+    assert_eq!(site.told("/first"), pair("HIT", "run 1"));
+    assert!(app.asked("/many/0").is_empty());
 }

@@ -23,7 +23,9 @@ use base::{FileRef, Stamp};
 use bytes::Bytes;
 
 pub use purges::{Order, Target};
-pub use shelf::{Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, file_hash};
+pub use shelf::{
+    Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, file_hash, review_seconds,
+};
 
 use crate::disk::format::{Record, unpack_tags};
 use crate::disk::journal::Echo;
@@ -149,6 +151,8 @@ impl Errand {
             at: record.size() as u64,
             len: record.body_len,
             sums: record.sums.into(),
+            shelf: Arc::clone(&self.shelf),
+            hash: self.hash,
         });
         Arc::new(object)
     }

@@ -6,14 +6,15 @@
 //! The rule that is easiest to break: an object is marked retired before its tags are given back,
 //! because tables of workers may still hold it and would read the slots of other tags.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::{FileRef, Stamp};
 use bytes::Bytes;
 use http::Fields;
 use http::negotiate::Coding;
 
+use crate::disk::Shelf;
 use crate::disk::format::{CHUNK, sum};
 use crate::key::{Key, NamespaceId, Session};
 use crate::tags::{TagTable, Verdict};
@@ -120,6 +121,10 @@ pub struct Outside {
     pub len: u64,
     /// The sum of each [`crate::disk::format::CHUNK`] of it.
     pub sums: Box<[u8]>,
+    /// Whose file it is.
+    pub shelf: Arc<Shelf>,
+    /// The name of the file.
+    pub hash: u128,
 }
 
 impl Outside {
@@ -131,6 +136,11 @@ impl Outside {
     pub const fn chunk_len(&self, number: u64) -> u64 {
         let left = self.len.saturating_sub(number.saturating_mul(Self::CHUNK));
         if left < Self::CHUNK { left } else { Self::CHUNK }
+    }
+
+    /// It turned out to be broken: its file goes.
+    pub fn condemn(&self) {
+        self.shelf.condemn(self.hash);
     }
 
     /// Whether a piece of the body is what was written.

@@ -221,6 +221,11 @@ impl Server {
     pub fn restart(&mut self, signal: &str) {
         self.signal(signal);
         let _ended = self.wait_exit();
+        self.start_again();
+    }
+
+    /// Starts it in the same directory with the same file, after it has ended.
+    pub fn start_again(&mut self) {
         self.child = self.home.spawn();
         self.wait_ready();
     }

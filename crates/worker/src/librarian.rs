@@ -20,7 +20,7 @@ use std::time::Duration;
 use base::prng::Prng;
 use base::{FileRef, Instant, Now};
 use cache::Store;
-use cache::disk::Shelf;
+use cache::disk::{Shelf, review_seconds};
 use conf::model::Level;
 use io::{FileFailure, Io};
 
@@ -206,7 +206,7 @@ impl<I: Io> Librarian<I> {
     fn review_some(&mut self, charges: &[Charge]) -> bool {
         let now_s = self.now.unix_millis / 1000;
         let inactive = charges.iter().map(|charge| charge.shelf.inactive()).min().unwrap_or(600);
-        let every = (inactive / 4).clamp(1, 60);
+        let every = review_seconds(inactive);
         let (part, place, began) = &mut self.review;
         if (*part, *place) == (0, 0) {
             if now_s.saturating_sub(self.last_review) < every && now_s >= self.last_review {

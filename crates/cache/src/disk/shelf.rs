@@ -167,6 +167,13 @@ pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> F
     if session.is_empty() { index::public(hash) } else { index::private(hash, sum(session)) }
 }
 
+/// How often memory is looked through for what was used there, where files go that nobody used for
+/// so many seconds.
+#[must_use]
+pub fn review_seconds(inactive: u64) -> u64 {
+    (inactive / 4).clamp(1, 60)
+}
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 fn hex(hash: FileHash) -> [u8; 32] {
@@ -536,6 +543,12 @@ impl Shelf {
         is_there
     }
 
+    /// Has a file taken away that turned out to be broken.
+    pub fn condemn(&self, hash: FileHash) {
+        self.index.remove(hash);
+        lock(&self.doomed).push(hash);
+    }
+
     /// The next file to be taken away.
     #[must_use]
     pub fn next_doomed(&self) -> Option<FileHash> {
@@ -568,15 +581,12 @@ impl Shelf {
     pub fn next_victim(&self, now: u32, is_short: bool) -> Option<FileHash> {
         let (hash, used) = self.index.oldest()?;
         let max = self.max_size.load(Ordering::Relaxed);
-        let is_idle = u64::from(now.saturating_sub(used)) > self.inactive();
+        // What was used in memory is noted here only at the next review of memory, and what is idle
+        // goes from there first.
+        let idle = u64::from(now.saturating_sub(used));
+        let is_idle = idle > self.inactive() + review_seconds(self.inactive()) + 1;
         let is_full = max > 0 && self.index.bytes() > max;
         (is_short || is_idle || is_full).then_some(hash)
-    }
-
-    /// When the next file is idle for too long, in seconds of the clock of its uses.
-    #[must_use]
-    pub fn next_idle(&self) -> Option<u64> {
-        self.index.oldest().map(|(_, used)| u64::from(used) + self.inactive() + 1)
     }
 
     /// Files in a part of the index from a place on, and the next place.

@@ -67,7 +67,10 @@ impl FromFile {
         self.reading.extend_from_slice(bytes);
         self.is_broken |= bytes.is_empty();
         if self.reading.len() as u64 >= outside.chunk_len(number) {
-            self.is_broken |= !outside.is_good(number, &self.reading);
+            if !outside.is_good(number, &self.reading) {
+                self.is_broken = true;
+                outside.condemn();
+            }
             self.piece = Some((number, Bytes::from(std::mem::take(&mut self.reading))));
         }
     }
