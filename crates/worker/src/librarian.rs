@@ -53,6 +53,8 @@ struct Charge {
     journal: Option<FileRef>,
     /// Locked together with other processes that use the shelf.
     lock: Option<FileRef>,
+    /// Others used it during the walk: what they write is not known here.
+    is_shared: bool,
     /// When the free room was asked for.
     asked: Option<Instant>,
     is_short: bool,
@@ -124,6 +126,9 @@ impl<I: Io> Librarian<I> {
         let mut sooner = |at: Instant| next = Some(next.map_or(at, |known| known.min(at)));
         for charge in &mut charges {
             self.tend_journal(charge);
+            if charge.is_shared && charge.walk.is_none() && self.is_alone(charge) {
+                (charge.is_shared, charge.walk) = (false, Some(Walk::new()));
+            }
             if self.write_some(charge) {
                 sooner(now.mono);
             }

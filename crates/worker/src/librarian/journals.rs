@@ -276,6 +276,7 @@ fn charge(shelf: Arc<Shelf>, read: u64, lock: Option<FileRef>) -> Charge {
         is_told: false,
         read,
         lock,
+        is_shared: false,
         asked: None,
         is_short: false,
     }

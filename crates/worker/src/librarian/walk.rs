@@ -51,6 +51,7 @@ impl<I: Io> Librarian<I> {
             if walk.open.is_empty() {
                 let Some(inside) = walk.waiting.pop() else {
                     charge.shelf.end_walk();
+                    charge.is_shared = charge.lock.is_some() && !self.is_alone(charge);
                     return false;
                 };
                 let path = charge.shelf.own_file(&inside);
