@@ -31,7 +31,7 @@ impl Store {
     pub(crate) fn regrant(
         self: &Arc<Self>,
         key: &Key<'_>,
-        begun: (u64, u64),
+        generation: u64,
         rival: Rival,
     ) -> Option<FillPermit> {
         if key.text.len() > KEY_SIZE_MAX {
@@ -47,7 +47,7 @@ impl Store {
         let stale = stale.filter(|object| {
             object.kind() == Kind::Content && object.verdict(&self.tags) != Verdict::Dead
         });
-        Some(self.grant(&mut shard, key, begun, stale))
+        Some(self.grant(&mut shard, key, generation, stale))
     }
 
     /// Remembers until `until_ms` that the origin failed to answer `key`, and what is said of it.

@@ -15,6 +15,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use base::Instant;
 use bytes::Bytes;
 
 use crate::key::{Key, NamespaceId, Session};
@@ -89,8 +90,8 @@ pub struct Growing {
     pub(crate) key: OwnedKey,
     /// The generation of purges when the permit was given.
     pub(crate) generation: u64,
-    /// When it was given, in the caller's milliseconds.
-    pub(crate) asked_ms: u64,
+    /// When the origin was asked; none if nobody said.
+    asked: OnceLock<Instant>,
     /// What was in the index then, too old to be served without a refresh.
     pub(crate) stale: Option<Arc<Object>>,
     state: AtomicU8,
@@ -109,15 +110,11 @@ pub struct Growing {
 }
 
 impl Growing {
-    pub(crate) fn new(
-        key: &Key<'_>,
-        (generation, asked_ms): (u64, u64),
-        stale: Option<Arc<Object>>,
-    ) -> Self {
+    pub(crate) fn new(key: &Key<'_>, generation: u64, stale: Option<Arc<Object>>) -> Self {
         Self {
             key: OwnedKey::new(key),
             generation,
-            asked_ms,
+            asked: OnceLock::new(),
             stale,
             state: AtomicU8::new(ASKED),
             doomed: AtomicBool::new(false),
@@ -138,10 +135,15 @@ impl Growing {
         self.head.get()
     }
 
-    /// When somebody took it upon itself to fetch, in the milliseconds of look-ups.
+    /// When somebody took it upon itself to fetch, by a clock that nobody sets; none if it did not
+    /// say.
     #[must_use]
-    pub const fn asked_ms(&self) -> u64 {
-        self.asked_ms
+    pub fn asked(&self) -> Option<Instant> {
+        self.asked.get().copied()
+    }
+
+    pub(crate) fn note_asked(&self, at: Instant) {
+        let _ = self.asked.set(at);
     }
 
     /// Bytes that have come so far.

@@ -46,7 +46,7 @@ impl Store {
         }
         let generation = self.generation();
         let permit = |stale: Option<Arc<Object>>| {
-            let growing = Arc::new(Growing::new(key, (generation, now_ms), stale));
+            let growing = Arc::new(Growing::new(key, generation, stale));
             FillPermit::new(Arc::clone(self), growing)
         };
         let shard = lock(self.shard(key.url_hash));
@@ -80,7 +80,7 @@ impl Store {
             Some(growing) if !growing.is(key) => return Lookup::Pass,
             // Of a fill that never moves, so that nobody is registered with the real one.
             Some(growing) if !is_killed(growing) => {
-                let still = Arc::new(Growing::new(key, (generation, now_ms), None));
+                let still = Arc::new(Growing::new(key, generation, None));
                 return Lookup::Join(Follower::new(still, generation));
             }
             _ => {}

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use base::Instant;
 use bytes::Bytes;
 
 use crate::disk::format::{Record, pack_tags};
@@ -98,6 +99,11 @@ impl FillPermit {
     #[must_use]
     pub fn follow(&self) -> Follower {
         Follower::new(Arc::clone(&self.growing), self.growing.generation)
+    }
+
+    /// Notes when the origin is asked, by a clock that nobody sets; only the first call counts.
+    pub fn note_asked(&self, at: Instant) {
+        self.growing.note_asked(at);
     }
 
     /// Registers a waiter as [`Follower::wait`] does before it has read anything.
@@ -352,10 +358,10 @@ impl FillPermit {
     }
 
     fn go_to(mut self, key: &Key<'_>, rival: Rival) -> Moved {
-        let begun = (self.growing.generation, self.growing.asked_ms);
-        let permit = self.store.regrant(key, begun, rival);
+        let permit = self.store.regrant(key, self.growing.generation, rival);
         // A purge of the URL marks fills, not tags. One that comes from here on marks both.
         if let Some(permit) = &permit {
+            self.growing.asked().into_iter().for_each(|at| permit.note_asked(at));
             if self.growing.is_doomed() {
                 permit.growing.doom();
             }

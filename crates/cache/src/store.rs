@@ -273,8 +273,7 @@ impl Store {
                         return Lookup::Stale(object, None);
                     }
                     object.set_refreshing(true);
-                    let begun = (generation, now_ms);
-                    let permit = self.grant(&mut shard, key, begun, Some(object.clone()));
+                    let permit = self.grant(&mut shard, key, generation, Some(object.clone()));
                     return Lookup::Stale(object, Some(permit));
                 }
                 Freshness::Old => old = Some(object),
@@ -287,17 +286,17 @@ impl Store {
             }
             _ => {}
         }
-        Lookup::Miss(self.grant(&mut shard, key, (generation, now_ms), old))
+        Lookup::Miss(self.grant(&mut shard, key, generation, old))
     }
 
     pub(crate) fn grant(
         self: &Arc<Self>,
         shard: &mut Shard,
         key: &Key<'_>,
-        begun: (u64, u64),
+        generation: u64,
         stale: Option<Arc<Object>>,
     ) -> FillPermit {
-        let growing = Arc::new(Growing::new(key, begun, stale));
+        let growing = Arc::new(Growing::new(key, generation, stale));
         shard.fills.insert(key.hash, Arc::clone(&growing));
         FillPermit::new(Arc::clone(self), growing)
     }

@@ -159,8 +159,10 @@ fn who_fills_for_too_long_gets_company_and_both_are_kept() {
     let mut front = store.front(0);
     let keys = url(store.namespace(b"a"), "/");
     let slow = permit(front.lookup(&keys.public(), 10));
+    let asked = base::Instant::from_nanos(10);
+    slow.note_asked(asked);
     let Lookup::Join(follower) = front.lookup(&keys.public(), 500) else { panic!("no fill") };
-    assert_eq!(follower.growing().asked_ms(), 10);
+    assert_eq!(follower.growing().asked(), Some(asked));
     front.supersede(follower.growing());
     let quick = permit(front.lookup(&keys.public(), 500));
     front.supersede(follower.growing());

@@ -5,7 +5,6 @@
 //! one who fills keeps what it gets all the same, except after `lock_timeout`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use cache::{Abandon, FillPermit, Follower, Lookup, Object};
 use conf::model::Level;
@@ -84,6 +83,7 @@ impl Exchange {
         let serves = caching.serves_updating(&object, ctx.now.unix_millis);
         match permit {
             Some(permit) if serves && caching.conf.background_update => {
+                permit.note_asked(ctx.now.mono);
                 self.refresh(permit, caching, site, ctx);
                 return Some(self.serve_kept(object, Cached::Stale, site, ctx));
             }
@@ -96,6 +96,7 @@ impl Exchange {
 
     /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
     fn fill_zone(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut Ctx<'_>) {
+        permit.note_asked(ctx.now.mono);
         let stale = permit.stale().cloned();
         let is_scarce = !self.count_use(permit.key().hash(), caching) && stale.is_none();
         self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
@@ -137,8 +138,8 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
         let now = ctx.now;
-        let waited = now.unix_millis.saturating_sub(follower.growing().asked_ms());
-        let left = caching.conf.lock_age.saturating_sub(Duration::from_millis(waited));
+        let asked = follower.growing().asked().unwrap_or(now.mono);
+        let left = caching.conf.lock_age.saturating_sub(now.mono.since(asked));
         if left.is_zero() {
             ctx.cache.as_deref()?.supersede(follower.growing());
             return self.look_up(caching, site, ctx);
