@@ -63,9 +63,18 @@ pub(super) fn path_of(url: &[u8]) -> &[u8] {
     }
 }
 
+fn is_url(text: &[u8]) -> bool {
+    text.starts_with(b"http://") || text.starts_with(b"https://")
+}
+
 /// Whether the URL part of a key begins with what was typed: a path, or a whole URL.
 pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
-    if url.starts_with(typed) || typed.starts_with(b"/") && path_of(url).starts_with(typed) {
+    // `http://a.test:80` begins `http://a.test:8080`, and is another place.
+    let is_place = typed.split(|byte| *byte == b'/').count() == 3 && is_url(typed);
+    let rest = url.strip_prefix(typed);
+    let is_begin =
+        rest.is_some_and(|rest| !is_place || matches!(rest.first(), None | Some(b'/' | b' ')));
+    if is_begin || typed.starts_with(b"/") && path_of(url).starts_with(typed) {
         return true;
     }
     let Ok(wanted) = Url::parse(typed) else { return false };
