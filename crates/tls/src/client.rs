@@ -7,7 +7,9 @@ use std::io::{Error, Read, Result, Write};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
@@ -24,11 +26,12 @@ impl<S: Read + Write> Client<S> {
     /// A name that is none.
     pub fn new(name: &str, stream: S) -> Result<Self> {
         let provider = Arc::new(aws_lc_rs::default_provider());
+        let anybody = Arc::new(Anybody(provider.signature_verification_algorithms));
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(Error::other)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anybody))
+            .with_custom_certificate_verifier(anybody)
             .with_no_client_auth();
         let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(name).map_err(Error::other)?;
@@ -53,8 +56,9 @@ impl<S: Read + Write> Write for Client<S> {
     }
 }
 
+/// Believes every certificate, and still wants a signature that fits it.
 #[derive(Debug)]
-struct Anybody;
+struct Anybody(WebPkiSupportedAlgorithms);
 
 impl ServerCertVerifier for Anybody {
     fn verify_server_cert(
@@ -74,8 +78,7 @@ impl ServerCertVerifier for Anybody {
         cert: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        verify_tls12_signature(message, cert, signature, &known)
+        verify_tls12_signature(message, cert, signature, &self.0)
     }
 
     fn verify_tls13_signature(
@@ -84,11 +87,10 @@ impl ServerCertVerifier for Anybody {
         cert: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        let known = aws_lc_rs::default_provider().signature_verification_algorithms;
-        verify_tls13_signature(message, cert, signature, &known)
+        verify_tls13_signature(message, cert, signature, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
+        self.0.supported_schemes()
     }
 }

@@ -29,7 +29,7 @@ use crate::site::{Caching, Site, Space};
 use crate::vars::Scope;
 
 /// LIMIT: fills that one exchange waits for before it asks for itself.
-const ROUNDS_MAX: u8 = 3;
+pub(super) const ROUNDS_MAX: u8 = 3;
 /// LIMIT: times that what a URL varies by leads to another look-up.
 const VARY_ROUNDS: usize = 3;
 /// Bytes of a value that can be a session's.
@@ -398,18 +398,12 @@ impl Exchange {
     /// back, who might miss a cookie.
     fn find_private(&mut self, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
         let session = Session::new(&self.page.session)?;
-        let front = ctx.cache.as_deref_mut()?;
         let fields = &self.request.head().fields;
         let keys = &mut self.page.keys;
         let mark = keys.mark();
-        let mut found = None;
-        for _ in 0..VARY_ROUNDS {
-            found = front.find_fresh(&keys.private(session), ctx.now.unix_millis);
-            let Some(names) = found.take_if(|object| object.kind() == Kind::Vary) else { break };
-            push_named(keys, names.vary_names(), fields, &Cookies::of(fields));
-        }
+        let found = follow_private(keys, session, fields, ctx);
         keys.rewind(mark);
-        found.or_else(|| self.find_unvaried(Whose::Private, ctx))
+        found.flatten().or_else(|| self.find_unvaried(Whose::Private, ctx))
     }
 
     /// The one copy of a page that says `no-vary`.
@@ -663,6 +657,26 @@ impl Exchange {
     pub(crate) const fn is_to_keep(&self) -> bool {
         self.page.permit.is_some()
     }
+}
+
+/// Adds to a key what the private page of a session varies by, as far as memory knows: the page,
+/// if a fresh one is there. None if that leads on and on, or nothing is kept at all.
+pub(super) fn follow_private(
+    keys: &mut KeyBuilder,
+    session: Session<'_>,
+    fields: &Fields,
+    ctx: &mut Ctx<'_>,
+) -> Option<Option<Arc<Object>>> {
+    let front = ctx.cache.as_deref_mut()?;
+    for _ in 0..VARY_ROUNDS {
+        match front.find_fresh(&keys.private(session), ctx.now.unix_millis) {
+            Some(names) if names.kind() == Kind::Vary => {
+                push_named(keys, names.vary_names(), fields, &Cookies::of(fields));
+            }
+            found => return Some(found),
+        }
+    }
+    None
 }
 
 /// Who this exchange is to those who wake it.

@@ -2,18 +2,15 @@
 //!
 //! Easiest to break: the permit that is lent for a look comes back and goes on, or was used up.
 
-use cache::{Abandon, FillPermit, Kind, Lookup, Session};
-use http::cookies::Cookies;
+use cache::{Abandon, FillPermit, Lookup, Session};
 
+use super::page::follow_private;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
-use crate::fill::push_named;
 use crate::site::{Caching, Site};
 
 /// LIMIT: looks at the disk that one request may cost.
 const RECALLS_MAX: u8 = 6;
-/// LIMIT: as in memory, times that what a URL varies by leads to another look-up.
-const VARY_ROUNDS: usize = 3;
 
 /// What came of a look at the disk.
 #[derive(Debug)]
@@ -47,25 +44,13 @@ impl Exchange {
         if self.page.is_private_absent || !shelf.may_have_private(session) {
             return None;
         }
-        let now_ms = ctx.now.unix_millis;
-        let front = ctx.cache.as_deref_mut()?;
-        let fields = &self.request.head().fields;
         let mut keys = self.page.keys.clone();
-        let mut found = None;
-        for _ in 0..VARY_ROUNDS {
-            match front.find_fresh(&keys.private(session), now_ms) {
-                Some(names) if names.kind() == Kind::Vary => {
-                    push_named(&mut keys, names.vary_names(), fields, &Cookies::of(fields));
-                }
-                _ => {
-                    if let Lookup::Miss(permit) = front.lookup(&keys.private(session), now_ms) {
-                        found = Some(permit);
-                    }
-                    break;
-                }
-            }
-        }
-        match self.recall(found?, ctx) {
+        let _found = follow_private(&mut keys, session, &self.request.head().fields, ctx)?;
+        let front = ctx.cache.as_deref_mut()?;
+        let Lookup::Miss(permit) = front.lookup(&keys.private(session), ctx.now.unix_millis) else {
+            return None;
+        };
+        match self.recall(permit, ctx) {
             Ok(next) => Some(next),
             Err(permit) => {
                 ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));

@@ -10,15 +10,12 @@ use cache::{Abandon, FillPermit, Follower, Lookup, Object};
 use conf::model::Level;
 use http::{Method, Name};
 
-use super::page::Cached;
+use super::page::{Cached, ROUNDS_MAX};
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
 use crate::explain::Why;
 use crate::record;
 use crate::site::{Caching, Site, Space};
-
-/// LIMIT: fills that come to nothing while one request waits for them.
-const ROUNDS_MAX: u8 = 3;
 
 impl Exchange {
     /// Answers with what a zone has, waits, or leaves it to the origin (none).

@@ -151,7 +151,7 @@ impl Exchange {
         }
         let in_parts = status == 206 && head.status != 206 && shape.range.is_none();
         let fields = self.passed_fields(head, kind, shape, site, ctx);
-        let warm = warm::Kept { status, head, body: body.as_ref(), is_final };
+        let warm = warm::Given { status, head, body: body.as_ref(), is_final };
         self.remember_warm(object, &warm, &fields, site, ctx);
         let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
         self.decorate(fields, status, modified, site, ctx);

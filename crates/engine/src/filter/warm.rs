@@ -45,13 +45,13 @@ impl Exchange {
     pub(crate) fn remember_warm(
         &self,
         object: &Arc<Object>,
-        kept: &Kept<'_>,
+        given: &Given<'_>,
         fields: &Fields,
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) {
         let location = site.location(self.request.location);
-        if self.answer.cached != Cached::Hit || kept.status != 200 || !kept.is_final {
+        if self.answer.cached != Cached::Hit || given.status != 200 || !given.is_final {
             return;
         }
         let charset = match &location.settings.charset.charset {
@@ -59,9 +59,9 @@ impl Exchange {
             _ => true,
         };
         let Some(tag) = self.warm_tag(location, site).filter(|_| charset) else { return };
-        let Some(body) = kept.body.cloned().or_else(|| object.body()) else { return };
+        let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
-        let own_date = location.hides(Name::Date) || kept.head.fields.get(Name::Date).is_none();
+        let own_date = location.hides(Name::Date) || given.head.fields.get(Name::Date).is_none();
         front.remember(object, || Memo { tag, fields: fields.clone(), own_date, body });
     }
 
@@ -86,7 +86,7 @@ impl Exchange {
 }
 
 /// What of an answer is to be remembered.
-pub(crate) struct Kept<'a> {
+pub(crate) struct Given<'a> {
     /// Its status.
     pub(crate) status: u16,
     /// The head as it is kept.
