@@ -211,6 +211,8 @@ fn start(
         // Before any thread is started and before the pid is written down.
         io::process::daemonize().map_err(|error| one(format!("daemon: {error}")))?;
     }
+    // Before any socket listens: who finds us answering may signal us at once.
+    signal::block();
     set_limits(&config)?;
     make_temp_dirs(&config)?;
     let logs = assemble::open_logs(&config).map_err(one)?;
@@ -218,7 +220,6 @@ fn start(
         Some(http) => open.apply(http, workers, &shared.quic_keys).map_err(one)?,
         None => vec![Vec::new(); usize::from(workers)],
     };
-    signal::block();
     let (door, signals) = desk().map_err(|error| one(format!("epoll: {error}")))?;
     let generation = Arc::new(assemble::generation(1, draft, per_worker, logs, &shared, None));
     let mut control = Control {
