@@ -1,0 +1,1 @@
+"""Adapters of load generators: their command lines and what they print."""

@@ -1,0 +1,1 @@
+"""Adapters of servers: configuration, start, version, stop."""
