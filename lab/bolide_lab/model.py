@@ -83,12 +83,12 @@ class Scenario:
 
 @dataclass(frozen=True)
 class LatencyUs:
-    """Percentiles of the time to answer, in microseconds."""
+    """Percentiles of the time to answer, in microseconds; None: the client does not say."""
 
     p50: float
-    p90: float
+    p90: float | None
     p99: float
-    p999: float
+    p999: float | None
 
 
 @dataclass(frozen=True)
