@@ -37,7 +37,7 @@ class Nginx(Server):
     """nginx 1.25 or later, with HTTP/3."""
 
     name = "nginx"
-    programs = ("nginx-sid", "nginx")
+    programs: tuple[str, ...] = ("nginx-sid", "nginx")
     protocols = frozenset({"h1", "h1-tls", "h2", "h3"})
     originals = frozenset({"Q", "B"})
     has_cipher_command = True

@@ -65,7 +65,8 @@ sub vcl_recv {{
 sub vcl_backend_response {{
     set beresp.do_esi = (beresp.http.Surrogate-Control ~ "ESI");
     if (beresp.http.Content-Type ~ "text|javascript|json|svg") {{ set beresp.do_gzip = true; }}
-    if (beresp.ttl <= 0s && !beresp.http.Set-Cookie && beresp.http.Cache-Control !~ "private|no-") {{
+    if (beresp.ttl <= 0s && !beresp.http.Set-Cookie
+            && beresp.http.Cache-Control !~ "private|no-") {{
         set beresp.ttl = 1h;
     }}
 }}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +41,10 @@ class Site(Protocol):
 
     def reset(self, scenario: Scenario) -> None:
         """Makes it as it was before the first request, between two samples."""
+        ...
+
+    def during(self, scenario: Scenario, server: str, host: str, port: int) -> Callable[[], None]:
+        """Begins what happens beside the load, purges for instance; the answer ends it."""
         ...
 
     def stop(self) -> None:

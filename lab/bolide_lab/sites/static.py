@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from bolide_lab.model import Scenario
@@ -12,10 +13,29 @@ from bolide_lab.sites.base import Served
 
 MIB = 1 << 20
 LARGE = {"512k": MIB // 2, "1m": MIB, "10m": 10 * MIB, "100m": 100 * MIB, "1g": 1024 * MIB}
-WORDS = (
-    "server page cache request file protocol stream header frame window worker time "
-    "thread socket reply byte load test result table value"
-).split()
+WORDS = [
+    "server",
+    "page",
+    "cache",
+    "request",
+    "file",
+    "protocol",
+    "stream",
+    "header",
+    "frame",
+    "window",
+    "worker",
+    "time",
+    "thread",
+    "socket",
+    "reply",
+    "byte",
+    "load",
+    "test",
+    "result",
+    "table",
+    "value",
+]
 OLD_UNIX = 1_700_000_000
 
 
@@ -40,6 +60,10 @@ class StaticSite:
         name = scenario.load.url.rpartition("/")[2]
         if name in LARGE:
             make_large(self.root / name, LARGE[name])
+
+    def during(self, scenario: Scenario, server: str, host: str, port: int) -> Callable[[], None]:
+        """Nothing happens beside the load."""
+        return lambda: None
 
     def stop(self) -> None:
         """There is nothing to end."""
