@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -287,7 +287,7 @@ class Runner:
 def run_client(argv: list[str], limit_s: float, directory: Path) -> ClientRun:
     """Runs a client to its end and takes its CPU. Raises `ClientError` after `limit_s`."""
     path = directory / "client.out"
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     with path.open("wb") as said:
         one = subprocess.Popen(
@@ -308,9 +308,8 @@ def run_client(argv: list[str], limit_s: float, directory: Path) -> ClientRun:
                 raise ClientError(f"the client did not end within {limit_s:.0f} s") from error
             raise
     seconds = time.monotonic() - start
-    after = os.times()
-    cpu = after.children_user + after.children_system
-    cpu -= before.children_user + before.children_system
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return ClientRun(path.read_text(errors="replace"), max(seconds, 1e-6), cpu)
 
 
@@ -369,6 +368,3 @@ def _open_link(scenario: Scenario, seed: int) -> Any:
         return base.open_link(scenario.link, seed)
     except base.LinkUnavailable as error:
         raise Unfit(str(error)) from error
-
-
-Say = Callable[[str], None]

@@ -7,20 +7,10 @@ from pathlib import Path
 from bolide_lab.model import Scenario, Variant
 from bolide_lab.servers.base import MIME, Server, ServerError, owned_by_user, user
 
-MODULES = [
-    "mpm_event",
-    "authz_core",
-    "mime",
-    "dir",
-    "filter",
-    "deflate",
-    "headers",
-    "rewrite",
-    "socache_shmcb",
-    "ssl",
-    "http2",
-    "alias",
-]
+MODULES = (
+    *("mpm_event", "authz_core", "mime", "dir", "filter", "deflate", "headers", "rewrite"),
+    *("socache_shmcb", "ssl", "http2", "alias"),
+)
 PHP_MODULES = ["proxy", "proxy_fcgi", "cache", "cache_disk", "setenvif"]
 PRECOMPRESSED = """ RewriteEngine On
  RewriteCond %{HTTP:Accept-Encoding} gzip

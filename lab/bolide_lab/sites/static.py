@@ -13,29 +13,10 @@ from bolide_lab.sites.base import Served
 
 MIB = 1 << 20
 LARGE = {"512k": MIB // 2, "1m": MIB, "10m": 10 * MIB, "100m": 100 * MIB, "1g": 1024 * MIB}
-WORDS = [
-    "server",
-    "page",
-    "cache",
-    "request",
-    "file",
-    "protocol",
-    "stream",
-    "header",
-    "frame",
-    "window",
-    "worker",
-    "time",
-    "thread",
-    "socket",
-    "reply",
-    "byte",
-    "load",
-    "test",
-    "result",
-    "table",
-    "value",
-]
+WORDS = (
+    *("server", "page", "cache", "request", "file", "protocol", "stream", "header", "frame"),
+    *("window", "worker", "time", "thread", "socket", "reply", "byte", "load", "test", "table"),
+)
 OLD_UNIX = 1_700_000_000
 
 
