@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from bolide_lab.model import Load, Scenario, Variant
 
-START_S = 1.2
-LINK_S = 0.8
-CHECK_S = 0.3
+START_S = 0.4
+LINK_S = 0.4
+CHECK_S = 0.1
 ANSWERS_PER_S = 20_000
 CONNECTIONS_PER_S = 1_000
 LARGE_BYTES_PER_S = 250e6

@@ -344,7 +344,7 @@ def contestants(
             if server.find() is None:
                 missing[name] = server.how_to_install()
                 continue
-            if scenario.load.protocol not in server.protocols:
+            if not server.speaks(scenario.load.protocol):
                 continue
             out.append((scenario, name, "best"))
             if originals and server.has_original(scenario):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bolide_lab import machine, proc
-from bolide_lab.model import Scenario, Variant
+from bolide_lab.model import Protocol, Scenario, Variant
 
 START_LIMIT_S = 15.0
 LISTEN = "0A"
@@ -102,10 +102,14 @@ class Server(ABC):
         """What it says of itself."""
         return machine.first_line([self.program(), *self.version_words])
 
+    def speaks(self, protocol: Protocol) -> bool:
+        """Whether the installed build knows the protocol."""
+        return protocol in self.protocols
+
     def supports(self, scenario: Scenario) -> str | None:
         """Why the scenario cannot be made with this server; None when it can."""
-        if scenario.load.protocol not in self.protocols:
-            return f"{self.name} has no {scenario.load.protocol}"
+        if not self.speaks(scenario.load.protocol):
+            return f"this {self.name} has no {scenario.load.protocol}"
         return None
 
     def has_original(self, scenario: Scenario) -> bool:

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from bolide_lab.model import Scenario, Variant
+from bolide_lab.model import Protocol, Scenario, Variant
 from bolide_lab.servers.base import Server, owned_by_user
 
 
@@ -24,12 +24,9 @@ class H2o(Server):
         found = re.search(r"(\d+)\.(\d+)", self.version()) if self.find() else None
         return found is not None and (int(found[1]), int(found[2])) >= (2, 3)
 
-    def supports(self, scenario: Scenario) -> str | None:
+    def speaks(self, protocol: Protocol) -> bool:
         """Version 2.2, which Debian has, knows no HTTP/3."""
-        reason = super().supports(scenario)
-        if reason is None and scenario.load.protocol == "h3" and not self.has_http3():
-            return "this h2o has no HTTP/3"
-        return reason
+        return super().speaks(protocol) and (protocol != "h3" or self.has_http3())
 
     def texts(self, scenario: Scenario, directory: Path, variant: Variant) -> dict[str, str]:
         """`h2o.conf`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bolide_lab.model import Scenario, Variant
+from bolide_lab.model import Protocol, Scenario, Variant
 from bolide_lab.servers.base import MIME, Place, Server, owned_by_user
 
 CIPHERS = "TLS_AES_128_GCM_SHA256"
@@ -42,12 +42,9 @@ class Nginx(Server):
     originals = frozenset({"Q", "B"})
     has_cipher_command = True
 
-    def supports(self, scenario: Scenario) -> str | None:
+    def speaks(self, protocol: Protocol) -> bool:
         """Builds before 1.25 have no HTTP/3."""
-        reason = super().supports(scenario)
-        if reason is None and scenario.load.protocol == "h3" and not self.has_http3():
-            return f"this {self.name} was built without HTTP/3"
-        return reason
+        return super().speaks(protocol) and (protocol != "h3" or self.has_http3())
 
     def has_http3(self) -> bool:
         """Whether the build knows HTTP/3; the laboratory's own does."""
@@ -79,7 +76,6 @@ http {{
     client_max_body_size 20m;
     client_body_temp_path {run}/bodies;
     fastcgi_temp_path {run}/fastcgi;
-    proxy_temp_path {run}/proxy;
     server_tokens off;
     sendfile on;
     tcp_nopush on;
