@@ -104,13 +104,18 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def first_line(argv: list[str]) -> str:
-    """The first line that a short command prints on either output; "" if it fails to start."""
+def output(argv: list[str]) -> str:
+    """All that a short command prints on either output; "" if it fails to start."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return done.stdout + done.stderr
+
+
+def first_line(argv: list[str]) -> str:
+    """The first line of `output`."""
+    lines = [line.strip() for line in output(argv).splitlines() if line.strip()]
     return lines[0] if lines else ""
 
 

@@ -287,6 +287,9 @@ class Runner:
 def run_client(argv: list[str], limit_s: float, directory: Path) -> ClientRun:
     """Runs a client to its end and takes its CPU. Raises `ClientError` after `limit_s`."""
     path = directory / "client.out"
+    # Clients of the laboratory's own are modules of it; others leave files in their home.
+    module = str(Path(__file__).resolve().parents[1])
+    environment = {**os.environ, "HOME": str(directory), "PYTHONPATH": module}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     with path.open("wb") as said:
@@ -296,6 +299,7 @@ def run_client(argv: list[str], limit_s: float, directory: Path) -> ClientRun:
             stdout=said,
             stderr=subprocess.STDOUT,
             cwd=directory,
+            env=environment,
             start_new_session=True,
         )
         try:

@@ -33,6 +33,10 @@ class Bolide(Nginx):
         """Always."""
         return True
 
+    def has_http2_directive(self) -> bool:
+        """Always."""
+        return True
+
     def _cache(self, run: Path) -> str:
         return ""
 

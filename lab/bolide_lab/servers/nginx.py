@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+from functools import cache
 from pathlib import Path
 
+from bolide_lab import machine
 from bolide_lab.model import Protocol, Scenario, Variant
 from bolide_lab.servers.base import MIME, Place, Server, owned_by_user
 
@@ -33,6 +36,11 @@ FASTCGI = """
 """
 
 
+@cache
+def _build(path: str) -> str:
+    return machine.output([path, "-V"])
+
+
 class Nginx(Server):
     """nginx 1.25 or later, with HTTP/3."""
 
@@ -47,9 +55,15 @@ class Nginx(Server):
         return super().speaks(protocol) and (protocol != "h3" or self.has_http3())
 
     def has_http3(self) -> bool:
-        """Whether the build knows HTTP/3; the laboratory's own does."""
+        """Whether the build knows HTTP/3."""
         path = self.find()
-        return path is not None and path.name.endswith("-sid")
+        return path is not None and "--with-http_v3_module" in _build(str(path))
+
+    def has_http2_directive(self) -> bool:
+        """Version 1.25.1 made `http2` a directive; before, it was a word of `listen`."""
+        path = self.find()
+        found = re.search(r"/(\d+)\.(\d+)\.(\d+)", _build(str(path))) if path else None
+        return found is None or tuple(map(int, found.groups())) >= (1, 25, 1)
 
     def texts(self, scenario: Scenario, directory: Path, variant: Variant) -> dict[str, str]:
         """`nginx.conf`."""
@@ -135,11 +149,12 @@ http {{
 
     def _servers(self, scenario: Scenario, old: bool, http3: bool) -> str:
         place = self.place
+        new = self.has_http2_directive()
         buffers = "" if old else " rcvbuf=4m sndbuf=4m"
         quic = f"        listen {place.host}:{place.tls_port} quic reuseport{buffers};\n"
         words = f"""        listen {place.host}:{place.plain_port} backlog=4096;
-        listen {place.host}:{place.tls_port} ssl backlog=4096;
-{quic if http3 else ""}        http2 on;
+        listen {place.host}:{place.tls_port} ssl{"" if new else " http2"} backlog=4096;
+{quic if http3 else ""}{"        http2 on;" if new else ""}
 {"        http3 on;" if http3 else ""}
         root {place.site};
         index index.html index.php;
@@ -195,6 +210,6 @@ class Angie(Nginx):
     install = "see https://en.angie.software/angie/docs/installation/"
     originals = frozenset()
 
-    def has_http3(self) -> bool:
-        """Every package of Angie has it."""
+    def has_http2_directive(self) -> bool:
+        """Every version has it."""
         return True
