@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -142,6 +143,8 @@ def _run(args: argparse.Namespace) -> int:
         print("lab: nothing to measure", file=sys.stderr)
         return 0 if done else 1
     print(plan.table(trials), file=sys.stderr)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     if any(t.scenario.link for t in trials) and os.geteuid() != 0:
         print("lab: shaped links need root: those scenarios are left out", file=sys.stderr)
     date = time.strftime("%Y-%m-%d", time.gmtime())
@@ -161,6 +164,11 @@ def _run(args: argparse.Namespace) -> int:
             raise
     print(lines.directory)
     return 0 if taken else 1
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """What ends a run ends its servers first."""
+    raise KeyboardInterrupt
 
 
 def _take_all(trials: list[plan.Trial], lines: records.Records, seed: int, workers: int) -> int:
@@ -235,7 +243,14 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    problem = import_module("bolide_lab.check").check(write=args.write)
+    module = import_module("bolide_lab.check")
+    try:
+        problem = module.check(write=args.write)
+    except module.CheckError as error:
+        problem = str(error)
+    if args.write and problem:
+        print(problem)
+        return 0
     if problem:
         print(f"lab: {problem}", file=sys.stderr)
     return 1 if problem else 0

@@ -75,7 +75,7 @@ class Nginx(Server):
         place, run = self.place, owned_by_user(directory / "run")
         mime = " ".join(f"{kind} {end};" for end, kind in MIME.items())
         user = "user root;\n" if os.geteuid() == 0 else ""
-        http3 = scenario.load.protocol == "h3" or self.has_http3()
+        http3 = scenario.load.protocol == "h3" or (self.has_http3() and not old)
         head = f"""worker_processes {place.workers};
 {user}daemon off;
 pid {run}/pid;
