@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from bolide_lab import machine
 from bolide_lab.clients.base import Address, Client, ClientError, split_url, tail
 from bolide_lab.model import Load, Outcome
 
@@ -47,6 +48,13 @@ class Siege(Client):
 
     name = "siege"
     programs = ("siege-sid", "siege")
+
+    def version(self) -> str:
+        """What it says after its banner; without settings of its own it asks for some."""
+        argv = ["env", "HOME=/nonexistent", self.program(), "-R", "/dev/null", "--version"]
+        text = machine.output(argv)
+        found = re.search(r"SIEGE\s+[\d.]+\S*", text, re.IGNORECASE)
+        return found[0] if found else ""
 
     def supports(self, load: Load) -> str | None:
         """HTTP/1.1 only."""
