@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bolide_lab.clients.base import Address, Client, ClientError, split_url, tail
 from bolide_lab.model import Load, Outcome, Protocol
 
 FLAGS: dict[Protocol, str] = {
@@ -49,21 +50,10 @@ def find(protocol: Protocol = "h3") -> Path | None:
     return None
 
 
-def how_to_install() -> str:
-    """What a user without a fitting curl is told."""
-    return "lab tools install (curl with HTTP/3, from Debian's newest suite)"
-
-
-def version(program: Path) -> str:
-    """The first line of `curl --version`: curl and its libraries."""
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return said.stdout.partition("\n")[0]
-
-
 def urls(load: Load, base: str) -> list[str]:
     """The addresses of one process: those of `urls_file`, as many as `requests`, else `url`."""
     if load.urls_file is None:
-        return [base + load.url] * (load.requests or 1)
+        return [base + split_url(load.url)[1]] * (load.requests or 1)
     lines = Path(load.urls_file).read_text(encoding="utf-8").split()
     return [base + line for line in lines[: load.requests or len(lines)]]
 
@@ -76,6 +66,7 @@ def argv(load: Load, address: str, program: str = "curl", host: str = "localhost
     """
     ip, _, port = address.rpartition(":")
     scheme = "http" if load.protocol == "h1" else "https"
+    host = split_url(load.url)[0] or host
     command = [program, "-q", "-s", "-k", FLAGS[load.protocol], "--max-time", str(TIMEOUT_S)]
     command += ["--resolve", f"{host}:{port}:{ip}", "--compressed"]
     for header in load.headers:
@@ -198,3 +189,36 @@ def run_arms(
     commands = {arm: [*prefix, *argv(loads[arm], address, program)] for arm in arms}
     for turn, arm in order(arms, times, seed):
         yield turn, arm, run_once(commands[arm], loads[arm].protocol)
+
+
+class Curl(Client):
+    """curl as one of the clients: a run is one process, `run_arms` is the comparison."""
+
+    name = "curl"
+    programs = ("curl-h3", "curl")
+
+    def supports(self, load: Load) -> str | None:
+        """Whether there is a curl that speaks the protocols of all arms."""
+        arms = load.extra.get("arms", (load.protocol,))
+        for arm in arms:
+            if find(for_arm(load, arm).protocol) is None:
+                return f"no curl here speaks {arm}: {self.how_to_install()}"
+        return None
+
+    def argv(self, load: Load, address: Address) -> list[str]:
+        """The command for one process of the load's own protocol."""
+        program = find(load.protocol) or self.programs[-1]
+        return argv(load, where(load, address), str(program))
+
+    def parse(self, text: str) -> Outcome:
+        """Reads what `-w` printed; the time is curl's own, without its start."""
+        outcome = parse(text)
+        if outcome.requests + outcome.failed == 0:
+            raise ClientError(tail(text))
+        return outcome
+
+
+def where(load: Load, address: Address) -> str:
+    """The address and port for the load's protocol."""
+    port = address.plain_port if load.protocol == "h1" else address.tls_port
+    return f"{address.host}:{port}"

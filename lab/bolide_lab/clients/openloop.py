@@ -4,10 +4,10 @@ The time of an answer counts from when its request was due, not from when it cou
 server that stops for a second is seen by all requests of that second (no coordinated omission).
 
 Limits: GET of one path, HTTP/1.1 (plain, TLS) and HTTP/2 (TLS), not HTTP/3. It is Python: one
-process keeps its times up to some 3500 requests a second on a core of 2.5 GHz and adds 0.1 to 0.3 ms.
-It spins while it waits, so its core is always busy. `threads` is the number of processes. How late
-requests left is in `extra["late_us_p99"]`; above 1 ms it is the client that was measured, and the
-outcome says `saturated`.
+process keeps its times up to some 3500 requests a second on a core of 2.5 GHz and adds 0.1 to
+0.3 ms. It spins while it waits, so its core is always busy. `threads` is the number of processes.
+How late requests left is in `extra["late_us_p99"]`; above 1 ms it is the client that was measured,
+and the outcome says `saturated`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import resource
 import ssl
 import sys
 import time
 from collections import deque
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from bolide_lab.clients.base import Address, Client, ClientError, split_url, tail
 from bolide_lab.clients.openloop_wire import Wire, WireH1, WireH2, request_h1, request_h2
 from bolide_lab.model import LatencyUs, Load, Outcome
 
@@ -46,7 +49,8 @@ def argv(load: Load, address: str, host: str = "localhost") -> list[str]:
     reason = supports(load)
     if reason is not None:
         raise ValueError(reason)
-    task = {"load": asdict(load), "address": address, "host": host}
+    name, path = split_url(load.url)
+    task = {"load": {**asdict(load), "url": path}, "address": address, "host": name or host}
     return [sys.executable, "-m", "bolide_lab.clients.openloop", json.dumps(task)]
 
 
@@ -82,6 +86,36 @@ def percentile(ordered: list[float], p: float) -> float:
     if not ordered:
         return 0.0
     return ordered[min(int(len(ordered) * p / 100), len(ordered) - 1)]
+
+
+class OpenLoop(Client):
+    """The open-loop client as one of the clients."""
+
+    name = "openloop"
+
+    def find(self) -> Path | None:
+        """It is always there: this Python."""
+        return Path(sys.executable)
+
+    def version(self) -> str:
+        """The laboratory's own, on this Python."""
+        return f"bolide_lab.clients.openloop, Python {platform.python_version()}"
+
+    def supports(self, load: Load) -> str | None:
+        """Why the load cannot be made."""
+        return supports(load)
+
+    def argv(self, load: Load, address: Address) -> list[str]:
+        """The command for the load."""
+        port = address.plain_port if load.protocol == "h1" else address.tls_port
+        return argv(load, f"{address.host}:{port}")
+
+    def parse(self, text: str) -> Outcome:
+        """Reads the lines of all processes."""
+        try:
+            return parse(text)
+        except (ValueError, KeyError) as error:
+            raise ClientError(tail(text)) from error
 
 
 class Run:
