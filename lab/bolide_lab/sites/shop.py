@@ -63,20 +63,6 @@ WORDS = (
     *("block", "page", "product", "price", "action", "field", "header", "footer"),
     *("label", "option", "grid", "primary", "hover"),
 )
-    "block",
-    "page",
-    "product",
-    "price",
-    "action",
-    "field",
-    "header",
-    "footer",
-    "label",
-    "option",
-    "grid",
-    "primary",
-    "hover",
-]
 
 
 def text(kind: str, bytes_wanted: int, chance: random.Random) -> bytes:

@@ -55,13 +55,13 @@ def resources(page: str, root: Path, count: int = RESOURCES) -> list[str]:
     First what the page names, then styles, scripts and pictures of the theme and of WordPress.
     """
     found = ["/"]
+    kinds = (".css", ".js", ".png", ".jpg", ".webp", ".woff2", ".svg")
     for address in re.findall(r"""(?:src|href)=["']https?://localhost(/[^"'?#]+)""", page):
-        if address not in found and (root / address[1:]).is_file() and ".php" not in address:
+        if address not in found and address.endswith(kinds) and (root / address[1:]).is_file():
             found.append(address)
     for place in ("wp-content/themes", "wp-includes/css", "wp-includes/js", "wp-includes/images"):
         for file in sorted((root / place).rglob("*")):
             address = "/" + str(file.relative_to(root))
-            kinds = (".css", ".js", ".png", ".jpg", ".webp", ".woff2", ".svg")
             if len(found) < count and file.suffix in kinds and address not in found:
                 found.append(address)
     return found[:count]
