@@ -1,10 +1,12 @@
 """curl: commands, recorded reports, and the order of the arms."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from bolide_lab.clients import curl
+from bolide_lab.clients.base import Address, ClientError
 from bolide_lab.model import Load
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -104,3 +106,15 @@ def test_an_unknown_arm_is_refused() -> None:
 def test_a_curl_that_does_not_run_has_failed() -> None:
     outcome = curl.run_once(["sh", "-c", "exit 2", "/dev/null"], "h2")
     assert (outcome.requests, outcome.failed, outcome.extra["exit_code"]) == (0, 1, 2)
+
+
+def test_a_run_reports_one_timed_process(tmp_path: Path) -> None:
+    address = Address("127.0.0.1", 1, 2, tmp_path)
+    command = curl.Curl().argv(LOAD, address)
+    assert "localhost:2:127.0.0.1" in command
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    outcome = curl.Curl().parse(done.stdout)
+    assert (outcome.requests, outcome.failed) == (0, 1)
+    assert outcome.seconds > 0 and outcome.extra["process_us"] >= 0
+    with pytest.raises(ClientError):
+        curl.Curl().parse("no such program")

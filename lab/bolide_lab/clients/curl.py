@@ -11,9 +11,10 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ VERSIONS: dict[Protocol, tuple[str, ...]] = {
     "h2": ("2",),
     "h3": ("3",),
 }
+# Starts this module from wherever the laboratory is.
+PACKAGE = Path(__file__).resolve().parents[2]
+START = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from bolide_lab.clients.curl import main; main(sys.argv[1:])"
+)
 # One process may not hang for ever, and a slow server is still a result.
 TIMEOUT_S = 120
 
@@ -206,19 +213,27 @@ class Curl(Client):
         return None
 
     def argv(self, load: Load, address: Address) -> list[str]:
-        """The command for one process of the load's own protocol."""
+        """This module, which times one process of curl from before its start to its end."""
         program = find(load.protocol) or self.programs[-1]
-        return argv(load, where(load, address), str(program))
+        command = argv(load, where(load, address), str(program))
+        return [sys.executable, "-c", START, str(PACKAGE), load.protocol, *command]
 
     def parse(self, text: str) -> Outcome:
-        """Reads what `-w` printed; the time is curl's own, without its start."""
-        outcome = parse(text)
-        if outcome.requests + outcome.failed == 0:
-            raise ClientError(tail(text))
-        return outcome
+        """Reads the line that `main` prints."""
+        try:
+            return Outcome(**json.loads(text.strip().splitlines()[-1]))
+        except (ValueError, TypeError, IndexError) as error:
+            raise ClientError(tail(text)) from error
 
 
 def where(load: Load, address: Address) -> str:
     """The address and port for the load's protocol."""
     port = address.plain_port if load.protocol == "h1" else address.tls_port
     return f"{address.host}:{port}"
+
+
+def main(words: list[str]) -> None:
+    """Runs curl once, for a protocol, and prints the outcome as JSON."""
+    protocol, *command = words
+    known: list[Protocol] = [one for one in FLAGS if one == protocol]
+    print(json.dumps(asdict(run_once(command, known[0]))))

@@ -30,6 +30,12 @@ from bolide_lab.clients.openloop_wire import Wire, WireH1, WireH2, request_h1, r
 from bolide_lab.model import LatencyUs, Load, Outcome
 
 PERCENTILES = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
+# Starts this module from wherever the laboratory is.
+PACKAGE = Path(__file__).resolve().parents[2]
+START = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from bolide_lab.clients.openloop import main; main(sys.argv[1])"
+)
 # What has not been answered so long after the last request was due has failed.
 PATIENCE_S = 5.0
 LATE_US = 1000
@@ -51,7 +57,7 @@ def argv(load: Load, address: str, host: str = "localhost") -> list[str]:
         raise ValueError(reason)
     name, path = split_url(load.url)
     task = {"load": {**asdict(load), "url": path}, "address": address, "host": name or host}
-    return [sys.executable, "-m", "bolide_lab.clients.openloop", json.dumps(task)]
+    return [sys.executable, "-c", START, str(PACKAGE), json.dumps(task)]
 
 
 def parse(text: str) -> Outcome:
@@ -261,7 +267,3 @@ def main(task: str) -> None:
         with os.fdopen(pipe) as child:
             sys.stdout.write(child.read())
         os.wait()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

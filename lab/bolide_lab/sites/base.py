@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from bolide_lab.model import Scenario
+from bolide_lab.model import Scenario, Variant
 
 
 class SiteError(Exception):
@@ -49,6 +49,15 @@ class Site(Protocol):
 
     def stop(self) -> None:
         """Ends its helpers."""
+        ...
+
+
+@runtime_checkable
+class TellsCaches(Protocol):
+    """A site that speaks to each server's cache in its own words."""
+
+    def serve_with(self, server: str, variant: Variant, prefix: Sequence[str] = ()) -> Served:
+        """Makes the site ready for one server; `prefix` leads into the server's namespace."""
         ...
 
 

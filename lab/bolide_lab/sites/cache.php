@@ -25,6 +25,7 @@ final class State
     /** @var array<string, true> */
     public static array $tags = [];
     public static bool $has_parts = false;
+    public static bool $part_is_private = false;
 }
 
 /** Before anything else: an old copy may be all that is needed. */
@@ -77,9 +78,15 @@ function told_esi(): bool
         && str_contains($_SERVER['HTTP_SURROGATE_CAPABILITY'] ?? '', 'ESI/1.0');
 }
 
+/** The cart is a part for every server that knows parts, kept or not. */
+function part_is_private(): void
+{
+    State::$part_is_private = true;
+}
+
 function keeps_private(): bool
 {
-    return State::$mode === 'lscache';
+    return State::$mode === 'lscache' || State::$part_is_private;
 }
 
 /** Says the fields and gives the page away. */

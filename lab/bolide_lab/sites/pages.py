@@ -91,6 +91,10 @@ class DynamicSite(ABC):
         self.origin: Origin | None = None
 
     @abstractmethod
+    def urls_file(self, name: str) -> Path:
+        """A list of addresses by the name that scenarios use; one path in each line."""
+
+    @abstractmethod
     def install(self) -> None:
         """Makes `root`; what is there already stays."""
 

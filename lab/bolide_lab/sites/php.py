@@ -15,6 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
+from bolide_lab.sites.base import SiteError
+
 START_LIMIT_S = 60.0
 # Plain values for every site, the same whoever serves it.
 INI = {
@@ -26,10 +28,6 @@ INI = {
     "date.timezone": "UTC",
     "opcache.validate_timestamps": "0",
 }
-
-
-class SiteError(Exception):
-    """The site cannot be had; the text names what is missing and the command that installs it."""
 
 
 def program(names: Sequence[str], package: str) -> str:

@@ -12,6 +12,7 @@ import random
 import shutil
 from pathlib import Path
 
+from bolide_lab.sites.contest import ContestSite
 from bolide_lab.sites.pages import HERE, DynamicSite
 
 URLS = (
@@ -117,7 +118,7 @@ class Shop(DynamicSite):
         """Writes PHP, files and the lists of addresses."""
         self.place_cache_code()
         for source in sorted((HERE / "shop").glob("*.php")):
-            inner = "" if source.name == "index.php" else "lab"
+            inner = "lab" if source.name in ("catalogue.php", "template.php") else ""
             shutil.copyfile(source, self.root / inner / source.name)
         for path, content in files().items():
             file = self.root / path[1:]
@@ -134,3 +135,11 @@ class Shop(DynamicSite):
     def urls_file(self, name: str) -> Path:
         """The list that a scenario names; one path in each line."""
         return self.directory / name
+
+
+class ShopSite(ContestSite):
+    """The shop in a run."""
+
+    name = "shop"
+    makes = Shop
+    lists = ("urls.txt", "urls-static.txt")

@@ -12,8 +12,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from bolide_lab.sites.base import SiteError
+from bolide_lab.sites.contest import ContestSite
 from bolide_lab.sites.pages import HERE, DynamicSite
-from bolide_lab.sites.php import MariaDb, Service, SiteError, program
+from bolide_lab.sites.php import MariaDb, Service, program
 
 PACKAGE = Path("/usr/share/wordpress")
 RESOURCES = 38
@@ -142,3 +144,11 @@ class WordPress(DynamicSite):
         if not path.exists():
             path.write_text("\n".join(resources(self.home_page(), self.root)) + "\n")
         return path
+
+
+class WordPressSite(ContestSite):
+    """WordPress in a run."""
+
+    name = "wordpress"
+    makes = WordPress
+    lists = ("resources.txt",)
