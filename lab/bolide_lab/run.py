@@ -25,7 +25,7 @@ from bolide_lab.model import Load, Outcome, Sample, Scenario, Variant
 from bolide_lab.plan import Trial, load_seconds
 from bolide_lab.records import Records
 from bolide_lab.servers import SERVERS, Place, Server, ServerError
-from bolide_lab.sites.base import Served, Site, SiteError, site
+from bolide_lab.sites.base import Served, Site, SiteError, TellsCaches, site
 
 SATURATED = 0.8
 ADDRESSES = "DNS:localhost,DNS:lab.test,IP:127.0.0.1,IP:10.77.0.1"
@@ -111,6 +111,9 @@ class Runner:
             link = None
             if scenario.link is not None:
                 link = stack.enter_context(_open_link(scenario, self.seed))
+            if isinstance(one_site, TellsCaches):
+                into = tuple(link.in_server([])) if link is not None else ()
+                served = one_site.serve_with(trial.server, trial.config, into)
             place = self._place(served, link)
             server = SERVERS[trial.server](place)
             reason = server.supports(scenario) or client.supports(scenario.load)
