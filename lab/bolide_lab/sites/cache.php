@@ -127,7 +127,8 @@ function described(string $page): string
 
 function encoded(string $page): string
 {
-    if (State::$mode !== 'gzip') {
+    // Some servers have PHP itself compress whatever it says.
+    if (State::$mode !== 'gzip' || in_array('zlib output compression', ob_list_handlers(), true)) {
         return $page;
     }
     header('Vary: Accept-Encoding');

@@ -28,7 +28,6 @@ BEST: dict[str, tuple[str, str]] = {
     "apache": ("gzip", "mod_cache on disk; the page stored compressed"),
     "caddy": ("disk", "copies on disk, plain and compressed, found without PHP"),
     "h2o": ("files", "copies in the document root, found without PHP"),
-    "lighttpd": ("files", "copies in the document root, found without PHP"),
     "haproxy": ("gzip", "its own cache in front of nginx; the page stored compressed"),
     "vinyl": ("surrogate", "its own cache in front of nginx; parts by ESI"),
 }
