@@ -155,6 +155,9 @@ class DynamicSite(ABC):
         mode, cache = caching(server, variant)
         self.forget_copies()
         (self.root / "lab" / "mode").write_text(mode)
+        # What a server sets by PHP_VALUE stays with the child: each server begins with fresh ones.
+        self.fpm.stop()
+        self.fpm.start()
         self.stop_origin()
         if server in NEEDS_ORIGIN:
             place = self.directory / "origin"
