@@ -20,7 +20,7 @@ function lab_is_for_everybody(): bool
 add_action('template_redirect', function (): void {
     ob_start(function (string $page): string {
         lab_is_for_everybody() || Lab\Cache\never();
-        return Lab\Cache\encoded(Lab\Cache\described($page));
+        return Lab\Cache\with_length(Lab\Cache\encoded(Lab\Cache\described($page)));
     });
 }, 0);
 
