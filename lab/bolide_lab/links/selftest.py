@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bolide_lab import proc
 from bolide_lab.links.base import Link, LinkUnavailable, open_link
 from bolide_lab.model import LinkSpec
 
@@ -264,7 +265,7 @@ def run(kind: str = "auto", specs: tuple[LinkSpec, ...] = SPECS, seconds: float 
     try:
         for spec in specs:
             link = open_link(spec, kind=kind)
-            start = time.monotonic()
+            start, stolen = time.monotonic(), proc.steal_s()
             with link:
                 rows += [(link.kind, spec, figure) for figure in measure(link, seconds)]
                 counters = link.counters()
@@ -276,7 +277,9 @@ def run(kind: str = "auto", specs: tuple[LinkSpec, ...] = SPECS, seconds: float 
                     f"{counters.to_client.queue_packets_max} packets, dropped by it "
                     f"{counters.to_client.dropped_queue} of {counters.to_client.packets}, "
                     f"by chance {counters.to_client.lost_random}; latest delivery {max(late)} us, "
-                    f"{counters.to_client.late_packets} over 1 ms; CPU {share:.0f} % of one core"
+                    f"{counters.to_client.late_packets} over 1 ms; CPU {share:.0f} % of one core; "
+                    f"the machine's host took {proc.steal_s() - stolen:.2f} s of "
+                    f"{time.monotonic() - start:.2f} s"
                 )
     except LinkUnavailable as error:
         print(f"lab: {error}")
