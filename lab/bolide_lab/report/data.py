@@ -17,8 +17,8 @@ from typing import Any, TextIO
 
 from bolide_lab.model import Sample, Scenario, sample_from_json
 
-OPENERS = {"run.jsonl": open, "run.jsonl.gz": gzip.open, "run.jsonl.xz": lzma.open}
-SERVERS = [
+FILES = ("run.jsonl", "run.jsonl.gz", "run.jsonl.xz")
+SERVERS = (
     "bolide",
     "nginx",
     "h2o",
@@ -30,7 +30,7 @@ SERVERS = [
     "litespeed",
     "openlitespeed",
     "angie",
-]
+)
 DISPLAY = {
     "bolide": "Bolide",
     "nginx": "nginx",
