@@ -11,7 +11,7 @@ import lzma
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -79,6 +79,7 @@ METRICS = {
     "server_cpu_us_per_request": Metric("server CPU per request", "µs", False),
     "peak_rss_mib": Metric("peak memory", "MiB", False),
     "bytes_per_answer": Metric("bytes per answer", "B", False),
+    "kib_per_connection": Metric("memory per connection", "KiB", False),
     "failed": Metric("failed requests", "", False),
     "client_cpu_utilisation": Metric("client CPU in use", "", False),
     "latency_us_p50": Metric("latency, median", "µs", False),
@@ -99,6 +100,7 @@ class Run:
     body_checks: list[dict[str, Any]] = field(default_factory=list)
     excluded: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    quick: bool = False
     scenarios: dict[str, Scenario] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     other: list[dict[str, Any]] = field(default_factory=list)
@@ -109,7 +111,11 @@ class Run:
         seen = {sample.scenario for sample in self.samples}
         seen |= {str(line["scenario"]) for line in self.excluded if line.get("scenario")}
         order = {name: place for place, name in enumerate(self.scenarios)}
-        return sorted(seen, key=lambda name: (order.get(name, len(order)), name))
+        return sorted(seen, key=lambda name: (order.get(stem(name), len(order)), name))
+
+    def scenario(self, name: str) -> Scenario | None:
+        """What the catalogue says of a scenario, or of an arm of it (`C1:h3`)."""
+        return self.scenarios.get(stem(name))
 
     def of(self, scenario: str) -> dict[Contestant, list[Sample]]:
         """The samples of a scenario by contestant, each in order of repetition."""
@@ -128,15 +134,21 @@ class Run:
 
     def metric(self, scenario: str) -> tuple[str, bool]:
         """The scenario's own metric, and whether more of it is better."""
-        known = self.scenarios.get(scenario)
+        known = self.scenario(scenario)
         if known is None:
             return "requests_per_s", True
         return known.metric, known.higher_is_better
 
     def title(self, scenario: str) -> str:
-        """The scenario's title, or its id."""
-        known = self.scenarios.get(scenario)
-        return known.title if known else scenario
+        """The scenario's title, or its id; an arm is named."""
+        known = self.scenario(scenario)
+        arm = scenario.partition(":")[2]
+        return (known.title if known else scenario) + (f" (here {arm})" if known and arm else "")
+
+
+def stem(scenario: str) -> str:
+    """The catalogue's id of a scenario: what stands before the arm."""
+    return scenario.partition(":")[0]
 
 
 def display(server: str) -> str:
@@ -186,8 +198,9 @@ def read(directory: Path, catalogue: dict[str, Scenario]) -> Run:
     keys = set()
     for line in _lines(directory, run):
         kind = line.get("kind")
+        run.quick = run.quick or line.get("quick") is True
         if kind == "sample":
-            sample = sample_from_json(line)
+            sample = _armed(sample_from_json(line))
             if sample.key() not in keys:
                 keys.add(sample.key())
                 run.samples.append(sample)
@@ -195,7 +208,8 @@ def read(directory: Path, catalogue: dict[str, Scenario]) -> Run:
             _keep(run, str(kind), line)
     present = {sample.scenario for sample in run.samples}
     present |= {str(line.get("scenario")) for line in run.excluded}
-    run.scenarios = {name: one for name, one in catalogue.items() if name in present}
+    stems = {stem(name) for name in present}
+    run.scenarios = {name: one for name, one in catalogue.items() if name in stems}
     return run
 
 
@@ -215,6 +229,14 @@ def merge(runs: Iterable[Run]) -> Run:
             getattr(whole, name).extend(getattr(run, name))
         whole.unreadable += run.unreadable
     return whole
+
+
+def _armed(sample: Sample) -> Sample:
+    """An arm that only `extra` names becomes part of the scenario's id."""
+    arm = sample.extra.get("arm")
+    if not arm or ":" in sample.scenario:
+        return sample
+    return replace(sample, scenario=f"{sample.scenario}:{arm}")
 
 
 def _newest(run: Run) -> tuple[int, str]:

@@ -107,7 +107,7 @@ def _links(ids: Iterable[str]) -> str:
 
 def _by_group(run: Run) -> Iterable[tuple[str, Iterable[str]]]:
     def group(name: str) -> str:
-        known = run.scenarios.get(name)
+        known = run.scenario(name)
         return known.group if known else ""
 
     order = list(GROUPS)
@@ -123,7 +123,7 @@ def _rates(run: Run, ids: list[str]) -> str:
     """Latency over the offered rate, where scenarios differ in nothing but their rate."""
     families: dict[tuple[str, str, str], list[tuple[float, str]]] = {}
     for name in ids:
-        known = run.scenarios.get(name)
+        known = run.scenario(name)
         if known is not None and known.load.rate_per_s:
             load = known.load
             family = families.setdefault((load.client, load.protocol, load.url), [])

@@ -59,14 +59,22 @@ def rows(
     return display(yardstick) if yardstick else "", found
 
 
-def same_unit(one: str, two: str) -> bool:
-    """Whether two units are the same, however they are written."""
-    return _unit(one) == _unit(two)
+def convert(figure: Interval, unit: str, wanted: str) -> Interval | None:
+    """A figure in another unit of the same kind; nothing if the kinds differ."""
+    (kind, size), (other, scale) = _unit(unit), _unit(wanted)
+    if kind != other:
+        return None
+    factor = size / scale
+    return Interval(figure.median * factor, figure.low * factor, figure.high * factor, figure.count)
 
 
-def _unit(text: str) -> str:
-    plain = text.lower().strip()
-    return {"requests/s": "req/s", "rps": "req/s", "seconds": "s", "sec": "s"}.get(plain, plain)
+def _unit(text: str) -> tuple[str, float]:
+    plain = text.strip().lower()
+    rates = ("requests/s", "req/s", "rps")
+    times = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6}
+    if plain in rates:
+        return "rate", 1.0
+    return ("time", times[plain]) if plain in times else (plain, 1.0)
 
 
 def _key(server: str) -> str:

@@ -32,7 +32,7 @@ Measured = Mapping[Contestant, Sequence[Sample]]
 
 def section(run: Run, scenario: str) -> str:
     """The part of the page about one scenario."""
-    known = run.scenarios.get(scenario)
+    known = run.scenario(scenario)
     measured = run.of(scenario)
     out = [
         f'<h3 id="{escape(scenario)}"><code>{escape(scenario)}</code> '
@@ -125,9 +125,10 @@ def _main_bars(run: Run, scenario: str, known: Scenario | None, measured: Measur
     ]
     if known is not None:
         rows += [
-            Bar(f"{row.label}, published", row.interval, "")
+            Bar(f"{row.label}, published", converted, "")
             for row in published.rows(known, measured, told.unit)[1]
-            if row.source != published.HERE and published.same_unit(row.unit, told.unit)
+            if row.source != published.HERE
+            and (converted := published.convert(row.interval, row.unit, told.unit)) is not None
         ]
     better = "more is better" if higher else "less is better"
     title = f"{scenario}: {told.label} ({better})"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from bolide_lab.model import Sample
-from bolide_lab.report.data import Contestant, Run, describe, display, value, values
+from bolide_lab.report.data import Contestant, Run, describe, display, stem, value, values
 from bolide_lab.stats import (
     Comparison,
     Equivalence,
@@ -139,19 +139,22 @@ def places(found: Sequence[Line]) -> dict[Contestant, Places]:
 
 
 def tests(run: Run) -> list[Test]:
-    """Welch and TOST for the curl scenarios: per server each pair of them, per scenario servers."""
-    ids = [name for name in run.ids() if _group(run, name) == "C"]
-    times = {name: _times(run, name) for name in ids}
+    """Welch and TOST for the curl scenarios: per server, two arms of one, or one arm in two."""
+    times = {name: _times(run, name) for name in curl_ids(run)}
     out = []
-    for one, two in combinations(ids, 2):
+    for one, two in combinations(times, 2):
+        if stem(one) != stem(two) and one.partition(":")[2] != two.partition(":")[2]:
+            continue
         for server in times[one]:
             if server in times[two]:
                 out += _test(server.label(), one, two, times[one][server], times[two][server])
-    for name in ids:
-        for left, right in combinations(times[name], 2):
-            a, b = times[name][left], times[name][right]
-            out += _test(name, left.label(), right.label(), a, b)
     return out
+
+
+def curl_ids(run: Run) -> list[str]:
+    """The curl scenarios of a run, HTTP/3 before HTTP/2."""
+    found = [name for name in run.ids() if _group(run, name) == "C"]
+    return sorted(found, key=lambda name: (stem(name), not name.endswith("h3"), name))
 
 
 def middle(samples: Sequence[Sample], metric: str) -> Sample | None:
@@ -177,7 +180,7 @@ def excluded(run: Run) -> list[tuple[str, str, str]]:
 
 
 def _group(run: Run, scenario: str) -> str:
-    known = run.scenarios.get(scenario)
+    known = run.scenario(scenario)
     return known.group if known else scenario[:1]
 
 
