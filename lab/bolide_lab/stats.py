@@ -89,7 +89,8 @@ RULE = (
     f"interval lies on one side of 1 and the ratio is at least {MARGIN:.0%} away from 1. There is "
     f"“no difference” if the whole interval lies within ±{MARGIN:.0%} of 1. Everything "
     f"else is “not told apart”, and so is any pair with fewer than {MINIMUM} repetitions on "
-    "a side. Nothing is corrected for the number of comparisons: of twenty pairs of equal servers "
+    "a side, and any two rates that were both limited by the client. Nothing is corrected for the "
+    "number of comparisons: of twenty pairs of equal servers "
     "one may look different."
 )
 

@@ -111,7 +111,7 @@ class Run:
         seen = {sample.scenario for sample in self.samples}
         seen |= {str(line["scenario"]) for line in self.excluded if line.get("scenario")}
         order = {name: place for place, name in enumerate(self.scenarios)}
-        return sorted(seen, key=lambda name: (order.get(stem(name), len(order)), name))
+        return sorted(seen, key=lambda name: (order.get(stem(name), len(order)), _place(name)))
 
     def scenario(self, name: str) -> Scenario | None:
         """What the catalogue says of a scenario, or of an arm of it (`C1:h3`)."""
@@ -142,13 +142,18 @@ class Run:
     def title(self, scenario: str) -> str:
         """The scenario's title, or its id; an arm is named."""
         known = self.scenario(scenario)
-        arm = scenario.partition(":")[2]
+        arm = arm_of(scenario)
         return (known.title if known else scenario) + (f" (here {arm})" if known and arm else "")
 
 
 def stem(scenario: str) -> str:
     """The catalogue's id of a scenario: what stands before the arm."""
     return scenario.partition(":")[0]
+
+
+def arm_of(scenario: str) -> str:
+    """The arm that a scenario's id names, or nothing."""
+    return scenario.partition(":")[2]
 
 
 def display(server: str) -> str:
@@ -209,7 +214,9 @@ def read(directory: Path, catalogue: dict[str, Scenario]) -> Run:
     present = {sample.scenario for sample in run.samples}
     present |= {str(line.get("scenario")) for line in run.excluded}
     stems = {stem(name) for name in present}
-    run.scenarios = {name: one for name, one in catalogue.items() if name in stems}
+    run.scenarios = {
+        name: one for name, one in catalogue.items() if name in stems or _compares(one, present)
+    }
     return run
 
 
@@ -229,6 +236,16 @@ def merge(runs: Iterable[Run]) -> Run:
             getattr(whole, name).extend(getattr(run, name))
         whole.unreadable += run.unreadable
     return whole
+
+
+def _compares(scenario: Scenario, present: set[str]) -> bool:
+    """Whether a scenario without runs of its own compares some that are there."""
+    arms: list[str] = scenario.load.extra.get("compare", [])
+    return bool(arms) and set(arms) <= present
+
+
+def _place(scenario: str) -> tuple[str, bool, str]:
+    return (stem(scenario), arm_of(scenario) != "h3", scenario)
 
 
 def _armed(sample: Sample) -> Sample:

@@ -12,7 +12,7 @@ from bolide_lab.report import tables
 from bolide_lab.report.data import Run, describe, display
 from bolide_lab.report.numbers import NONE, chance, short
 from bolide_lab.report.plots import Axis, Curve, lines
-from bolide_lab.report.section import section, table
+from bolide_lab.report.section import faults, published_table, section, table
 from bolide_lab.report.style import CSS
 
 GROUPS = {
@@ -74,7 +74,10 @@ def _medians(found: list[tables.Line], caption: str) -> str:
     rows = []
     for row in found:
         name = escape(row.scenario)
-        cells = [f'<a href="#{name}" title="{escape(row.title)}">{name}</a>', escape(row.unit)]
+        cells = [
+            f'<td class="text"><a href="#{name}">{name}</a><small>{escape(row.title)}</small></td>',
+            escape(row.unit),
+        ]
         for one in servers:
             cell = row.cells.get(one)
             if cell is None:
@@ -156,13 +159,14 @@ def _tests(run: Run) -> str:
     found = tables.tests(run)
     if not found:
         return ""
+    below = []
     rows = [
         [
             escape(one.label),
             f'<td class="text">{escape(one.a)} – {escape(one.b)}</td>',
             f"{one.counts[0]}, {one.counts[1]}",
             f"{short(one.means[0])}, {short(one.means[1])}",
-            f"{short(one.different.difference)} "
+            f"{short(one.different.difference)}"
             f"<small>{short(one.different.low)} to {short(one.different.high)}</small>",
             f"{one.different.t:.2f}",
             chance(one.different.p),
@@ -172,13 +176,17 @@ def _tests(run: Run) -> str:
         ]
         for one in found
     ]
+    for known in run.scenarios.values():
+        if known.load.extra.get("compare"):
+            title = f"{escape(known.id)}: {escape(known.title)}"
+            below.append(f"<h4>{title}</h4>{published_table(known, {})}{faults(known)}")
     head = ["", "pair", "n", "means", "difference", "t", "p (Welch)", "margin", "p (TOST)", "says"]
     said = (
         "Welch's two-tailed t-test asks whether there is a difference, two one-sided tests (TOST) "
         f"whether there is none larger than {stats.MARGIN:.0%} of the second mean. "
         "Small: 95 % interval of the difference."
     )
-    return f"<h2>Tests of the curl scenarios</h2>{table(head, rows, said)}"
+    return f"<h2>Tests of the curl scenarios</h2>{table(head, rows, said)}{''.join(below)}"
 
 
 def _conditions(run: Run) -> str:

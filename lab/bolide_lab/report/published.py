@@ -11,6 +11,7 @@ from bolide_lab.report.data import Contestant, display, values
 from bolide_lab.stats import Interval, interval
 
 YARDSTICKS = ("nginx", "apache")
+PROTOCOLS = {"h1": "HTTP/1", "h2": "HTTP/2", "h3": "HTTP/3"}
 HERE = "measured here"
 
 
@@ -27,16 +28,20 @@ class Row:
 
 
 def rows(
-    scenario: Scenario, measured: Mapping[Contestant, Sequence[Sample]], unit: str
+    scenario: Scenario, measured: Mapping[Contestant, Sequence[Sample]], unit: str, arm: str = ""
 ) -> tuple[str, list[Row]]:
-    """The yardstick's name ("" if there is none in common), then published and measured rows."""
-    if not scenario.published:
+    """The yardstick's name ("" if there is none in common), then published and measured rows.
+
+    With an `arm` ("h3"), figures whose source names another protocol are left out.
+    """
+    printed = [figure for figure in scenario.published if _concerns(figure.source, arm)]
+    if not printed:
         return "", []
     medians = {one: interval(values(samples, scenario.metric)) for one, samples in measured.items()}
-    yardstick = _yardstick(scenario.published, measured)
+    yardstick = _yardstick(printed, measured)
     bases = {
         figure.source: figure.value
-        for figure in reversed(scenario.published)
+        for figure in reversed(printed)
         if _key(figure.server) == yardstick
     }
     found = [
@@ -48,7 +53,7 @@ def rows(
             figure.note,
             _ratio(figure.value, bases.get(figure.source)),
         )
-        for figure in scenario.published
+        for figure in printed
     ]
     for one, known in medians.items():
         base = medians.get(Contestant(yardstick, one.config)) or medians.get(
@@ -77,6 +82,11 @@ def _unit(text: str) -> tuple[str, float]:
     return ("time", times[plain]) if plain in times else (plain, 1.0)
 
 
+def _concerns(source: str, arm: str) -> bool:
+    named = {name for name, word in PROTOCOLS.items() if word in source}
+    return not arm or not named or arm in named
+
+
 def _key(server: str) -> str:
     words = server.lower().split()
     return words[0] if words else ""
@@ -88,9 +98,9 @@ def _label(server: str) -> str:
 
 
 def _yardstick(
-    published: Sequence[Published], measured: Mapping[Contestant, Sequence[Sample]]
+    printed: Sequence[Published], measured: Mapping[Contestant, Sequence[Sample]]
 ) -> str:
-    theirs = {_key(figure.server) for figure in published}
+    theirs = {_key(figure.server) for figure in printed}
     ours = {one.server for one in measured}
     return next((name for name in YARDSTICKS if name in theirs and name in ours), "")
 

@@ -8,7 +8,7 @@ from html import escape
 
 from bolide_lab.model import LinkSpec, Load, Sample, Scenario
 from bolide_lab.report import published, tables
-from bolide_lab.report.data import Contestant, Run, describe, values
+from bolide_lab.report.data import Contestant, Run, arm_of, describe, values
 from bolide_lab.report.numbers import NONE, bounds, digits, short
 from bolide_lab.report.plots import Axis, Bar, Curve, bars, lines
 from bolide_lab.stats import Interval, interval, median
@@ -40,32 +40,39 @@ def section(run: Run, scenario: str) -> str:
         _setup(known),
         _main_bars(run, scenario, known, measured),
         _numbers(run, scenario, measured),
-        _published(known, measured),
+        published_table(known, measured, arm_of(scenario)),
         _latency(measured),
         _series(run, scenario, measured),
         _excluded(run, scenario),
-        _faults(known),
+        faults(known),
     ]
     return "".join(out)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """A table of cells that are HTML already; a cell that begins with "<td" stands for itself."""
-    top = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    found = [list(row) for row in rows]
+    if not found:
+        return ""
+    sides = ["text" if cell.startswith('<td class="text"') else "" for cell in found[0]]
+    top = "".join(
+        f'<th scope="col" class="{side}">{escape(name)}</th>'
+        for name, side in zip(head, sides, strict=True)
+    )
     body = "".join(
         "<tr>" + "".join(c if c.startswith("<td") else f"<td>{c}</td>" for c in row) + "</tr>"
-        for row in rows
+        for row in found
     )
-    said = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{said}<tr>{top}</tr>{body}</table></div>'
+    said = f'<p class="soft">{escape(caption)}</p>' if caption else ""
+    return f'{said}<div class="wide"><table><tr>{top}</tr>{body}</table></div>'
 
 
 def spread(known: Interval) -> str:
-    """A median with its interval, small."""
+    """A median with its interval, small, below it."""
     if not math.isfinite(known.median):
         return NONE
-    range_ = f" <small>{bounds(known.low, known.high)}</small>" if known.count > 1 else ""
-    return short(known.median) + range_
+    below = f"<small>{bounds(known.low, known.high)}</small>" if known.count > 1 else ""
+    return short(known.median) + below
 
 
 def say_load(load: Load) -> str:
@@ -124,17 +131,22 @@ def _main_bars(run: Run, scenario: str, known: Scenario | None, measured: Measur
         for one, samples in measured.items()
     ]
     if known is not None:
-        rows += [
-            Bar(f"{row.label}, published", converted, "")
-            for row in published.rows(known, measured, told.unit)[1]
-            if row.source != published.HERE
-            and (converted := published.convert(row.interval, row.unit, told.unit)) is not None
-        ]
+        rows += _published_bars(known, measured, told.unit, arm_of(scenario))
     better = "more is better" if higher else "less is better"
     title = f"{scenario}: {told.label} ({better})"
     drawn = bars(rows, told.unit, title)
     head = f"<h4>{escape(told.label.capitalize())} <small class=soft>({better})</small></h4>"
     return head + drawn + _cpu_bars(scenario, metric, measured) if drawn else ""
+
+
+def _published_bars(known: Scenario, measured: Measured, unit: str, arm: str) -> list[Bar]:
+    """One bar for each server that others measured in the same unit: the first telling of it."""
+    found: dict[str, Bar] = {}
+    for row in published.rows(known, measured, unit, arm)[1]:
+        figure = published.convert(row.interval, row.unit, unit)
+        if row.source != published.HERE and figure is not None:
+            found.setdefault(row.label, Bar(f"{row.label}, published", figure, ""))
+    return list(found.values())
 
 
 def _cpu_bars(scenario: str, metric: str, measured: Measured) -> str:
@@ -194,10 +206,11 @@ def _beside(cell: tables.Cell | None) -> str:
     return f"×{short(told.ratio)} <small>{bounds(told.low, told.high)}</small> {told.verdict.value}"
 
 
-def _published(known: Scenario | None, measured: Measured) -> str:
+def published_table(known: Scenario | None, measured: Measured, arm: str = "") -> str:
+    """What others printed, then what was measured here, with ratios to a server of both."""
     if known is None or not known.published:
         return ""
-    yardstick, found = published.rows(known, measured, describe(known.metric).unit)
+    yardstick, found = published.rows(known, measured, describe(known.metric).unit, arm)
     head = ["", "source", "figure", "unit", *([f"× {yardstick}"] if yardstick else []), "note"]
     body = [
         [
@@ -264,7 +277,8 @@ def _excluded(run: Run, scenario: str) -> str:
     return f"<h4>Not measured</h4><ul>{items}</ul>"
 
 
-def _faults(known: Scenario | None) -> str:
+def faults(known: Scenario | None) -> str:
+    """What was wrong with the original, and what was done about it."""
     if known is None or not known.faults:
         return ""
     items = "".join(f"<li>{escape(fault)}</li>" for fault in known.faults)

@@ -33,10 +33,11 @@ th,td{padding:.28rem .7rem .28rem 0;text-align:right;white-space:nowrap;vertical
 border-bottom:1px solid var(--rule)}
 th{font-weight:600;color:var(--soft)}
 th:first-child,td:first-child,.text{text-align:left}
-.text{white-space:normal;min-width:10rem}
+.text{white-space:normal;min-width:8rem;max-width:34rem}
 td.best{font-weight:700;color:var(--good)}
 td.even{font-weight:600}
-td small{color:var(--soft);font-weight:400}
+td small{display:block;color:var(--soft);font-weight:400;font-size:.86em}
+th{vertical-align:bottom;white-space:normal;max-width:7rem}
 .plot{display:block;max-width:100%;height:auto;margin:.5rem 0 .2rem;overflow:visible}
 .plot text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .plot .tick{fill:var(--soft);font-size:11px}

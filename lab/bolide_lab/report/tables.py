@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from bolide_lab.model import Sample
-from bolide_lab.report.data import Contestant, Run, describe, display, stem, value, values
+from bolide_lab.report.data import Contestant, Run, arm_of, describe, display, stem, value, values
 from bolide_lab.stats import (
     Comparison,
     Equivalence,
@@ -26,6 +26,7 @@ from bolide_lab.stats import (
 )
 
 CPU = "server_cpu_us_per_request"
+RATES = ("requests_per_s", "seconds")
 SATURATED = "*"
 FAILED = "†"
 MARKS = (
@@ -101,6 +102,8 @@ def line(run: Run, scenario: str, metric: str | None = None, variants: bool = Fa
     cells = {}
     for one, (numbers, said) in found.items():
         beside = None if one == best else compare(numbers, found[best][0], higher)
+        if beside and chosen in RATES and SATURATED in said and SATURATED in found[best][1]:
+            beside = replace(beside, verdict=Verdict.UNDECIDED)
         cells[one] = Cell(known[one], beside, said)
     return Line(scenario, run.title(scenario), chosen, describe(chosen).unit, cells)
 
@@ -140,21 +143,15 @@ def places(found: Sequence[Line]) -> dict[Contestant, Places]:
 
 def tests(run: Run) -> list[Test]:
     """Welch and TOST for the curl scenarios: per server, two arms of one, or one arm in two."""
-    times = {name: _times(run, name) for name in curl_ids(run)}
+    times = {name: _times(run, name) for name in run.ids() if _group(run, name) == "C"}
     out = []
     for one, two in combinations(times, 2):
-        if stem(one) != stem(two) and one.partition(":")[2] != two.partition(":")[2]:
+        if stem(one) != stem(two) and arm_of(one) != arm_of(two):
             continue
         for server in times[one]:
             if server in times[two]:
                 out += _test(server.label(), one, two, times[one][server], times[two][server])
     return out
-
-
-def curl_ids(run: Run) -> list[str]:
-    """The curl scenarios of a run, HTTP/3 before HTTP/2."""
-    found = [name for name in run.ids() if _group(run, name) == "C"]
-    return sorted(found, key=lambda name: (stem(name), not name.endswith("h3"), name))
 
 
 def middle(samples: Sequence[Sample], metric: str) -> Sample | None:
