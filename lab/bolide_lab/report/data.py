@@ -223,8 +223,9 @@ def read(directory: Path, catalogue: dict[str, Scenario]) -> Run:
 def merge(runs: Iterable[Run]) -> Run:
     """The newest samples of each scenario from several runs, as one."""
     by_age = sorted(runs, key=_newest)
-    whole = Run(name=" + ".join(run.name for run in by_age))
     last = {sample.scenario: run.name for run in by_age for sample in run.samples}
+    by_age = [run for run in by_age if run.name in last.values()]
+    whole = Run(name=" + ".join(run.name for run in by_age))
     for run in by_age:
         whole.samples += [one for one in run.samples if last[one.scenario] == run.name]
         whole.excluded += [

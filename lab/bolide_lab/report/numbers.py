@@ -61,5 +61,5 @@ def decades(low: float, high: float) -> list[float]:
         return [10.0**power for power in range(first, last + 1)]
     marks = [10.0**power * factor for power in range(first, last + 1) for factor in (1, 2, 5)]
     under = max((mark for mark in marks if mark <= low), default=marks[0])
-    over = min((mark for mark in marks if mark >= high), default=marks[-1])
+    over = min((mark for mark in marks if mark >= high and mark > under), default=marks[-1])
     return [mark for mark in marks if under <= mark <= over]

@@ -26,6 +26,7 @@ COLUMNS = (
     ("latency_us_p999", "p99.9 µs"),
     ("bytes_per_answer", "bytes per answer"),
 )
+WITH_BOUNDS = ("requests_per_s", tables.CPU, "latency_us_p99")
 
 Measured = Mapping[Contestant, Sequence[Sample]]
 
@@ -71,7 +72,7 @@ def spread(known: Interval) -> str:
     """A median with its interval, small, below it."""
     if not math.isfinite(known.median):
         return NONE
-    below = f"<small>{bounds(known.low, known.high)}</small>" if known.count > 1 else ""
+    below = f"<small>{bounds(known.low, known.high)}</small>" if known.low < known.high else ""
     return short(known.median) + below
 
 
@@ -172,29 +173,33 @@ def _numbers(run: Run, scenario: str, measured: Measured) -> str:
     shown = [pair for pair in COLUMNS if any(values(s, pair[0]) for s in measured.values())]
     if metric not in dict(COLUMNS):
         shown.insert(0, (metric, describe(metric).label))
-    head = ["", "n", *[name for _, name in shown], "CPU user : system", "client CPU", "failed"]
-    head.append(f"beside the best in {describe(metric).label}")
+    label = describe(metric).label
+    head = ["", "n", f"beside the best ({label})", *[name for _, name in shown]]
+    head += ["CPU in user space", "client CPU", "failed"]
     body = []
     for one, samples in measured.items():
-        cells = [spread(interval(values(samples, name))) for name, _ in shown]
+        known = [(name, interval(values(samples, name))) for name, _ in shown]
         body.append(
             [
                 escape(one.label()) + tables.marks(samples),
                 str(len(samples)),
-                *cells,
-                _shares(samples),
+                _beside(row.cells.get(one)),
+                *[
+                    spread(found) if name in (*WITH_BOUNDS, metric) else short(found.median)
+                    for name, found in known
+                ],
+                _user_share(samples),
                 f"{median(values(samples, 'client_cpu_utilisation')):.0%}",
                 digits(sum(sample.failed for sample in samples), 0),
-                _beside(row.cells.get(one)),
             ]
         )
     return table(head, body, "Medians; small: 95 % bootstrap intervals. " + tables.MARKS)
 
 
-def _shares(samples: Sequence[Sample]) -> str:
+def _user_share(samples: Sequence[Sample]) -> str:
     user = sum(sample.server_cpu_user_s for sample in samples)
     whole = user + sum(sample.server_cpu_system_s for sample in samples)
-    return f"{user / whole:.0%} : {1 - user / whole:.0%}" if whole > 0 else NONE
+    return f"{user / whole:.0%}" if whole > 0 else NONE
 
 
 def _beside(cell: tables.Cell | None) -> str:
@@ -203,7 +208,8 @@ def _beside(cell: tables.Cell | None) -> str:
     if cell.beside_best is None:
         return "best"
     told = cell.beside_best
-    return f"×{short(told.ratio)} <small>{bounds(told.low, told.high)}</small> {told.verdict.value}"
+    below = f"{told.verdict.value}, {bounds(told.low, told.high)}"
+    return f"×{short(told.ratio)}<small>{below}</small>"
 
 
 def published_table(known: Scenario | None, measured: Measured, arm: str = "") -> str:
