@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bolide_lab.report.numbers import bounds, chance, decades, short, ticks
+from bolide_lab.report.numbers import bounds, chance, decades, plain, short, ticks
 from bolide_lab.report.plots import Axis, Bar, Curve, bars, colour, lines
 from bolide_lab.stats import Interval
 
@@ -68,3 +68,14 @@ def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
 def test_a_server_keeps_its_colour_and_others_have_one() -> None:
     assert colour("nginx") == colour("nginx") != colour("bolide")
     assert colour("") == "var(--others)" and colour("hiawatha").startswith("var(--s")
+
+
+def test_marks_of_an_axis_have_no_idle_zeros() -> None:
+    assert [plain(mark) for mark in (0.0, 0.05, 40.0, 1500.0, 2.5, 2e7)] == [
+        "0",
+        "0.05",
+        "40",
+        "1\u2009500",
+        "2.5",
+        "20\u2009M",
+    ]

@@ -195,16 +195,27 @@ def _conditions(run: Run) -> str:
         out.append(f"<h4>Machine</h4>{_definitions(machine)}")
     versions = {display(name): text for name, text in sorted(run.versions.items())}
     out.append(f"<h4>Versions</h4>{_definitions(versions)}" if versions else "")
-    missing = tables.excluded(run)
-    if missing:
-        rows = [
-            [escape(name), escape(where), f'<td class="text">{escape(reason)}</td>']
-            for name, where, reason in missing
-        ]
-        out.append("<h4>Not measured</h4>" + table(["server", "scenario", "reason"], rows))
+    missing = _excluded(run)
+    out.append(f"<h4>Not measured</h4>{missing}" if missing else "")
     out.append(_notes(run))
     out.append(f'<h2 id="configurations">Configurations</h2>{_configurations(run)}')
     return "".join(out)
+
+
+def _excluded(run: Run) -> str:
+    """Who was left out where: one line for all scenarios with the same reason."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, where, reason in tables.excluded(run):
+        found.setdefault((name, reason), []).append(where)
+    rows = [
+        [
+            escape(name),
+            f'<td class="text">{escape(reason)}</td>',
+            f'<td class="text">{escape(", ".join(where))}</td>',
+        ]
+        for (name, reason), where in found.items()
+    ]
+    return table(["server", "reason", "scenarios"], rows)
 
 
 def _notes(run: Run) -> str:

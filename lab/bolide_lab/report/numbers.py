@@ -27,6 +27,13 @@ def short(number: float) -> str:
     return digits(number, 2 if size >= 1 else 3)
 
 
+def plain(mark: float) -> str:
+    """A round number of an axis, without zeros at its end."""
+    if mark >= 10_000_000:
+        return f"{mark / 1_000_000:g}\u2009M"
+    return digits(mark, 0) if float(mark).is_integer() else f"{mark:g}"
+
+
 def bounds(low: float, high: float) -> str:
     """An interval."""
     return (

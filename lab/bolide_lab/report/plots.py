@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from bolide_lab.report.data import SERVERS
-from bolide_lab.report.numbers import bounds, decades, short, ticks
+from bolide_lab.report.numbers import bounds, decades, plain, short, ticks
 from bolide_lab.stats import Interval
 
 COLOURS = 8
@@ -79,7 +79,7 @@ def bars(rows: Sequence[Bar], unit: str, title: str) -> str:
     for mark in marks:
         x = scale(mark)
         out.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{height - 28}"/>')
-        out.append(_text(x, height - 12, short(mark), "tick", "middle"))
+        out.append(_text(x, height - 12, plain(mark), "tick", "middle"))
     out.append(_text(WIDTH - 4, height - 12, unit, "tick", "end"))
     for place, row in enumerate(rows):
         out.append(_bar(row, 4 + place * ROW, scale, right, unit))
@@ -103,10 +103,10 @@ def lines(curves: Sequence[Curve], across: Axis, up: Axis, title: str, width: in
     for mark in at_y:
         y = to_y(mark)
         out.append(f'<line class="grid" x1="{left}" x2="{width - 12}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        out.append(_text(left - 6, y + 4, short(mark), "tick", "end"))
+        out.append(_text(left - 6, y + 4, plain(mark), "tick", "end"))
     names = dict(across.names)
     for mark in at_x:
-        out.append(_text(to_x(mark), bottom + 18, names.get(mark, short(mark)), "tick", "middle"))
+        out.append(_text(to_x(mark), bottom + 18, names.get(mark, plain(mark)), "tick", "middle"))
     out.append(_text(width - 12, height - 4, across.title, "tick", "end"))
     for curve in curves:
         out.append(_curve(curve, to_x, to_y))

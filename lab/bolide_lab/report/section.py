@@ -24,7 +24,7 @@ COLUMNS = (
     ("latency_us_p90", "p90 µs"),
     ("latency_us_p99", "p99 µs"),
     ("latency_us_p999", "p99.9 µs"),
-    ("bytes_per_answer", "bytes per answer"),
+    ("bytes_per_answer", "B per answer"),
 )
 WITH_BOUNDS = ("requests_per_s", tables.CPU, "latency_us_p99")
 
@@ -38,7 +38,7 @@ def section(run: Run, scenario: str) -> str:
     out = [
         f'<h3 id="{escape(scenario)}"><code>{escape(scenario)}</code> '
         f"{escape(run.title(scenario))}</h3>",
-        _setup(known),
+        _setup(known, arm_of(scenario)),
         _main_bars(run, scenario, known, measured),
         _numbers(run, scenario, measured),
         published_table(known, measured, arm_of(scenario)),
@@ -76,14 +76,15 @@ def spread(known: Interval) -> str:
     return short(known.median) + below
 
 
-def say_load(load: Load) -> str:
-    """A load in words."""
+def say_load(load: Load, arm: str = "") -> str:
+    """A load in words; the protocol is that of the arm, if there are arms."""
     much = f"{digits(load.requests, 0)} requests" if load.requests else ""
+    much = "one request" if load.requests == 1 else much
     long = f"{load.seconds:g} s" if load.seconds else ""
     rate = f"{digits(load.rate_per_s, 0)} requests a second, open loop" if load.rate_per_s else ""
     parts = [
         load.client,
-        load.protocol,
+        arm or load.protocol,
         load.url,
         " or ".join(part for part in (much, long) if part),
         f"{load.connections} connections" if load.connections != 1 else "one connection",
@@ -105,12 +106,12 @@ def say_link(link: LinkSpec | None) -> str:
     )
 
 
-def _setup(known: Scenario | None) -> str:
+def _setup(known: Scenario | None, arm: str) -> str:
     if known is None:
         return '<p class="soft">The catalogue does not know this scenario any more.</p>'
     original = known.load.extra.get("original")
     bound = known.load.extra.get("bound")
-    parts = [escape(say_load(known.load)) + ". Link: " + escape(say_link(known.link)) + "."]
+    parts = [escape(say_load(known.load, arm)) + ". Link: " + escape(say_link(known.link)) + "."]
     if original:
         parts.append(f"Originally <code>{escape(str(original))}</code>.")
     if bound:
@@ -175,7 +176,7 @@ def _numbers(run: Run, scenario: str, measured: Measured) -> str:
         shown.insert(0, (metric, describe(metric).label))
     label = describe(metric).label
     head = ["", "n", f"beside the best ({label})", *[name for _, name in shown]]
-    head += ["CPU in user space", "client CPU", "failed"]
+    head += ["user CPU", "client CPU", "failed"]
     body = []
     for one, samples in measured.items():
         known = [(name, interval(values(samples, name))) for name, _ in shown]

@@ -27,9 +27,9 @@ code{overflow-wrap:anywhere}
 pre{background:var(--panel);padding:.8rem 1rem;border-radius:6px;overflow-x:auto;margin:.4rem 0}
 nav{font-size:.92rem;display:flex;flex-wrap:wrap;gap:.15rem .9rem;margin:.8rem 0}
 .wide{overflow-x:auto;margin:.6rem 0 1rem}
-table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.2rem 0 .4rem}
-th,td{padding:.28rem .7rem .28rem 0;text-align:right;white-space:nowrap;vertical-align:top;
+th,td{padding:.28rem .6rem .28rem 0;text-align:right;white-space:nowrap;vertical-align:top;
 border-bottom:1px solid var(--rule)}
 th{font-weight:600;color:var(--soft)}
 th:first-child,td:first-child,.text{text-align:left}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from bolide_lab.model import Sample
-from bolide_lab.report.data import Contestant, Run, arm_of, describe, display, stem, value, values
+from bolide_lab.report.data import Contestant, Run, arm_of, describe, stem, value, values
 from bolide_lab.stats import (
     Comparison,
     Equivalence,
@@ -164,15 +164,12 @@ def middle(samples: Sequence[Sample], metric: str) -> Sample | None:
 
 
 def excluded(run: Run) -> list[tuple[str, str, str]]:
-    """Server, scenario ("all" if none is named) and reason, without repetitions."""
-    found = {
-        (
-            display(str(entry.get("server", "?"))),
-            str(entry.get("scenario") or "all"),
-            str(entry.get("reason", "no reason given")),
-        ): None
-        for entry in run.excluded
-    }
+    """Contestant, scenario ("all" if none is named) and reason, without repetitions."""
+    found: dict[tuple[str, str, str], None] = {}
+    for entry in run.excluded:
+        one = Contestant(str(entry.get("server", "?")), str(entry.get("config") or "best"))
+        where = str(entry.get("scenario") or "all")
+        found[one.label(), where, str(entry.get("reason", "no reason given"))] = None
     return list(found)
 
 
