@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bolide_lab.catalogue import load_catalogue
+from bolide_lab.records import RecordsError
 from bolide_lab.report import data, markdown
 
 BEGIN = "<!-- bench:begin -->"
@@ -19,7 +20,7 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "lab" / "results"
 
 
-class CheckError(Exception):
+class CheckError(RecordsError):
     """The check cannot be made; the text says why and what to do."""
 
 
@@ -55,7 +56,7 @@ def replaced(text: str, section: str) -> str:
 def check(write: bool = False, readme: Path = README, results: Path = RESULTS) -> str:
     """The difference between the README and what it should be; "" if there is none.
 
-    With `write` the README is brought up to date, and the difference is what was changed.
+    With `write` the README is brought up to date, and then there is none.
     Raises `CheckError` if there are no results or no markers.
     """
     old = readme.read_text(encoding="utf-8")
@@ -64,5 +65,6 @@ def check(write: bool = False, readme: Path = README, results: Path = RESULTS) -
         return ""
     if write:
         readme.write_text(new, encoding="utf-8")
+        return ""
     lines = (old.splitlines(), new.splitlines())
     return "\n".join(difflib.unified_diff(*lines, str(readme), "generated", lineterm="", n=1))

@@ -210,7 +210,7 @@ def test_the_check_writes_the_section_and_then_agrees(tmp_path: Path) -> None:
     readme.write_text(f"# Name\n\n{check.BEGIN}\nold\n{check.END}\n\nrest\n")
     assert "+| Q1b: " in check.check(False, readme, results)
     assert "old" in readme.read_text()
-    assert check.check(True, readme, results)
+    assert check.check(True, readme, results) == ""
     assert check.check(False, readme, results) == ""
     text = readme.read_text()
     assert text.startswith("# Name\n\n") and text.endswith("\n\nrest\n")
@@ -225,8 +225,19 @@ def test_the_check_takes_the_newest_full_run(tmp_path: Path) -> None:
     path = new / "run.jsonl"
     path.write_text(path.read_text().replace('_ms": 1795', '_ms": 1796'))
     path = quick / "run.jsonl"
-    path.write_text('{"kind":"note","text":"short","quick":true}\n' + path.read_text())
+    path.write_text('{"kind":"note","text":"short","plan":{"quick":true}}\n' + path.read_text())
     assert check.newest(check.directories(results)).name == "2026-11-21-new"
+    run = data.read(quick, load_catalogue())
+    assert "shorter loads than the scenarios say" in html.page(run)
+    assert "shorter loads than the scenarios say" in markdown.report(run)
+
+
+def test_a_readme_says_that_loads_were_shortened(tmp_path: Path) -> None:
+    directory = fake_results.write(tmp_path / "run")
+    path = directory / "run.jsonl"
+    path.write_text('{"kind":"note","text":"t","plan":{"seconds":5.0}}\n' + path.read_text())
+    whole = check.newest([directory])
+    assert "Not the full length: run: seconds set to 5." in markdown.readme(whole)
 
 
 def test_a_check_without_results_or_markers_says_so(tmp_path: Path) -> None:

@@ -100,11 +100,27 @@ class Run:
     body_checks: list[dict[str, Any]] = field(default_factory=list)
     excluded: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    quick: bool = False
+    plan: dict[str, Any] = field(default_factory=dict)
+    parts_shortened: list[str] = field(default_factory=list)
     scenarios: dict[str, Scenario] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     other: list[dict[str, Any]] = field(default_factory=list)
     unreadable: int = 0
+
+    @property
+    def quick(self) -> bool:
+        """Whether it was a quick run, whose figures say little."""
+        return self.plan.get("quick") is True
+
+    def shortened(self) -> str:
+        """How the run differs from what its scenarios say; nothing if it does not."""
+        said = ["shorter loads than the scenarios say" if self.quick else ""]
+        for word in ("seconds", "repetitions"):
+            if self.plan.get(word):
+                said.append(f"{word} set to {self.plan[word]:g}")
+        workers = self.plan.get("workers", 1)
+        said.append(f"{workers} workers" if workers != 1 else "")
+        return ", ".join([one for one in said if one] + self.parts_shortened)
 
     def ids(self) -> list[str]:
         """The scenarios that have samples or an exclusion, in the catalogue's order."""
@@ -203,7 +219,6 @@ def read(directory: Path, catalogue: dict[str, Scenario]) -> Run:
     keys = set()
     for line in _lines(directory, run):
         kind = line.get("kind")
-        run.quick = run.quick or line.get("quick") is True
         if kind == "sample":
             sample = _armed(sample_from_json(line))
             if sample.key() not in keys:
@@ -231,6 +246,7 @@ def merge(runs: Iterable[Run]) -> Run:
         whole.excluded += [
             one for one in run.excluded if last.get(str(one.get("scenario")), run.name) == run.name
         ]
+        whole.parts_shortened += [f"{run.name}: {said}"] if (said := run.shortened()) else []
         whole.scenarios.update(run.scenarios)
         whole.versions.update(run.versions)
         for name in ("machines", "configs", "body_checks", "notes", "other"):
@@ -297,6 +313,8 @@ def _keep(run: Run, kind: str, line: dict[str, Any]) -> None:
     elif kind == "excluded":
         run.excluded.append(body)
     elif kind == "note":
+        if isinstance(body.get("plan"), dict):
+            run.plan = run.plan or body["plan"]
         run.notes.append(str(body.get("text") or body.get("note") or body))
     else:
         run.other.append(line)

@@ -33,8 +33,10 @@ OPENING = (
 def page(run: Run) -> str:
     """The whole report as one HTML document that needs no other file."""
     title = f"Web servers side by side: {run.name}"
+    short_of = run.shortened()
     body = [
         f"<h1>Web servers side by side</h1><p class=soft>{escape(run.name)}</p><p>{OPENING}</p>",
+        f"<p><strong>Not the full length:</strong> {escape(short_of)}.</p>" if short_of else "",
         _navigation(run),
         _summary(run),
         *[_group(run, group, list(ids)) for group, ids in _by_group(run)],

@@ -16,6 +16,7 @@ def report(run: Run) -> str:
     main = tables.lines(run)
     parts = [
         f"# Web servers side by side: {run.name}",
+        f"**Not the full length:** {run.shortened()}." if run.shortened() else "",
         "## Medians",
         f"{medians(main)}\n\n{escaped(tables.MARKS)} Bold: the best, and what is not told from it.",
         "## Server CPU per request, µs",
@@ -46,6 +47,7 @@ def readme(run: Run) -> str:
         "repetitions, each server in its best configuration on one core. Every scenario that was "
         "run is here, won or lost. Bold: the best, and what is not told from it by the rule in "
         f"[METHOD.md](lab/METHOD.md), which also says what was held equal. {escaped(tables.MARKS)}",
+        f"Not the full length: {run.shortened()}." if run.shortened() else "",
         medians(main),
     ]
     if cpu:
