@@ -85,7 +85,12 @@ def _sample(
         },
         "bytes_per_answer": 400.0,
         "series": [],
-        "extra": {},
+        "extra": {
+            "steal_s": 0.2 if server == "apache" else 0.0,
+            "client_seconds": 10.0,
+            "udp_buffer_errors": 12 if scenario == "Q1b" and server == "caddy" else 0,
+            **({"helpers_cpu_s": 0.5} if scenario == "M3" else {}),
+        },
     }
 
 

@@ -152,6 +152,12 @@ def test_an_arm_in_extra_becomes_part_of_the_id(tmp_path: Path) -> None:
     assert data.read(directory, load_catalogue()).ids() == ["C1:h2"]
 
 
+def test_what_disturbed_a_run_is_said(page: str) -> None:
+    assert "Neighbours took up to 2.0% of one core&#x27;s time." in page
+    assert "Caddy: the kernel dropped 60 datagrams" in page
+    assert page.count("PHP, database CPU µs") == 1
+
+
 def test_latency_over_rate_and_series_are_drawn(page: str) -> None:
     assert "over offered rate: h1-tls" in page
     assert 'aria-label="M3: server memory (RSS), MiB"' in page

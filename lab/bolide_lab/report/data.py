@@ -77,6 +77,7 @@ METRICS = {
     "requests": Metric("requests", "", True),
     "seconds": Metric("time", "s", False),
     "server_cpu_us_per_request": Metric("server CPU per request", "µs", False),
+    "helpers_cpu_us_per_request": Metric("CPU of PHP and database per request", "µs", False),
     "peak_rss_mib": Metric("peak memory", "MiB", False),
     "bytes_per_answer": Metric("bytes per answer", "B", False),
     "kib_per_connection": Metric("memory per connection", "KiB", False),
@@ -192,6 +193,9 @@ def value(sample: Sample, metric: str) -> float:
     if metric.startswith(("latency_us_", "latency_us.")):
         percentile = metric[len("latency_us_") :]
         found = getattr(sample.latency_us, percentile, None) if sample.latency_us else None
+    elif metric == "helpers_cpu_us_per_request":
+        spent = sample.extra.get("helpers_cpu_s")
+        found = spent / sample.requests * 1e6 if spent is not None and sample.requests else None
     else:
         found = getattr(sample, metric, None) if hasattr(sample, metric) else None
         found = sample.extra.get(metric) if found is None else found

@@ -19,6 +19,7 @@ COLUMNS = (
     ("requests_per_s", "req/s"),
     ("seconds", "seconds"),
     (tables.CPU, "CPU µs per request"),
+    ("helpers_cpu_us_per_request", "PHP, database CPU µs"),
     ("peak_rss_mib", "peak MiB"),
     ("latency_us_p50", "p50 µs"),
     ("latency_us_p90", "p90 µs"),
@@ -194,7 +195,30 @@ def _numbers(run: Run, scenario: str, measured: Measured) -> str:
                 digits(sum(sample.failed for sample in samples), 0),
             ]
         )
-    return table(head, body, "Medians; small: 95 % bootstrap intervals. " + tables.MARKS)
+    said = "Medians; small: 95 % bootstrap intervals. " + tables.MARKS
+    return table(head, body, said) + _disturbances(measured)
+
+
+def _disturbances(measured: Measured) -> str:
+    """What the machine did to the runs: time taken by its neighbours, datagrams dropped."""
+    taken = max(
+        (
+            float(sample.extra["steal_s"]) / float(sample.extra["client_seconds"])
+            for samples in measured.values()
+            for sample in samples
+            if sample.extra.get("steal_s") and sample.extra.get("client_seconds")
+        ),
+        default=0.0,
+    )
+    said = [f"Neighbours took up to {taken:.1%} of one core's time."] if taken >= 0.005 else []
+    for one, samples in measured.items():
+        dropped = sum(values(samples, "udp_buffer_errors"))
+        if dropped:
+            said.append(
+                f"{one.label()}: the kernel dropped {digits(dropped, 0)} datagrams for want of "
+                "room in a receive buffer."
+            )
+    return f'<p class="soft">{escape(" ".join(said))}</p>' if said else ""
 
 
 def _user_share(samples: Sequence[Sample]) -> str:

@@ -56,7 +56,8 @@ li{margin:.15rem 0}
 @media print{:root{color-scheme:light;--page:#fff;--ink:#000;--soft:#444;--rule:#bbb;
 --panel:#f4f4f4;--others:#8a8f99;--good:#064;--s1:#2a78d6;--s2:#008300;--s3:#e87ba4;--s4:#c98a00;
 --s5:#1baf7a;--s6:#eb6834;--s7:#4a3aa7;--s8:#e34948}
-@page{margin:14mm}
+@page{size:A4 landscape;margin:12mm}
+details::details-content{content-visibility:visible;display:block}
 body{padding:0;max-width:none;font-size:10.5pt;-webkit-print-color-adjust:exact;
 print-color-adjust:exact}
 nav,details.source{display:none}
