@@ -158,6 +158,11 @@ def test_what_disturbed_a_run_is_said(page: str) -> None:
     assert page.count("PHP, database CPU µs") == 1
 
 
+def test_what_a_client_says_besides_is_kept(run: Run, page: str) -> None:
+    assert page.count("<code>connect_us_p50</code>") == len(run.ids())
+    assert "<code>steal_s</code>" not in page
+
+
 def test_latency_over_rate_and_series_are_drawn(page: str) -> None:
     assert "over offered rate: h1-tls" in page
     assert 'aria-label="M3: server memory (RSS), MiB"' in page

@@ -193,6 +193,7 @@ def value(sample: Sample, metric: str) -> float:
     if metric.startswith(("latency_us_", "latency_us.")):
         percentile = metric[len("latency_us_") :]
         found = getattr(sample.latency_us, percentile, None) if sample.latency_us else None
+        found = sample.extra.get(metric) if found is None else found
     elif metric == "helpers_cpu_us_per_request":
         spent = sample.extra.get("helpers_cpu_s")
         found = spent / sample.requests * 1e6 if spent is not None and sample.requests else None

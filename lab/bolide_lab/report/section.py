@@ -28,6 +28,7 @@ COLUMNS = (
     ("bytes_per_answer", "B per answer"),
 )
 WITH_BOUNDS = ("requests_per_s", tables.CPU, "latency_us_p99")
+TOLD = ("steal_s", "udp_buffer_errors", "helpers_cpu_s", "client_seconds")
 
 Measured = Mapping[Contestant, Sequence[Sample]]
 
@@ -42,6 +43,7 @@ def section(run: Run, scenario: str) -> str:
         _setup(known, arm_of(scenario)),
         _main_bars(run, scenario, known, measured),
         _numbers(run, scenario, measured),
+        _more(measured),
         published_table(known, measured, arm_of(scenario)),
         _latency(measured),
         _series(run, scenario, measured),
@@ -197,6 +199,28 @@ def _numbers(run: Run, scenario: str, measured: Measured) -> str:
         )
     said = "Medians; small: 95 % bootstrap intervals. " + tables.MARKS
     return table(head, body, said) + _disturbances(measured)
+
+
+def _more(measured: Measured) -> str:
+    """Medians of what the client or the runner recorded besides, folded away."""
+    every = [sample.extra for samples in measured.values() for sample in samples]
+    names = {
+        name: None
+        for extra in every
+        for name, found in extra.items()
+        if isinstance(found, int | float) and not isinstance(found, bool) and name not in TOLD
+    }
+    if not names:
+        return ""
+    head = ["", *[one.label() for one in measured]]
+    rows = [
+        [
+            f"<code>{escape(name)}</code>",
+            *[short(median(values(samples, name))) for samples in measured.values()],
+        ]
+        for name in names
+    ]
+    return f"<details><summary>More that was recorded</summary>{table(head, rows)}</details>"
 
 
 def _disturbances(measured: Measured) -> str:
