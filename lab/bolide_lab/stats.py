@@ -191,6 +191,11 @@ def _chosen(count: int, seed: int) -> Indices:
 
 
 def _medians(values: Sequence[float], seed: int) -> Floats:
+    return _resampled(tuple(values), seed)
+
+
+@lru_cache(maxsize=512)
+def _resampled(values: tuple[float, ...], seed: int) -> Floats:
     """The medians of the resamples; the middle values are found by a partition of each row."""
     array = np.asarray(values, dtype=np.float64)
     count = len(array)

@@ -182,14 +182,14 @@ def _numbers(run: Run, scenario: str, measured: Measured) -> str:
     head += ["user CPU", "client CPU", "failed"]
     body = []
     for one, samples in measured.items():
-        known = [(name, interval(values(samples, name))) for name, _ in shown]
+        known = [(name, values(samples, name)) for name, _ in shown]
         body.append(
             [
                 escape(one.label()) + tables.marks(samples),
                 str(len(samples)),
                 _beside(row.cells.get(one)),
                 *[
-                    spread(found) if name in (*WITH_BOUNDS, metric) else short(found.median)
+                    spread(interval(found)) if name in (*WITH_BOUNDS, metric) else _middle(found)
                     for name, found in known
                 ],
                 _user_share(samples),
@@ -199,6 +199,10 @@ def _numbers(run: Run, scenario: str, measured: Measured) -> str:
         )
     said = "Medians; small: 95 % bootstrap intervals. " + tables.MARKS
     return table(head, body, said) + _disturbances(measured)
+
+
+def _middle(found: Sequence[float]) -> str:
+    return short(median(found))
 
 
 def _more(measured: Measured) -> str:
