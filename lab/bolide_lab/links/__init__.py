@@ -1,0 +1,1 @@
+"""Shaped links between a client's namespace and a server's."""

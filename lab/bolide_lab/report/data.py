@@ -1,0 +1,325 @@
+"""Owns what a report is made from: the lines of one or more run directories, read once.
+
+Reads `run.jsonl`, also compressed as `.gz` or `.xz`. A torn or unknown line is counted, not fatal.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from bolide_lab.model import Sample, Scenario, sample_from_json
+
+FILES = ("run.jsonl", "run.jsonl.gz", "run.jsonl.xz")
+SERVERS = (
+    "bolide",
+    "nginx",
+    "h2o",
+    "caddy",
+    "apache",
+    "haproxy",
+    "vinyl",
+    "lighttpd",
+    "litespeed",
+    "openlitespeed",
+    "angie",
+)
+DISPLAY = {
+    "bolide": "Bolide",
+    "nginx": "nginx",
+    "h2o": "H2O",
+    "caddy": "Caddy",
+    "apache": "Apache",
+    "haproxy": "HAProxy",
+    "vinyl": "Vinyl",
+    "litespeed": "LiteSpeed",
+    "openlitespeed": "OpenLiteSpeed",
+    "angie": "Angie",
+}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A server in one of its configurations."""
+
+    server: str
+    config: str
+
+    def label(self) -> str:
+        """The name as a reader sees it."""
+        name = display(self.server)
+        return name if self.config == "best" else f"{name} ({self.config})"
+
+    def order(self) -> tuple[int, str, int]:
+        """Sorts servers in a fixed order, the best configuration first."""
+        known = SERVERS.index(self.server) if self.server in SERVERS else len(SERVERS)
+        return (known, self.server, 0 if self.config == "best" else 1)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a measured quantity is read."""
+
+    label: str
+    unit: str
+    higher_is_better: bool
+
+
+METRICS = {
+    "requests_per_s": Metric("requests per second", "req/s", True),
+    "requests": Metric("requests", "", True),
+    "seconds": Metric("time", "s", False),
+    "server_cpu_us_per_request": Metric("server CPU per request", "µs", False),
+    "helpers_cpu_us_per_request": Metric("CPU of PHP and database per request", "µs", False),
+    "peak_rss_mib": Metric("peak memory", "MiB", False),
+    "bytes_per_answer": Metric("bytes per answer", "B", False),
+    "kib_per_connection": Metric("memory per connection", "KiB", False),
+    "failed": Metric("failed requests", "", False),
+    "client_cpu_utilisation": Metric("client CPU in use", "", False),
+    "latency_us_p50": Metric("latency, median", "µs", False),
+    "latency_us_p90": Metric("latency, 90th percentile", "µs", False),
+    "latency_us_p99": Metric("latency, 99th percentile", "µs", False),
+    "latency_us_p999": Metric("latency, 99.9th percentile", "µs", False),
+}
+
+
+@dataclass
+class Run:
+    """Everything that is known of a run, or of several put together."""
+
+    name: str
+    machines: list[dict[str, Any]] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    configs: list[dict[str, Any]] = field(default_factory=list)
+    body_checks: list[dict[str, Any]] = field(default_factory=list)
+    excluded: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    plan: dict[str, Any] = field(default_factory=dict)
+    parts_shortened: list[str] = field(default_factory=list)
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    other: list[dict[str, Any]] = field(default_factory=list)
+    unreadable: int = 0
+
+    @property
+    def quick(self) -> bool:
+        """Whether it was a quick run, whose figures say little."""
+        return self.plan.get("quick") is True
+
+    def shortened(self) -> str:
+        """How the run differs from what its scenarios say; nothing if it does not."""
+        said = ["shorter loads than the scenarios say" if self.quick else ""]
+        for word in ("seconds", "repetitions"):
+            if self.plan.get(word):
+                said.append(f"{word} set to {self.plan[word]:g}")
+        workers = self.plan.get("workers", 1)
+        said.append(f"{workers} workers" if workers != 1 else "")
+        return ", ".join([one for one in said if one] + self.parts_shortened)
+
+    def ids(self) -> list[str]:
+        """The scenarios that have samples or an exclusion, in the catalogue's order."""
+        seen = {sample.scenario for sample in self.samples}
+        seen |= {str(line["scenario"]) for line in self.excluded if line.get("scenario")}
+        order = {name: place for place, name in enumerate(self.scenarios)}
+        return sorted(seen, key=lambda name: (order.get(stem(name), len(order)), _place(name)))
+
+    def scenario(self, name: str) -> Scenario | None:
+        """What the catalogue says of a scenario, or of an arm of it (`C1:h3`)."""
+        return self.scenarios.get(stem(name))
+
+    def of(self, scenario: str) -> dict[Contestant, list[Sample]]:
+        """The samples of a scenario by contestant, each in order of repetition."""
+        found: dict[Contestant, list[Sample]] = defaultdict(list)
+        for sample in self.samples:
+            if sample.scenario == scenario:
+                found[Contestant(sample.server, sample.config)].append(sample)
+        for samples in found.values():
+            samples.sort(key=lambda sample: sample.repetition)
+        return {one: found[one] for one in sorted(found, key=Contestant.order)}
+
+    def contestants(self) -> list[Contestant]:
+        """All that have a sample."""
+        found = {Contestant(sample.server, sample.config) for sample in self.samples}
+        return sorted(found, key=Contestant.order)
+
+    def metric(self, scenario: str) -> tuple[str, bool]:
+        """The scenario's own metric, and whether more of it is better."""
+        known = self.scenario(scenario)
+        if known is None:
+            return "requests_per_s", True
+        return known.metric, known.higher_is_better
+
+    def title(self, scenario: str) -> str:
+        """The scenario's title, or its id; an arm is named."""
+        known = self.scenario(scenario)
+        arm = arm_of(scenario)
+        return (known.title if known else scenario) + (f" (here {arm})" if known and arm else "")
+
+
+def stem(scenario: str) -> str:
+    """The catalogue's id of a scenario: what stands before the arm."""
+    return scenario.partition(":")[0]
+
+
+def arm_of(scenario: str) -> str:
+    """The arm that a scenario's id names, or nothing."""
+    return scenario.partition(":")[2]
+
+
+def display(server: str) -> str:
+    """A server's name as its makers write it."""
+    return DISPLAY.get(server, server)
+
+
+def describe(metric: str) -> Metric:
+    """How to print a metric; unknown ones by their name."""
+    if metric in METRICS:
+        return METRICS[metric]
+    for suffix, unit in (("_us", "µs"), ("_ms", "ms"), ("_per_s", "/s"), ("_s", "s")):
+        if metric.endswith(suffix):
+            return Metric(metric.removesuffix(suffix).replace("_", " "), unit, suffix == "_per_s")
+    return Metric(metric.replace("_", " "), "", False)
+
+
+def value(sample: Sample, metric: str) -> float:
+    """One sample's metric; not a number where it was not measured."""
+    if metric.startswith(("latency_us_", "latency_us.")):
+        percentile = metric[len("latency_us_") :]
+        found = getattr(sample.latency_us, percentile, None) if sample.latency_us else None
+        found = sample.extra.get(metric) if found is None else found
+    elif metric == "helpers_cpu_us_per_request":
+        spent = sample.extra.get("helpers_cpu_s")
+        found = spent / sample.requests * 1e6 if spent is not None and sample.requests else None
+    else:
+        found = getattr(sample, metric, None) if hasattr(sample, metric) else None
+        found = sample.extra.get(metric) if found is None else found
+    return float(found) if isinstance(found, int | float) else math.nan
+
+
+def values(samples: Iterable[Sample], metric: str) -> list[float]:
+    """The metric of all samples that have it; a list in `extra` counts one by one."""
+    found: list[float] = []
+    for sample in samples:
+        several = sample.extra.get(metric)
+        if isinstance(several, list):
+            found.extend(float(one) for one in several)
+        elif not math.isnan(one := value(sample, metric)):
+            found.append(one)
+    return found
+
+
+def read(directory: Path, catalogue: dict[str, Scenario]) -> Run:
+    """Reads a run directory. `catalogue` says what its scenarios are.
+
+    Raises FileNotFoundError if there is no `run.jsonl` in any form.
+    """
+    run = Run(name=directory.name)
+    keys = set()
+    for line in _lines(directory, run):
+        kind = line.get("kind")
+        if kind == "sample":
+            sample = _armed(sample_from_json(line))
+            if sample.key() not in keys:
+                keys.add(sample.key())
+                run.samples.append(sample)
+        else:
+            _keep(run, str(kind), line)
+    present = {sample.scenario for sample in run.samples}
+    present |= {str(line.get("scenario")) for line in run.excluded}
+    stems = {stem(name) for name in present}
+    run.scenarios = {
+        name: one for name, one in catalogue.items() if name in stems or _compares(one, present)
+    }
+    return run
+
+
+def merge(runs: Iterable[Run]) -> Run:
+    """The newest samples of each scenario from several runs, as one."""
+    by_age = sorted(runs, key=_newest)
+    last = {sample.scenario: run.name for run in by_age for sample in run.samples}
+    by_age = [run for run in by_age if run.name in last.values()]
+    whole = Run(name=" + ".join(run.name for run in by_age))
+    for run in by_age:
+        whole.samples += [one for one in run.samples if last[one.scenario] == run.name]
+        whole.excluded += [
+            one for one in run.excluded if last.get(str(one.get("scenario")), run.name) == run.name
+        ]
+        whole.parts_shortened += [f"{run.name}: {said}"] if (said := run.shortened()) else []
+        whole.scenarios.update(run.scenarios)
+        whole.versions.update(run.versions)
+        for name in ("machines", "configs", "body_checks", "notes", "other"):
+            getattr(whole, name).extend(getattr(run, name))
+        whole.unreadable += run.unreadable
+    return whole
+
+
+def _compares(scenario: Scenario, present: set[str]) -> bool:
+    """Whether a scenario without runs of its own compares some that are there."""
+    arms: list[str] = scenario.load.extra.get("compare", [])
+    return bool(arms) and set(arms) <= present
+
+
+def _place(scenario: str) -> tuple[str, bool, str]:
+    return (stem(scenario), arm_of(scenario) != "h3", scenario)
+
+
+def _armed(sample: Sample) -> Sample:
+    """An arm that only `extra` names becomes part of the scenario's id."""
+    arm = sample.extra.get("arm")
+    if not arm or ":" in sample.scenario:
+        return sample
+    return replace(sample, scenario=f"{sample.scenario}:{arm}")
+
+
+def _newest(run: Run) -> tuple[int, str]:
+    return (max((sample.started_unix_ms for sample in run.samples), default=0), run.name)
+
+
+def _lines(directory: Path, run: Run) -> Iterator[dict[str, Any]]:
+    present = [directory / name for name in FILES if (directory / name).exists()]
+    if not present:
+        raise FileNotFoundError(f"{directory} has no run.jsonl, run.jsonl.gz or run.jsonl.xz")
+    with _open(present[0]) as file:
+        for text in file:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                run.unreadable += 1
+                continue
+            if isinstance(line, dict):
+                yield line
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")
+    if path.suffix == ".xz":
+        return lzma.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def _keep(run: Run, kind: str, line: dict[str, Any]) -> None:
+    body = {name: found for name, found in line.items() if name != "kind"}
+    if kind == "machine":
+        run.machines.append(body)
+    elif kind == "version":
+        run.versions[str(body.get("server") or body.get("name"))] = str(body.get("version"))
+    elif kind == "config":
+        run.configs.append(body)
+    elif kind == "body-check":
+        run.body_checks.append(body)
+    elif kind == "excluded":
+        run.excluded.append(body)
+    elif kind == "note":
+        if isinstance(body.get("plan"), dict):
+            run.plan = run.plan or body["plan"]
+        run.notes.append(str(body.get("text") or body.get("note") or body))
+    else:
+        run.other.append(line)

@@ -1,0 +1,1 @@
+"""What the servers serve: files, WordPress, a shop."""
