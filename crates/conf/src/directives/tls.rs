@@ -111,12 +111,12 @@ pub(super) const TABLE: &[Directive] = &[
     value("ssl_crl", HS, Args::ONE, |r, node| file(r, node, |conf| &mut conf.crl))
         .doc("Client certificates that are revoked.", "ssl_crl revoked.pem;"),
     value("ssl_verify_client", HS, Args::ONE, verify_client)
-        .doc("Whether clients must show a certificate.", "ssl_verify_client optional;"),
+        .doc("Whether clients must show a certificate.", "ssl_verify_client off;"),
     number("ssl_verify_depth", HS, |r| &mut r.tls().conf.verify_depth)
         .doc("How long a client's chain may be.", "ssl_verify_depth 2;"),
-    value("ssl_ocsp", HS, Args::ONE, |r, node| match node.arg(0) {
+    value("ssl_ocsp", HS, Args::ONE, |_, node| match node.arg(0) {
         b"off" => Ok(()),
-        b"on" | b"leaf" => ignored(r, node),
+        word @ (b"on" | b"leaf") => Err(closed_door("ssl_ocsp", word)),
         word => Err(invalid_value(word)),
     })
     .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;"),
@@ -151,6 +151,11 @@ pub(super) fn ignored(r: &mut Reader, node: &Node) -> Parsed {
     let name = show(node.name()).into_owned();
     r.warn(format!("the \"{name}\" directive is not supported, ignored"));
     Ok(())
+}
+
+/// Refuses what keeps strangers out and is not done: a warning would leave the door open.
+fn closed_door(name: &str, word: &[u8]) -> Fault {
+    Fault::Text(format!("\"{name} {}\" is not implemented yet", show(word)))
 }
 
 fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathBuf>) -> Parsed {
@@ -216,9 +221,9 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
 fn verify_client(r: &mut Reader, node: &Node) -> Parsed {
     r.tls().conf.verify_client = match node.arg(0) {
         b"off" => VerifyClient::Off,
-        b"on" => VerifyClient::On,
-        b"optional" => VerifyClient::Optional,
-        b"optional_no_ca" => VerifyClient::OptionalNoCa,
+        word @ (b"on" | b"optional" | b"optional_no_ca") => {
+            return Err(closed_door("ssl_verify_client", word));
+        }
         word => return Err(invalid_value(word)),
     };
     Ok(())
