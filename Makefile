@@ -2,7 +2,7 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench setup clean distclean
+.PHONY: help run test check bench lab setup clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,12 +16,17 @@ test: ## install what is needed, then run every check and test
 	scripts/test.sh
 
 check: ## formatting and lints only
-	@scripts/setup.sh build
+	@scripts/setup.sh build lab
 	scripts/test.sh check
 
 bench: ## measure beside nginx, h2o and caddy
 	@scripts/setup.sh build test peers
 	bench/run.sh
+
+lab: ## the published tests beside nginx, h2o and caddy, ten minutes of them, and a report
+	@scripts/setup.sh build test peers
+	cargo build --release --locked --bin bolide
+	scripts/lab run --quick --name quick --report
 
 setup: ## install every tool the project uses
 	scripts/setup.sh build test peers

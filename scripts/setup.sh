@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Owns: every tool this project needs outside its own tree.
 #
-#   scripts/setup.sh [build|test|peers]...      (no argument: build)
+#   scripts/setup.sh [build|lab|test|peers]...      (no argument: build)
 #     build  what `cargo build` needs: C compiler, make, cmake, pkg-config, Rust
-#     test   what the tests need: curl, wrk, nghttp2-client, openssl, valgrind,
-#            chromium, h2spec, a Python venv with aioquic and pytest, h2load
-#            and curl that speak HTTP/3, nginx to be compared with, php-fpm,
-#            lsphp, MariaDB and WordPress
-#     peers  the servers `make bench` compares with: nginx, caddy, h2o
+#     lab    a Python venv of the versions that scripts/requirements.txt names
+#     test   what the tests need: that venv, curl, wrk, nghttp2-client, openssl,
+#            valgrind, chromium, h2spec, h2load and curl that speak HTTP/3,
+#            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress
+#     peers  the servers that `make bench` and `make lab` compare with: nginx,
+#            caddy, h2o, haproxy, vinyl with hitch
 #
 # Host packages come from apt. Everything else lives in BOLIDE_TOOLS (default
 # ~/.cache/bolide-tools): bin/ (put it first in PATH), venv/, and sid/, a Debian
@@ -19,7 +20,7 @@ set -euo pipefail
 TOOLS=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
 BIN=$TOOLS/bin SID=$TOOLS/sid VENV=$TOOLS/venv
 SELF=$0 WHAT=${*:-build}
-PY_DEPS=(aioquic pytest)
+PY_DEPS=$(dirname "$SELF")/requirements.txt
 export DEBIAN_FRONTEND=noninteractive
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -203,11 +204,17 @@ EOF
 }
 
 venv() {
-    "$VENV/bin/python" -c 'import aioquic, pytest' 2>/dev/null && return
-    say "making the Python venv: ${PY_DEPS[*]}"
-    rm -rf "$VENV"
-    /usr/bin/python3 -m venv "$VENV" && "$VENV/bin/pip" install -q --disable-pip-version-check --retries 1 "${PY_DEPS[@]}" ||
-        die "missing: ${PY_DEPS[*]} in $VENV" "pip failed (offline?); run: $VENV/bin/pip install ${PY_DEPS[*]}"
+    cmp -s "$PY_DEPS" "$VENV/requirements.txt" && "$VENV/bin/python" -c '' 2>/dev/null && return
+    say "installing into the Python venv what $PY_DEPS names"
+    "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || { rm -rf "$VENV" && /usr/bin/python3 -m venv "$VENV"; } &&
+        "$VENV/bin/python" -m pip install -q --disable-pip-version-check --retries 1 -r "$PY_DEPS" &&
+        cp "$PY_DEPS" "$VENV/requirements.txt" ||
+        die "missing in $VENV: what $PY_DEPS names" "pip failed (offline?); run: $VENV/bin/pip install -r $PY_DEPS"
+}
+
+setup_lab() {
+    apt_need python3 python3-venv
+    venv
 }
 
 # lsphp looks for its settings and extensions where the sid root is not.
@@ -228,11 +235,11 @@ wordpress_theme() {
 }
 
 setup_test() {
-    apt_need curl wrk nghttp2-client openssl valgrind chromium python3 python3-venv
+    apt_need curl wrk nghttp2-client openssl valgrind chromium
     # WordPress's package wants php and a web server of Debian's; none is started.
     apt_need php-fpm php php-cli php-mysql php-gd php-xml php-mbstring php-curl php-zip php-intl \
         nginx-light mariadb-server wordpress "$(wordpress_theme)"
-    venv
+    setup_lab
     h2spec
     h2load_h3
     sid_need curl nginx php-litespeed php-mysql
@@ -256,8 +263,8 @@ setup_peers() {
 
 for w in $WHAT; do
     case $w in
-    build | test | peers) ;;
-    *) die "unknown: $w" "usage: $SELF [build|test|peers]..." ;;
+    build | lab | test | peers) ;;
+    *) die "unknown: $w" "usage: $SELF [build|lab|test|peers]..." ;;
     esac
 done
 for w in $WHAT; do

@@ -1,6 +1,7 @@
-"""Owns the README's performance section: it says what the newest results say, or the check fails.
+"""Owns the README's performance section: what the newest kept results say, or the check fails.
 
-Quick runs do not count: what they measure is not enough to be printed.
+Kept results are directories with a compressed `run.jsonl`, as `lab keep` leaves them: what only
+lies on this machine does not count, and neither do quick runs, whose figures say too little.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from pathlib import Path
 from bolide_lab.catalogue import load_catalogue
 from bolide_lab.records import RecordsError
 from bolide_lab.report import data, markdown
+from bolide_lab.report.source import KEPT
 
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 RESULTS = ROOT / "lab" / "results"
+NOTHING = (
+    "No full run is kept in `lab/results` yet, so there is no table here: `lab run --name NAME`, "
+    "`lab keep DIR` and `lab check --write` put it here."
+)
 
 
 class CheckError(RecordsError):
@@ -25,23 +31,33 @@ class CheckError(RecordsError):
 
 
 def directories(results: Path) -> list[Path]:
-    """The run directories below `results`, oldest name first."""
+    """The directories of kept runs below `results`, oldest name first."""
     if not results.is_dir():
         return []
     return sorted(
-        path for path in results.iterdir() if any((path / name).exists() for name in data.FILES)
+        path for path in results.iterdir() if any((path / name).exists() for name in KEPT)
     )
 
 
-def newest(paths: Iterable[Path]) -> data.Run:
-    """The newest full samples of every scenario, as one run."""
+def newest(paths: Iterable[Path]) -> data.Run | None:
+    """The newest full samples of every scenario, as one run; None if no full run is kept."""
     catalogue = load_catalogue()
-    runs = [run for path in paths if not (run := data.read(path, catalogue)).quick and run.samples]
+    read = [data.read(path, catalogue, KEPT) for path in paths]
+    for run in read:
+        if run.unreadable:
+            lines = f"{run.unreadable} lines are damaged or of another version"
+            raise CheckError(f"{RESULTS.name}/{run.name}: {lines}")
+    runs = [run for run in read if not run.quick and run.samples]
     if not runs:
-        raise CheckError(f"no full run below {RESULTS}: `lab run --name NAME` makes one")
+        return None
     whole = data.merge(runs)
     whole.scenarios = {name: one for name, one in catalogue.items() if name in whole.scenarios}
     return whole
+
+
+def section(run: data.Run | None) -> str:
+    """What must stand between the markers: the tables, or that there are none."""
+    return NOTHING if run is None else markdown.readme(run)
 
 
 def replaced(text: str, section: str) -> str:
@@ -53,18 +69,24 @@ def replaced(text: str, section: str) -> str:
     return f"{before}{BEGIN}\n{section.strip()}\n{END}{after}"
 
 
-def check(write: bool = False, readme: Path = README, results: Path = RESULTS) -> str:
-    """The difference between the README and what it should be; "" if there is none.
+def check(write: bool = False, readme: Path = README, results: Path = RESULTS) -> tuple[bool, str]:
+    """Whether the README says what it should, and in words how it is or where it differs.
 
-    With `write` the README is brought up to date, and then there is none.
-    Raises `CheckError` if there are no results or no markers.
+    With `write` the README is brought up to date, and then it says so.
+    Raises `CheckError` if there is no README, no markers in it, or a kept run is damaged.
     """
+    if not readme.is_file():
+        raise CheckError(f"{readme} does not exist: `lab check` is for the source tree of Bolide")
     old = readme.read_text(encoding="utf-8")
-    new = replaced(old, markdown.readme(newest(directories(results))))
+    run = newest(directories(results))
+    new = replaced(old, section(run))
+    wanted = f"the figures of {run.name}" if run else "no generated table"
+    wanted += "" if run else f", as no full run is kept in {results}"
     if old == new:
-        return ""
+        return True, f"{readme.name} has {wanted}"
     if write:
         readme.write_text(new, encoding="utf-8")
-        return ""
+        return True, f"{readme.name} now has {wanted}"
     lines = (old.splitlines(), new.splitlines())
-    return "\n".join(difflib.unified_diff(*lines, str(readme), "generated", lineterm="", n=1))
+    diff = "\n".join(difflib.unified_diff(*lines, str(readme), "generated", lineterm="", n=1))
+    return False, f"{readme.name} should have {wanted}; run: lab check --write\n{diff}"

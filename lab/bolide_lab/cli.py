@@ -24,6 +24,7 @@ from bolide_lab.progress import Progress
 from bolide_lab.servers import SERVERS
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+PAGE = "report.html"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,16 +69,21 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--resume", type=Path, metavar="DIR", help="go on with a run")
             verb.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
             verb.add_argument("--workers", type=int, default=1, metavar="N")
+            verb.add_argument("--report", action="store_true", help="make the page as well")
     verb = verbs.add_parser("report", help="make a page of a run")
     verb.add_argument("directory", type=Path)
     verb.add_argument("-o", type=Path, metavar="FILE", dest="output")
     verb.add_argument("--markdown", action="store_true", help="a table instead of a page")
     verb.set_defaults(command=_report)
+    verb = verbs.add_parser("keep", help="put a run and its page among the results that are kept")
+    verb.add_argument("directory", type=Path)
+    verb.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    verb.set_defaults(command=_keep)
     verb = verbs.add_parser("compare", help="what changed between two runs")
     verb.add_argument("old", type=Path)
     verb.add_argument("new", type=Path)
     verb.set_defaults(command=_compare)
-    verb = verbs.add_parser("check", help="whether the README's table is the newest")
+    verb = verbs.add_parser("check", help="whether README has the newest kept figures")
     verb.add_argument("--write", action="store_true", help="write it")
     verb.set_defaults(command=_check)
     for name, command in (("peers", _peers), ("tools", _tools)):
@@ -163,6 +169,8 @@ def _run(args: argparse.Namespace) -> int:
             print(f"\nlab: go on with: lab run --resume {lines.directory}", file=sys.stderr)
             raise
     print(lines.directory)
+    if taken and args.report:
+        _page(lines.directory, lines.directory / PAGE)
     return 0 if taken else 1
 
 
@@ -222,18 +230,26 @@ def _as_before(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    data = import_module("bolide_lab.report.data")
-    found = data.read(args.directory, load_catalogue())
-    if args.markdown:
-        text = import_module("bolide_lab.report.markdown").report(found)
-    else:
-        text = import_module("bolide_lab.report.html").page(found)
-    output = args.output or (None if args.markdown else args.directory / "report.html")
-    if output is None:
-        print(text)
-    else:
-        output.write_text(text, encoding="utf-8")
-        print(output)
+    if not args.markdown:
+        _page(args.directory, args.output or args.directory / PAGE)
+        return 0
+    found = import_module("bolide_lab.report.data").read_full(args.directory, load_catalogue())
+    text = import_module("bolide_lab.report.markdown").report(found)
+    if args.output:
+        args.output.write_text(text, encoding="utf-8")
+    print(args.output or text)
+    return 0
+
+
+def _page(directory: Path, output: Path) -> None:
+    found = import_module("bolide_lab.report.data").read_full(directory, load_catalogue())
+    output.write_text(import_module("bolide_lab.report.html").page(found), encoding="utf-8")
+    print(output)
+
+
+def _keep(args: argparse.Namespace) -> int:
+    for line in import_module("bolide_lab.keep").keep(args.directory, args.results):
+        print(line)
     return 0
 
 
@@ -243,17 +259,9 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    module = import_module("bolide_lab.check")
-    try:
-        problem = module.check(write=args.write)
-    except module.CheckError as error:
-        problem = str(error)
-    if args.write and problem:
-        print(problem)
-        return 0
-    if problem:
-        print(f"lab: {problem}", file=sys.stderr)
-    return 1 if problem else 0
+    good, said = import_module("bolide_lab.check").check(write=args.write)
+    print(f"lab: {said}", file=sys.stdout if good else sys.stderr)
+    return 0 if good else 1
 
 
 def _peers(args: argparse.Namespace) -> int:

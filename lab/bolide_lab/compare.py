@@ -68,7 +68,7 @@ def conditions(old: Run, new: Run) -> list[str]:
 def report(old: Path, new: Path) -> str:
     """Both directories compared, as Markdown."""
     catalogue = load_catalogue()
-    first, second = data.read(old, catalogue), data.read(new, catalogue)
+    first, second = data.read_full(old, catalogue), data.read_full(new, catalogue)
     found = changes(first, second)
     rows = [
         [

@@ -12,10 +12,11 @@ from pathlib import Path
 import fake_results
 import pytest
 
-from bolide_lab import check, compare, stats
+from bolide_lab import compare, stats
 from bolide_lab.catalogue import load_catalogue
 from bolide_lab.report import data, html, markdown, published, tables
 from bolide_lab.report.data import Contestant, Run
+from bolide_lab.report.source import UnreadableError
 
 VOID = {"meta", "br", "line", "rect", "path", "polyline"}
 BOLIDE, H2O = Contestant("bolide", "best"), Contestant("h2o", "best")
@@ -188,8 +189,50 @@ def test_a_run_of_nothing_makes_a_page(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_results_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="has no run.jsonl"):
+    with pytest.raises(UnreadableError, match="has no run.jsonl"):
         data.read(tmp_path, {})
+    with pytest.raises(UnreadableError, match="does not exist"):
+        data.read(tmp_path / "none", {})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnreadableError, match="is a file, not a run's directory"):
+        data.read(tmp_path / "file", {})
+
+
+def test_a_report_of_nothing_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text("")
+    with pytest.raises(UnreadableError, match="nothing was measured; lab run --resume"):
+        data.read_full(tmp_path, {})
+    (tmp_path / "run.jsonl").write_text('{"kind":"sample","scenario":"Q1a","rate":3}\n\x00\n[]\n')
+    with pytest.raises(UnreadableError, match="3 lines could not be read"):
+        data.read_full(tmp_path, {})
+    with pytest.raises(UnreadableError, match="could not be read"):
+        compare.report(tmp_path, tmp_path)
+    (tmp_path / "run.jsonl").write_text('{"kind":"excluded","server":"nginx","reason":"gone"}\n')
+    assert "gone" in html.page(data.read_full(tmp_path, {}))
+
+
+@pytest.mark.parametrize("field", ["seconds", "latency_us", "series", "extra", "server"])
+def test_a_sample_of_another_form_is_counted_and_left_out(tmp_path: Path, field: str) -> None:
+    directory = fake_results.write(tmp_path / "run")
+    path = directory / "run.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()[:-1]]
+    bad = next(line for line in lines if line["kind"] == "sample")
+    bad[field] = 3 if field == "server" else "x"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = data.read_full(directory, {})
+    assert run.unreadable == 1
+    assert len(run.samples) == sum(line["kind"] == "sample" for line in lines) - 1
+
+
+@pytest.mark.parametrize("size", [0.5, 0.999])
+def test_a_compressed_file_that_ends_early_is_read_until_there(tmp_path: Path, size: float) -> None:
+    directory = fake_results.write(tmp_path / "run")
+    whole = gzip.compress((directory / "run.jsonl").read_bytes())
+    (directory / "run.jsonl").unlink()
+    (directory / "run.jsonl.gz").write_bytes(whole[: int(len(whole) * size)])
+    run = data.read_full(directory, {})
+    assert run.samples
+    assert any("run.jsonl.gz is damaged" in note for note in run.notes)
 
 
 def test_an_unknown_scenario_is_printed_all_the_same(run: Run) -> None:
@@ -213,48 +256,3 @@ def test_what_else_differs_between_runs_is_said(run: Run) -> None:
     said = compare.conditions(run, other)
     assert "nginx: nginx/1.30.6 → nginx/2" in said
     assert any(line.startswith("kernel of the machine: 6.18.0 → 7.0") for line in said)
-
-
-def test_the_check_writes_the_section_and_then_agrees(tmp_path: Path) -> None:
-    results, readme = tmp_path / "results", tmp_path / "README.md"
-    fake_results.write(results / "2026-11-21-fake")
-    readme.write_text(f"# Name\n\n{check.BEGIN}\nold\n{check.END}\n\nrest\n")
-    assert "+| Q1b: " in check.check(False, readme, results)
-    assert "old" in readme.read_text()
-    assert check.check(True, readme, results) == ""
-    assert check.check(False, readme, results) == ""
-    text = readme.read_text()
-    assert text.startswith("# Name\n\n") and text.endswith("\n\nrest\n")
-    assert "2026-11-21-fake" in text and "| Q1b: " in text
-
-
-def test_the_check_takes_the_newest_full_run(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    fake_results.write(results / "2026-11-20-old")
-    new = fake_results.write(results / "2026-11-21-new", seed=3)
-    quick = fake_results.write(results / "2026-11-22-quick")
-    path = new / "run.jsonl"
-    path.write_text(path.read_text().replace('_ms": 1795', '_ms": 1796'))
-    path = quick / "run.jsonl"
-    path.write_text('{"kind":"note","text":"short","plan":{"quick":true}}\n' + path.read_text())
-    assert check.newest(check.directories(results)).name == "2026-11-21-new"
-    run = data.read(quick, load_catalogue())
-    assert "shorter loads than the scenarios say" in html.page(run)
-    assert "shorter loads than the scenarios say" in markdown.report(run)
-
-
-def test_a_readme_says_that_loads_were_shortened(tmp_path: Path) -> None:
-    directory = fake_results.write(tmp_path / "run")
-    path = directory / "run.jsonl"
-    path.write_text('{"kind":"note","text":"t","plan":{"seconds":5.0}}\n' + path.read_text())
-    whole = check.newest([directory])
-    assert "Not the full length: run: seconds set to 5." in markdown.readme(whole)
-
-
-def test_a_check_without_results_or_markers_says_so(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("# Name\n")
-    with pytest.raises(check.CheckError, match="no full run"):
-        check.check(False, readme, tmp_path / "none")
-    with pytest.raises(check.CheckError, match="has no lines"):
-        check.replaced("# Name\n", "section")

@@ -6,6 +6,7 @@ import pytest
 from bolide_lab.catalogue import load_catalogue
 from bolide_lab.model import Scenario, Variant
 from bolide_lab.servers import SERVERS, Place, Server, ServerError
+from bolide_lab.servers.apache import Apache
 
 CATALOGUE = load_catalogue()
 NAMES = [name for name in SERVERS if name not in ("openlitespeed", "litespeed")]
@@ -19,13 +20,14 @@ def place(tmp_path: Path, **words: object) -> Place:
     return replace(plain, **words)  # type: ignore[arg-type]
 
 
+@pytest.fixture(autouse=True)
+def _no_server_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration is only text: apache's modules need not be there to be named."""
+    monkeypatch.setattr(Apache, "modules", lambda self: Path("/usr/lib/apache2/modules"))
+
+
 def text(server: Server, scenario: Scenario, directory: Path, variant: Variant = "best") -> str:
-    try:
-        return "\n".join(server.write_config(scenario, directory, variant).texts.values())
-    except ServerError as error:
-        if str(error).startswith("missing:"):
-            pytest.skip(f"{server.name} is not installed")
-        raise
+    return "\n".join(server.write_config(scenario, directory, variant).texts.values())
 
 
 @pytest.mark.parametrize("name", NAMES)

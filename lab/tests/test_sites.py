@@ -12,8 +12,6 @@ from bolide_lab.sites import pages, shop, wordpress
 from bolide_lab.sites.base import SiteError, TellsCaches, site
 from bolide_lab.sites.php import Fpm, Origin, program
 
-needs_php = pytest.mark.skipif(shutil.which("php") is None, reason="needs php")
-
 RUN = r"""<?php
 [, $root, $mode, $uri] = $argv;
 file_put_contents("$root/lab/mode", $mode);
@@ -35,6 +33,7 @@ require "$root/index.php";
 
 def ask(tmp_path: Path, mode: str, uri: str) -> tuple[list[str], bytes]:
     """What the shop's PHP says and sends in a mode, without a server."""
+    assert shutil.which("php"), "missing: php; run: scripts/setup.sh test"
     one = shop.Shop(tmp_path)
     if not one.root.exists():
         one.root.mkdir()
@@ -47,7 +46,6 @@ def ask(tmp_path: Path, mode: str, uri: str) -> tuple[list[str], bytes]:
     return said["fields"], base64.b64decode(said["page"])
 
 
-@needs_php
 def test_each_cache_is_told_in_its_own_words(tmp_path: Path) -> None:
     fields, page = ask(tmp_path, "lscache", shop.CATEGORY)
     assert "X-LiteSpeed-Cache-Control: public,max-age=3600,esi=on" in fields
@@ -66,7 +64,6 @@ def test_each_cache_is_told_in_its_own_words(tmp_path: Path) -> None:
     assert b"esi:include" not in page and 40_000 < len(page) < 200_000
 
 
-@needs_php
 @pytest.mark.parametrize(
     "mode", ["lscache", "surrogate", "gzip", "plain", "disk", "files", "basic"]
 )
@@ -78,7 +75,6 @@ def test_pages_of_a_session_are_never_kept(tmp_path: Path, mode: str) -> None:
     assert not (tmp_path / "root" / "lab-pages").exists()
 
 
-@needs_php
 def test_copies_are_where_servers_look_and_can_be_forgotten(tmp_path: Path) -> None:
     ask(tmp_path, "disk", shop.CATEGORY)
     root = tmp_path / "root"

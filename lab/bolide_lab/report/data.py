@@ -1,23 +1,34 @@
 """Owns what a report is made from: the lines of one or more run directories, read once.
 
-Reads `run.jsonl`, also compressed as `.gz` or `.xz`. A torn or unknown line is counted, not fatal.
+Reads `run.jsonl`, also compressed as `.gz` or `.xz`. A line that is torn, or of a form that this
+laboratory does not know, is counted and not fatal; a run without anything readable is an error.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import lzma
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from bolide_lab.model import Sample, Scenario, sample_from_json
+from bolide_lab.report.source import FILES, UnreadableError, file_of, lines
 
-FILES = ("run.jsonl", "run.jsonl.gz", "run.jsonl.xz")
+NUMBERS = (
+    "repetition",
+    "started_unix_ms",
+    "seconds",
+    "requests",
+    "failed",
+    "requests_per_s",
+    "server_cpu_user_s",
+    "server_cpu_system_s",
+    "server_cpu_us_per_request",
+    "peak_rss_mib",
+    "client_cpu_utilisation",
+)
 SERVERS = (
     "bolide",
     "nginx",
@@ -39,6 +50,7 @@ DISPLAY = {
     "apache": "Apache",
     "haproxy": "HAProxy",
     "vinyl": "Vinyl",
+    "lighttpd": "lighttpd",
     "litespeed": "LiteSpeed",
     "openlitespeed": "OpenLiteSpeed",
     "angie": "Angie",
@@ -107,6 +119,11 @@ class Run:
     samples: list[Sample] = field(default_factory=list)
     other: list[dict[str, Any]] = field(default_factory=list)
     unreadable: int = 0
+
+    @property
+    def first_ms(self) -> int:
+        """When its first sample began; 0 without any."""
+        return min((sample.started_unix_ms for sample in self.samples), default=0)
 
     @property
     def quick(self) -> bool:
@@ -215,18 +232,42 @@ def values(samples: Iterable[Sample], metric: str) -> list[float]:
     return found
 
 
-def read(directory: Path, catalogue: dict[str, Scenario]) -> Run:
+def read_full(directory: Path, catalogue: dict[str, Scenario]) -> Run:
+    """Reads a run directory that must hold samples, or else reasons why there are none.
+
+    Raises `UnreadableError` otherwise.
+    """
+    run = read(directory, catalogue)
+    if run.samples or (run.excluded and not run.unreadable):
+        return run
+    name = file_of(directory)
+    if run.unreadable:
+        raise UnreadableError(
+            f"{name}: no sample; {run.unreadable} lines could not be read: they are damaged, "
+            "or of another version of the laboratory"
+        )
+    raise UnreadableError(f"{name}: no sample: nothing was measured; lab run --resume {directory}")
+
+
+def read(directory: Path, catalogue: dict[str, Scenario], files: Iterable[str] = FILES) -> Run:
     """Reads a run directory. `catalogue` says what its scenarios are.
 
-    Raises FileNotFoundError if there is no `run.jsonl` in any form.
+    Raises `UnreadableError` if there is no `run.jsonl` in any of the forms.
     """
-    run = Run(name=directory.name)
+    path = file_of(directory, files)
+    run = Run(name=directory.resolve().name)
     keys = set()
-    for line in _lines(directory, run):
+    for line in lines(path):
+        if not isinstance(line, dict):
+            run.unreadable += 1
+            run.notes += [line] if line else []
+            continue
         kind = line.get("kind")
         if kind == "sample":
-            sample = _armed(sample_from_json(line))
-            if sample.key() not in keys:
+            sample = _sample(line)
+            if sample is None:
+                run.unreadable += 1
+            elif sample.key() not in keys:
                 keys.add(sample.key())
                 run.samples.append(sample)
         else:
@@ -282,27 +323,19 @@ def _newest(run: Run) -> tuple[int, str]:
     return (max((sample.started_unix_ms for sample in run.samples), default=0), run.name)
 
 
-def _lines(directory: Path, run: Run) -> Iterator[dict[str, Any]]:
-    present = [directory / name for name in FILES if (directory / name).exists()]
-    if not present:
-        raise FileNotFoundError(f"{directory} has no run.jsonl, run.jsonl.gz or run.jsonl.xz")
-    with _open(present[0]) as file:
-        for text in file:
-            try:
-                line = json.loads(text)
-            except ValueError:
-                run.unreadable += 1
-                continue
-            if isinstance(line, dict):
-                yield line
-
-
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    if path.suffix == ".xz":
-        return lzma.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
+def _sample(line: dict[str, Any]) -> Sample | None:
+    """The line's sample; nothing if a field is missing or is not what it must be."""
+    try:
+        sample = sample_from_json(line)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+        return None
+    numbers = (getattr(sample, name) for name in NUMBERS)
+    sound = (
+        all(isinstance(one, int | float) and math.isfinite(one) for one in numbers)
+        and all(isinstance(one, str) for one in (sample.scenario, sample.server, sample.config))
+        and isinstance(sample.extra, dict)
+    )
+    return _armed(sample) if sound else None
 
 
 def _keep(run: Run, kind: str, line: dict[str, Any]) -> None:
