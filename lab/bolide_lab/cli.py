@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
+import platform
 import random
 import signal
 import sys
@@ -93,6 +96,7 @@ def parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("link", help="test the shaped link of this machine")
     verb.add_argument("action", choices=["selftest"])
     verb.add_argument("--kind", choices=["auto", "netem", "tun"], default="auto")
+    verb.add_argument("-o", type=Path, metavar="FILE", dest="output", help="keep the figures")
     verb.set_defaults(command=_link)
     return out
 
@@ -289,7 +293,14 @@ def _tools(args: argparse.Namespace) -> int:
 
 
 def _link(args: argparse.Namespace) -> int:
-    code: int = import_module("bolide_lab.links.selftest").run(kind=args.kind)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code: int = import_module("bolide_lab.links.selftest").run(kind=args.kind)
+    print(said.getvalue(), end="")
+    if args.output:
+        date = time.strftime("%Y-%m-%d", time.gmtime())
+        head = f"lab link selftest, {date}, Linux {platform.release()}\n\n"
+        args.output.write_text(head + said.getvalue(), encoding="utf-8")
     return code
 
 

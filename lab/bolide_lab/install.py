@@ -36,6 +36,18 @@ cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 exec chroot "$root" "$@"
 """
 INSTALL = 'i="apt-get install -y -q"; $i "$@" </dev/null || { apt-get -q update && $i "$@"; }'
+# On the host a package of a server must not start its service.
+HOST = """
+rc=/usr/sbin/policy-rc.d
+if [ ! -e $rc ]; then
+    trap "rm -f $rc" EXIT
+    printf '#!/bin/sh\\nexit 101\\n' >$rc && chmod 755 $rc
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt="apt-get -y -q -o DPkg::Lock::Timeout=600"
+i="$apt install --no-install-recommends"
+$i "$@" </dev/null || { $apt update && $i "$@" </dev/null; }
+"""
 BUILD = """
 rm -rf /usr/local/src/h2load && mkdir -p /usr/local/src/h2load && cd /usr/local/src/h2load
 apt-get -q source --tar-only nghttp2
@@ -138,22 +150,34 @@ def _host(names: tuple[str, ...], say: Callable[[str], None]) -> list[str]:
         package = HOST_PACKAGES[name]
         say(f"installing {package}")
         try:
-            _needs_root()
-            _run(["apt-get", "install", "-y", "-q", "--no-install-recommends", package])
-            # Only the program is wanted, not a server that starts with the machine.
+            _apt(package)
+            # Nor may it start with the machine.
             if name == "h2o" and shutil.which("systemctl"):
-                _run(["systemctl", "disable", "--now", package])
+                _run(["systemctl", "disable", package])
         except InstallError as error:
             errors.append(f"{name}: {error}; run: apt-get install {package}")
     return errors
+
+
+def _apt(*packages: str) -> None:
+    """Installs packages of the host's own distribution."""
+    _needs_root()
+    if not shutil.which("apt-get"):
+        raise InstallError("no apt-get here: this knows Debian and Ubuntu")
+    _run(["sh", "-ec", HOST, "sh", *packages])
 
 
 def _root(say: Callable[[str], None]) -> None:
     if (SID / ".ready").exists():
         return
     _needs_root()
-    if not shutil.which("debootstrap"):
-        raise InstallError("missing: debootstrap; run: apt-get install debootstrap")
+    if not machine.find("debootstrap"):
+        say("installing debootstrap")
+        try:
+            _apt("debootstrap", "debian-archive-keyring")
+        except InstallError as error:
+            how = "run: apt-get install debootstrap debian-archive-keyring"
+            raise InstallError(f"missing: debootstrap: {error}; {how}") from error
     mirror = _mirror()
     say(f"making a Debian root in {SID}")
     shutil.rmtree(SID, ignore_errors=True)
@@ -234,5 +258,8 @@ def _run(argv: list[str]) -> str:
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         last = said[-1] if said else f"exit {done.returncode}"
-        raise InstallError(f"{argv[0]} failed (offline?): {last}")
+        machine.TOOLS.mkdir(parents=True, exist_ok=True)
+        log = machine.TOOLS / "lab-install.log"
+        log.write_text(f"{done.stdout}\n{done.stderr}", encoding="utf-8")
+        raise InstallError(f"{argv[0]} failed (offline?): {last}; see {log}")
     return done.stdout

@@ -89,6 +89,7 @@ def _sample(
             "steal_s": 0.2 if server == "apache" else 0.0,
             "client_seconds": 10.0,
             "connect_us_p50": 400.0,
+            "link_late": scenario == "Q1b" and server == "apache",
             "udp_buffer_errors": 12 if scenario == "Q1b" and server == "caddy" else 0,
             **({"helpers_cpu_s": 0.5} if scenario == "M3" else {}),
         },

@@ -156,7 +156,37 @@ def test_an_arm_in_extra_becomes_part_of_the_id(tmp_path: Path) -> None:
 def test_what_disturbed_a_run_is_said(page: str) -> None:
     assert "Neighbours took up to 2.0% of one core&#x27;s time." in page
     assert "Caddy: the kernel dropped 60 datagrams" in page
+    assert "Apache: in 5 of 5 repetitions the link delivered late" in page
     assert page.count("PHP, database CPU µs") == 1
+
+
+def test_the_links_own_test_is_shown_where_a_link_was_used(tmp_path: Path) -> None:
+    directory = fake_results.write(tmp_path / "results/run")
+    run = data.read(directory, load_catalogue())
+    assert "own test" not in html.page(run)
+    (tmp_path / "results" / data.LINK_TEST).write_text("rtt 20 & 20.1\n")
+    run = data.read(directory, load_catalogue())
+    assert "<pre>rtt 20 &amp; 20.1" in html.page(run)
+    run.scenarios = {name: one for name, one in run.scenarios.items() if one.link is None}
+    assert "own test" not in html.page(run)
+
+
+def test_times_of_curl_are_printed_in_milliseconds(run: Run, page: str) -> None:
+    found = next(one for one in tables.tests(run) if (one.label, one.a) == ("nginx", "C1:h3"))
+    assert found.unit == "ms" and found.means[0] == pytest.approx(222, rel=0.05)
+    assert "means, ms" in page and "difference, ms" in markdown.report(run)
+
+
+def test_figures_of_others_in_a_drawing_are_of_one_source(page: str) -> None:
+    drawing = page.partition('aria-label="B-h1-html: requests per second')[2].partition("</svg>")[0]
+    assert "nginx, published" in drawing and "15 580" not in drawing.replace("\u2009", " ")
+    assert "Grey: five-server benchmark, B3, 2019-09-06" in page
+
+
+def test_what_is_better_is_said_beside_each_figure(run: Run) -> None:
+    rows = {row.scenario: row.measure() for row in tables.lines(run)}
+    assert rows["Q1b"] == "req/s ↑" and rows["C1:h3"] == "s ↓"
+    assert rows["own-open-1k"] == "µs p99 ↓"
 
 
 def test_what_a_client_says_besides_is_kept(run: Run, page: str) -> None:

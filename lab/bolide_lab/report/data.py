@@ -16,6 +16,7 @@ from typing import Any
 from bolide_lab.model import Sample, Scenario, sample_from_json
 from bolide_lab.report.source import FILES, UnreadableError, file_of, lines
 
+LINK_TEST = "link-selftest.txt"
 NUMBERS = (
     "repetition",
     "started_unix_ms",
@@ -118,6 +119,7 @@ class Run:
     scenarios: dict[str, Scenario] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     other: list[dict[str, Any]] = field(default_factory=list)
+    link_test: str = ""
     unreadable: int = 0
 
     @property
@@ -136,6 +138,8 @@ class Run:
         for word in ("seconds", "repetitions"):
             if self.plan.get(word):
                 said.append(f"{word} set to {self.plan[word]:g}")
+        if self.plan.get("minutes"):
+            said.append(f"loads shortened to fit into {self.plan['minutes']:g} minutes")
         workers = self.plan.get("workers", 1)
         said.append(f"{workers} workers" if workers != 1 else "")
         return ", ".join([one for one in said if one] + self.parts_shortened)
@@ -255,7 +259,7 @@ def read(directory: Path, catalogue: dict[str, Scenario], files: Iterable[str] =
     Raises `UnreadableError` if there is no `run.jsonl` in any of the forms.
     """
     path = file_of(directory, files)
-    run = Run(name=directory.resolve().name)
+    run = Run(name=directory.resolve().name, link_test=_link_test(directory))
     keys = set()
     for line in lines(path):
         if not isinstance(line, dict):
@@ -279,6 +283,14 @@ def read(directory: Path, catalogue: dict[str, Scenario], files: Iterable[str] =
         name: one for name, one in catalogue.items() if name in stems or _compares(one, present)
     }
     return run
+
+
+def _link_test(directory: Path) -> str:
+    """What the link's own test said: of the run, or of all runs beside it."""
+    for path in (directory / LINK_TEST, directory.resolve().parent / LINK_TEST):
+        if path.is_file():
+            return path.read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def merge(runs: Iterable[Run]) -> Run:

@@ -64,7 +64,7 @@ def _summary(run: Run) -> str:
     main, cpu = tables.lines(run), tables.lines(run, tables.CPU)
     cpu = [row for row in cpu if row.metric != run.metric(row.scenario)[0]]
     said = "Medians of each scenario's own measure. Bold: the best, and what is not told from it."
-    out = ["<h2>Summary</h2>", _medians(main, f"{said} {tables.MARKS}")]
+    out = ["<h2>Summary</h2>", _medians(main, f"{said} {tables.ARROWS} {tables.MARKS}")]
     if cpu:
         out.append(_medians(cpu, "Server CPU per request, medians in µs; less is better."))
     out += [_places(main), f'<p class="soft">The rule: {escape(stats.RULE)}</p>']
@@ -78,7 +78,7 @@ def _medians(found: list[tables.Line], caption: str) -> str:
         name = escape(row.scenario)
         cells = [
             f'<td class="text"><a href="#{name}">{name}</a><small>{escape(row.title)}</small></td>',
-            escape(row.unit),
+            escape(row.measure()),
         ]
         for one in servers:
             cell = row.cells.get(one)
@@ -182,11 +182,13 @@ def _tests(run: Run) -> str:
         if known.load.extra.get("compare"):
             title = f"{escape(known.id)}: {escape(known.title)}"
             below.append(f"<h4>{title}</h4>{published_table(known, {})}{faults(known)}")
-    head = ["", "pair", "n", "means", "difference", "t", "p (Welch)", "margin", "p (TOST)", "says"]
+    unit = found[0].unit
+    head = ["", "pair", "n", f"means, {unit}", f"difference, {unit}", "t", "p (Welch)"]
+    head += [f"margin, {unit}", "p (TOST)", "says"]
     said = (
         "Welch's two-tailed t-test asks whether there is a difference, two one-sided tests (TOST) "
         f"whether there is none larger than {stats.MARGIN:.0%} of the second mean. "
-        "Small: 95 % interval of the difference."
+        "Small: 95 % interval of the difference; a negative one: the first of the pair took less."
     )
     return f"<h2>Tests of the curl scenarios</h2>{table(head, rows, said)}{''.join(below)}"
 
@@ -199,6 +201,10 @@ def _conditions(run: Run) -> str:
     out.append(f"<h4>Versions</h4>{_definitions(versions)}" if versions else "")
     missing = _excluded(run)
     out.append(f"<h4>Not measured</h4>{missing}" if missing else "")
+    if run.link_test and any(one.link for one in run.scenarios.values()):
+        said = "What it gave beside what was asked of it, measured from packet to packet."
+        out.append(f"<h4>The link's own test</h4><p class=soft>{said}</p>")
+        out.append(f"<pre>{escape(run.link_test)}</pre>")
     out.append(_notes(run))
     out.append(f'<h2 id="configurations">Configurations</h2>{_configurations(run)}')
     return "".join(out)

@@ -1,6 +1,7 @@
 """Owns the drawings: inline SVG whose colours are CSS variables, so that they follow the page.
 
-Numbers in, text out. A server has the same colour in every drawing of a report.
+Numbers in, text out. A server has the same colour in every drawing of a report. Across, places are
+percentages of what the page leaves beside the labels, so that words keep their size on a telephone.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from bolide_lab.report.data import SERVERS
 from bolide_lab.report.numbers import bounds, decades, plain, short, ticks
 from bolide_lab.stats import Interval
 
-COLOURS = 8
+COLOURS = 11
 ROW = 26
 WIDTH = 760
+HEIGHT = 240
 LABELS = 170
-VALUES = 96
+LABEL_LENGTH_MAX = 25
+VALUES = 64
+MARKS = 64
+EDGE = 20
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,8 @@ def colour(server: str) -> str:
 
 
 def dash(server: str) -> str:
-    """A dash pattern for servers that share a colour."""
-    known = server in SERVERS
-    return ' stroke-dasharray="6 3"' if known and SERVERS.index(server) >= COLOURS else ""
+    """A dash pattern for a server that may share its colour with another."""
+    return "" if server in SERVERS else ' stroke-dasharray="6 3"'
 
 
 def bars(rows: Sequence[Bar], unit: str, title: str) -> str:
@@ -72,45 +76,50 @@ def bars(rows: Sequence[Bar], unit: str, title: str) -> str:
         return ""
     most = max(max(row.interval.median, row.interval.high) for row in rows)
     marks = ticks(0.0, most if most > 0 else 1.0)
-    left, right = LABELS, WIDTH - VALUES
-    scale = _linear(0.0, marks[-1], left, right)
+    scale = _linear(0.0, marks[-1], 0, 100)
     height = ROW * len(rows) + 34
-    out = [_open(WIDTH, height, title)]
+    out = [_open(WIDTH, height, title, LABELS, VALUES)]
     for mark in marks:
         x = scale(mark)
-        out.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{height - 28}"/>')
-        out.append(_text(x, height - 12, plain(mark), "tick", "middle"))
-    out.append(_text(WIDTH - 4, height - 12, unit, "tick", "end"))
+        out.append(f'<line class="grid" x1="{x:.2f}%" x2="{x:.2f}%" y1="4" y2="{height - 28}"/>')
+        name = "tick" if mark in (marks[0], marks[-1]) else "tick inner"
+        out.append(_text(f"{x:.2f}%", height - 12, plain(mark), name, "middle"))
+    out.append(_text("100%", height - 12, unit, "tick", "end", VALUES - 2))
     for place, row in enumerate(rows):
-        out.append(_bar(row, 4 + place * ROW, scale, right, unit))
-    return "".join(out) + "</svg>"
+        out.append(_bar(row, 4 + place * ROW, scale, unit))
+    return "".join(out) + "</svg></div>"
 
 
 def lines(curves: Sequence[Curve], across: Axis, up: Axis, title: str, width: int = WIDTH) -> str:
-    """Curves with axes and a legend below."""
+    """Curves with axes and a legend below; `width` is the most that they take."""
     curves = [_usable(curve, up.logarithmic) for curve in curves]
     curves = [curve for curve in curves if curve.points]
     if not curves:
         return ""
-    height, left, bottom = 240, 64, 200
+    bottom = HEIGHT - 40
     xs = [x for curve in curves for x, _ in curve.points]
     ys = [y for curve in curves for _, y in curve.points]
     at_x = [x for x, _ in across.names] or _marks(across, xs)
     at_y = _marks(up, ys)
-    to_x = _scale(across, at_x, left, width - 12)
+    to_x = _scale(across, at_x, 0, 100)
     to_y = _scale(up, at_y, bottom, 22)
-    out = [_open(width, height, title), _text(4, 12, up.title, "tick", "start")]
+    out = [
+        _open(width, HEIGHT, title, MARKS, EDGE),
+        _text(f"{4 - MARKS}", 12, up.title, "tick", "start"),
+    ]
     for mark in at_y:
         y = to_y(mark)
-        out.append(f'<line class="grid" x1="{left}" x2="{width - 12}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        out.append(_text(left - 6, y + 4, plain(mark), "tick", "end"))
+        out.append(f'<line class="grid" x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>')
+        out.append(_text("-6", y + 4, plain(mark), "tick", "end"))
     names = dict(across.names)
     for mark in at_x:
-        out.append(_text(to_x(mark), bottom + 18, names.get(mark, plain(mark)), "tick", "middle"))
-    out.append(_text(width - 12, height - 4, across.title, "tick", "end"))
+        x = f"{to_x(mark):.2f}%"
+        name = "tick" if names or mark in (at_x[0], at_x[-1]) else "tick inner"
+        out.append(_text(x, bottom + 18, names.get(mark, plain(mark)), name, "middle"))
+    out.append(_text("100%", HEIGHT - 4, across.title, "tick", "end"))
     for curve in curves:
         out.append(_curve(curve, to_x, to_y))
-    return "".join(out) + "</svg>" + legend(curves)
+    return "".join(out) + "</svg></div>" + legend(curves)
 
 
 def legend(curves: Sequence[Curve]) -> str:
@@ -124,37 +133,41 @@ def legend(curves: Sequence[Curve]) -> str:
     return f'<p class="legend">{keys}</p>'
 
 
-def _bar(row: Bar, top: float, scale: Callable[[float], float], right: float, unit: str) -> str:
+def _bar(row: Bar, top: float, scale: Callable[[float], float], unit: str) -> str:
     known = row.interval
-    middle, start, end = top + ROW / 2, scale(0.0), scale(known.median)
+    middle = top + ROW / 2
     paint = f"fill:{colour(row.colour)}" + (";fill-opacity:.45" if row.faint else "")
     said = f"{row.label}: {short(known.median)} {unit}, {bounds(known.low, known.high)}, "
     out = [
         f"<g><title>{escape(said)}{known.count} samples</title>",
-        _text(LABELS - 8, middle + 4, row.label, "label", "end"),
-        f'<rect x="{start:.1f}" y="{top + 5:.1f}" width="{max(end - start, 1):.1f}" '
-        f'height="{ROW - 10}" rx="2" style="{paint}"/>',
+        _text("-8", middle + 4, row.label, "label", "end"),
+        f'<rect x="0" y="{top + 5:.1f}" width="{scale(known.median):.2f}%" '
+        f'height="{ROW - 10}" style="{paint}"/>',
     ]
     if known.high > known.low:
-        low, high = scale(known.low), scale(known.high)
-        out.append(
-            f'<path class="whisker" d="M{low:.1f} {middle:.1f}H{high:.1f}'
-            f'M{low:.1f} {middle - 4:.1f}v8M{high:.1f} {middle - 4:.1f}v8"/>'
-        )
-    out.append(_text(right + 8, middle + 4, short(known.median) + row.mark, "value", "start"))
+        low, high = f"{scale(known.low):.2f}%", f"{scale(known.high):.2f}%"
+        for one, two, reach in ((low, high, 0), (low, low, 4), (high, high, 4)):
+            out.append(
+                f'<line class="whisker" x1="{one}" x2="{two}" '
+                f'y1="{middle - reach:.1f}" y2="{middle + reach:.1f}"/>'
+            )
+    out.append(_text("100%", middle + 4, short(known.median) + row.mark, "value", "start", 8))
     return "".join(out) + "</g>"
 
 
 def _curve(curve: Curve, to_x: Callable[[float], float], to_y: Callable[[float], float]) -> str:
-    path = " ".join(f"{to_x(x):.1f},{to_y(y):.1f}" for x, y in curve.points)
+    """The line is stretched to the width that there is, its dots are not."""
+    path = " ".join(f"{to_x(x) * 10:.1f},{to_y(y):.1f}" for x, y in curve.points)
     out = [
         f"<g><title>{escape(curve.label)}</title>",
-        f'<polyline fill="none" stroke-width="2" stroke-linejoin="round" points="{path}" '
-        f'style="stroke:{colour(curve.colour)}"{dash(curve.colour)}/>',
+        f'<svg viewBox="0 0 1000 {HEIGHT}" preserveAspectRatio="none" width="100%" '
+        f'height="{HEIGHT}" overflow="visible"><polyline fill="none" stroke-width="2" '
+        f'stroke-linejoin="round" vector-effect="non-scaling-stroke" points="{path}" '
+        f'style="stroke:{colour(curve.colour)}"{dash(curve.colour)}/></svg>',
     ]
     if len(curve.points) <= 12:
         out += [
-            f'<circle cx="{to_x(x):.1f}" cy="{to_y(y):.1f}" r="3.5" '
+            f'<circle cx="{to_x(x):.2f}%" cy="{to_y(y):.1f}" r="3.5" '
             f'style="fill:{colour(curve.colour)}"><title>{escape(curve.label)}: {short(y)}</title>'
             "</circle>"
             for x, y in curve.points
@@ -192,14 +205,21 @@ def _linear(low: float, high: float, start: float, end: float) -> Callable[[floa
     return lambda number: start + (number - low) / span * (end - start)
 
 
-def _open(width: int, height: int, title: str) -> str:
+def _open(width: int, height: int, title: str, left: int, right: int) -> str:
+    """A drawing whose words may reach into the margins left and right of it."""
     return (
-        f'<svg class="plot" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{escape(title)}"><title>{escape(title)}</title>'
+        f'<div class="plot" style="max-width:{width}px;padding:0 {right}px 0 {left}px">'
+        f'<svg width="100%" height="{height}" overflow="visible" role="img" '
+        f'aria-label="{escape(title)}"><title>{escape(title)}</title>'
     )
 
 
-def _text(x: float, y: float, text: str, name: str, anchor: str) -> str:
+def _text(x: str, y: float, text: str, name: str, anchor: str, shift: int = 0) -> str:
+    """Words at a place; a long label is squeezed into the room for labels."""
+    more = f' dx="{shift}"' if shift else ""
+    if name == "label" and len(text) > LABEL_LENGTH_MAX:
+        more += f' textLength="{LABELS - 12}" lengthAdjust="spacingAndGlyphs"'
     return (
-        f'<text class="{name}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+        f'<text class="{name}" x="{x}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(text)}'
+        "</text>"
     )

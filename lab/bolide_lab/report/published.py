@@ -49,7 +49,7 @@ def rows(
             _label(figure.server),
             figure.source,
             _exact(figure.value),
-            figure.unit,
+            "req/s" if _unit(figure.unit)[0] == "rate" else figure.unit,
             figure.note,
             _ratio(figure.value, bases.get(figure.source)),
         )

@@ -15,17 +15,18 @@ from bolide_lab.stats import Interval, interval, median
 
 PERCENTILES = ("p50", "p90", "p99", "p999")
 NAMES = ((0.0, "50 %"), (1.0, "90 %"), (2.0, "99 %"), (3.0, "99.9 %"))
+# Metric, its head, and by how much it is divided.
 COLUMNS = (
-    ("requests_per_s", "req/s"),
-    ("seconds", "seconds"),
-    (tables.CPU, "CPU µs per request"),
-    ("helpers_cpu_us_per_request", "PHP, database CPU µs"),
-    ("peak_rss_mib", "peak MiB"),
-    ("latency_us_p50", "p50 µs"),
-    ("latency_us_p90", "p90 µs"),
-    ("latency_us_p99", "p99 µs"),
-    ("latency_us_p999", "p99.9 µs"),
-    ("bytes_per_answer", "B per answer"),
+    ("requests_per_s", "req/s", 1),
+    ("seconds", "seconds", 1),
+    (tables.CPU, "CPU µs per request", 1),
+    ("helpers_cpu_us_per_request", "PHP, database CPU µs", 1),
+    ("peak_rss_mib", "peak MiB", 1),
+    ("latency_us_p50", "p50 ms", 1000),
+    ("latency_us_p90", "p90 ms", 1000),
+    ("latency_us_p99", "p99 ms", 1000),
+    ("latency_us_p999", "p99.9 ms", 1000),
+    ("bytes_per_answer", "B per answer", 1),
 )
 WITH_BOUNDS = ("requests_per_s", tables.CPU, "latency_us_p99")
 TOLD = ("steal_s", "udp_buffer_errors", "helpers_cpu_s", "client_seconds")
@@ -135,23 +136,31 @@ def _main_bars(run: Run, scenario: str, known: Scenario | None, measured: Measur
         )
         for one, samples in measured.items()
     ]
+    source = ""
     if known is not None:
-        rows += _published_bars(known, measured, told.unit, arm_of(scenario))
+        source, others = _published_bars(known, measured, told.unit, arm_of(scenario))
+        rows += others
     better = "more is better" if higher else "less is better"
     title = f"{scenario}: {told.label} ({better})"
     drawn = bars(rows, told.unit, title)
     head = f"<h4>{escape(told.label.capitalize())} <small class=soft>({better})</small></h4>"
-    return head + drawn + _cpu_bars(scenario, metric, measured) if drawn else ""
+    said = f"Grey: {source}, on another machine and with other versions." if source else ""
+    note = f'<p class="soft">{escape(said)}</p>' if said else ""
+    return head + drawn + note + _cpu_bars(scenario, metric, measured) if drawn else ""
 
 
-def _published_bars(known: Scenario, measured: Measured, unit: str, arm: str) -> list[Bar]:
-    """One bar for each server that others measured in the same unit: the first telling of it."""
-    found: dict[str, Bar] = {}
+def _published_bars(
+    known: Scenario, measured: Measured, unit: str, arm: str
+) -> tuple[str, list[Bar]]:
+    """The source that tells of most servers in the same unit, and a bar for each of them."""
+    found: dict[str, dict[str, Bar]] = {}
     for row in published.rows(known, measured, unit, arm)[1]:
         figure = published.convert(row.interval, row.unit, unit)
         if row.source != published.HERE and figure is not None:
-            found.setdefault(row.label, Bar(f"{row.label}, published", figure, ""))
-    return list(found.values())
+            bar = Bar(f"{row.label}, published", figure, "")
+            found.setdefault(row.source, {}).setdefault(row.label, bar)
+    source = max(found, key=lambda name: len(found[name]), default="")
+    return source, list(found.get(source, {}).values())
 
 
 def _cpu_bars(scenario: str, metric: str, measured: Measured) -> str:
@@ -174,15 +183,17 @@ def _numbers(run: Run, scenario: str, measured: Measured) -> str:
     if row is None:
         return ""
     metric = run.metric(scenario)[0]
-    shown = [pair for pair in COLUMNS if any(values(s, pair[0]) for s in measured.values())]
-    if metric not in dict(COLUMNS):
-        shown.insert(0, (metric, describe(metric).label))
+    shown = [told for told in COLUMNS if any(values(s, told[0]) for s in measured.values())]
+    if metric not in (name for name, _, _ in COLUMNS):
+        shown.insert(0, (metric, f"{describe(metric).label} {describe(metric).unit}", 1))
     label = describe(metric).label
-    head = ["", "n", f"beside the best ({label})", *[name for _, name in shown]]
+    head = ["", "n", f"beside the best ({label})", *[name for _, name, _ in shown]]
     head += ["user CPU", "client CPU", "failed"]
     body = []
     for one, samples in measured.items():
-        known = [(name, values(samples, name)) for name, _ in shown]
+        known = [
+            (name, [number / size for number in values(samples, name)]) for name, _, size in shown
+        ]
         body.append(
             [
                 escape(one.label()) + tables.marks(samples),
@@ -245,6 +256,12 @@ def _disturbances(measured: Measured) -> str:
             said.append(
                 f"{one.label()}: the kernel dropped {digits(dropped, 0)} datagrams for want of "
                 "room in a receive buffer."
+            )
+        late = sum(sample.extra.get("link_late") is True for sample in samples)
+        if late:
+            said.append(
+                f"{one.label()}: in {late} of {len(samples)} repetitions the link delivered late: "
+                "it was not the link that was asked for."
             )
     return f'<p class="soft">{escape(" ".join(said))}</p>' if said else ""
 

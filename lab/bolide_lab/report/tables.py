@@ -29,6 +29,14 @@ CPU = "server_cpu_us_per_request"
 RATES = ("requests_per_s", "seconds")
 SATURATED = "*"
 FAILED = "†"
+UP, DOWN = "↑", "↓"
+PERCENTILES = {
+    "latency_us_p50": "p50",
+    "latency_us_p90": "p90",
+    "latency_us_p99": "p99",
+    "latency_us_p999": "p99.9",
+}
+ARROWS = f"{UP} more is better, {DOWN} less is better."
 MARKS = (
     f"{SATURATED} the client was the limit in at least one repetition: "
     "its rate says little of the server. "
@@ -58,6 +66,13 @@ class Line:
     metric: str
     unit: str
     cells: dict[Contestant, Cell]
+    higher_is_better: bool
+
+    def measure(self) -> str:
+        """The unit, the percentile if it is one, and an arrow to where it is better."""
+        percentile = PERCENTILES.get(self.metric, "")
+        unit = self.unit or describe(self.metric).label
+        return f"{unit} {percentile} {UP if self.higher_is_better else DOWN}".replace("  ", " ")
 
 
 @dataclass
@@ -80,6 +95,7 @@ class Test:
     means: tuple[float, float]
     different: Welch
     equivalent: Equivalence
+    unit: str
 
 
 def line(run: Run, scenario: str, metric: str | None = None, variants: bool = False) -> Line | None:
@@ -105,7 +121,7 @@ def line(run: Run, scenario: str, metric: str | None = None, variants: bool = Fa
         if beside and chosen in RATES and SATURATED in said and SATURATED in found[best][1]:
             beside = replace(beside, verdict=Verdict.UNDECIDED)
         cells[one] = Cell(known[one], beside, said)
-    return Line(scenario, run.title(scenario), chosen, describe(chosen).unit, cells)
+    return Line(scenario, run.title(scenario), chosen, describe(chosen).unit, cells, higher)
 
 
 def lines(run: Run, metric: str | None = None) -> list[Line]:
@@ -150,7 +166,9 @@ def tests(run: Run) -> list[Test]:
             continue
         for server in times[one]:
             if server in times[two]:
-                out += _test(server.label(), one, two, times[one][server], times[two][server])
+                unit = "ms" if run.metric(one)[0] == "seconds" else ""
+                pair = times[one][server], times[two][server]
+                out += _test(server.label(), one, two, *pair, unit)
     return out
 
 
@@ -179,16 +197,21 @@ def _group(run: Run, scenario: str) -> str:
 
 
 def _times(run: Run, scenario: str) -> Mapping[Contestant, list[float]]:
+    metric = run.metric(scenario)[0]
+    scale = 1000 if metric == "seconds" else 1
     found = {
-        one: values(samples, run.metric(scenario)[0]) for one, samples in run.of(scenario).items()
+        one: [scale * number for number in values(samples, metric)]
+        for one, samples in run.of(scenario).items()
     }
     return {one: times for one, times in found.items() if len(times) > 1}
 
 
-def _test(label: str, a: str, b: str, one: Sequence[float], two: Sequence[float]) -> list[Test]:
+def _test(
+    label: str, a: str, b: str, one: Sequence[float], two: Sequence[float], unit: str
+) -> list[Test]:
     left, right = moments(one), moments(two)
     different, equivalent = welch(left, right), tost(left, right)
     if different is None or equivalent is None:
         return []
     counts, means = (left.count, right.count), (left.mean, right.mean)
-    return [Test(label, a, b, counts, means, different, equivalent)]
+    return [Test(label, a, b, counts, means, different, equivalent, unit)]
