@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) quic_keys: Arc<quic::SharedKeys>,
     /// Kept answers, from the first configuration on that keeps any; its limits hold.
     pub(crate) store: OnceLock<Arc<cache::Store>>,
+    /// Where requests are counted.
+    pub(crate) zones: engine::Zones,
 }
 
 /// How many workers a configuration asks for.
@@ -47,7 +49,7 @@ pub(crate) struct Draft {
 pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<String>> {
     let site = Site::compile(config.clone())
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    let site = with_store(site, shared);
+    let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
     if let Some(http) = &config.http {

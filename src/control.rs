@@ -181,7 +181,12 @@ fn shared(open: &mut Open, config: &Config) -> Result<Shared, Vec<String>> {
     let tls = TlsState::new().map_err(|text| vec![text])?;
     let workers = assemble::worker_count(config);
     let quic_keys = Arc::new(upgrade::quic_keys(open, workers).map_err(|text| vec![text])?);
-    Ok(Shared { tls, quic_keys, store: std::sync::OnceLock::new() })
+    Ok(Shared {
+        tls,
+        quic_keys,
+        store: std::sync::OnceLock::new(),
+        zones: engine::Zones::default(),
+    })
 }
 
 fn read_and_start(invocation: &Invocation) -> Result<(), Vec<String>> {

@@ -24,6 +24,7 @@ mod explain;
 mod h1;
 mod h2;
 mod h3;
+mod limiting;
 mod limits;
 mod logs;
 mod lscache;

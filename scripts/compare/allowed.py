@@ -47,7 +47,7 @@ _PATTERNS = {
     TARGETS: ["syntax: GET h-t+t.p*", "syntax: GET http://[x]*", "hosts: GET ftp://*", "hosts: GET http://a_b/*"],
     HOSTS: ["hosts: GET / | Host: .test"],
     BOTH: ["zone conditions: * | If-None-Match: \"a\" | If-Modified-Since: *", "plain: GET /hello.txt | If-None-Match: * | If-Modified-Since: *", "if_modified_since *: GET /hello.txt | If-Modified-Since: nonsense | If-None-Match: *"],
-    KEPT: ["zone conditions: * | If-Match: \"*", "zone conditions: *n=d10&* | If-Unmodified-Since: *", "zone conditions: *n=l10&* | If-Unmodified-Since: *", "plain: * | If-Match:*", "plain: * | If-Unmodified-Since: *", "error_page: GET /hello.txt | If-Match: \"x\"", "no etag: GET /hello.txt | If-Match: *"],
+    KEPT: ["empty gif: GET /g | If-Match: *", "empty gif: GET /g | If-Unmodified-Since: *", "zone conditions: * | If-Match: \"*", "zone conditions: *n=d10&* | If-Unmodified-Since: *", "zone conditions: *n=l10&* | If-Unmodified-Since: *", "plain: * | If-Match:*", "plain: * | If-Unmodified-Since: *", "error_page: GET /hello.txt | If-Match: \"x\"", "no etag: GET /hello.txt | If-Match: *"],
     TEXTS: ["return: GET /200/t | If-*"],
     RANGES: ["plain: 40 ranges"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],

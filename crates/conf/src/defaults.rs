@@ -81,6 +81,8 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         auth_basic: None,
         auth_basic_user_file: None,
         satisfy: Satisfy::All,
+        limits: crate::directives::no_limits(),
+        secure_link: None,
         auth_delay: Duration::ZERO,
         keepalive_timeout: Duration::from_secs(75),
         keepalive_header: None,

@@ -23,6 +23,7 @@ mod headers;
 mod http2;
 mod http3;
 mod later;
+mod limit;
 mod listen;
 mod location;
 mod log;
@@ -37,6 +38,7 @@ mod peer;
 mod php_pool;
 mod referer;
 mod rewrite;
+mod secure_link;
 mod server;
 mod server_name;
 mod tls;
@@ -47,8 +49,10 @@ mod zstd;
 pub(crate) use cache::CacheDraft;
 pub(crate) use cache_zone::{HeldPath, SharedZone};
 pub(crate) use fastcgi::OriginDraft;
+pub(crate) use limit::none as no_limits;
 pub(crate) use log::combined;
 pub(crate) use pass::GroupKey;
+pub(crate) use secure_link::Forms;
 pub(crate) use server::Listened;
 
 const TABLES: &[&[Directive]] = &[
@@ -64,6 +68,8 @@ const TABLES: &[&[Directive]] = &[
     access::TABLE,
     auth::TABLE,
     referer::TABLE,
+    limit::TABLE,
+    secure_link::TABLE,
     files::TABLE,
     body::TABLE,
     types::TABLE,

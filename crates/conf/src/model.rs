@@ -11,6 +11,7 @@ pub mod access;
 pub mod cache;
 pub mod compress;
 pub mod derived;
+pub mod limits;
 pub mod listen;
 pub mod location;
 pub mod log;
@@ -21,7 +22,7 @@ pub mod settings;
 pub mod tls;
 pub mod upstream;
 
-pub use access::{AccessRule, Network, Referers, Verdict, Who};
+pub use access::{AccessRule, Network, Referers, SecureLink, Verdict, Who};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
     DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
@@ -29,6 +30,7 @@ pub use cache::{
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
+pub use limits::{ConnLimit, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
 pub use location::{
     Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
@@ -155,6 +157,8 @@ pub struct Http {
     pub php_pools: Vec<PhpPool>,
     /// `fastcgi_cache_path`; a [`CacheZoneId`] is an index.
     pub cache_zones: Vec<CacheZone>,
+    /// `limit_req_zone`, `limit_conn_zone`; a [`LimitZoneId`] is an index.
+    pub limit_zones: Vec<LimitZone>,
     /// Where the page cache keeps answers.
     pub page_store: PageStore,
     /// Directories for temporary files that the configuration names, in any order.

@@ -15,12 +15,12 @@ use crate::defaults;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{Contexts, Directive, Form, Inherit, Parse};
 use crate::directives::{
-    self, CacheDraft, Found, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
+    self, CacheDraft, Forms, Found, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
 };
 use crate::model::{
-    Address, CacheSettings, CacheZone, Config, Definition, Events, Handler, Http, Level, Listen,
-    Location, LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore, PhpPool, Place,
-    RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles,
+    Address, CacheSettings, CacheZone, Config, Definition, Events, Handler, Http, Level, LimitZone,
+    Listen, Location, LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore, PhpPool,
+    Place, RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles,
     Upstream, UpstreamId, Written,
 };
 use crate::regex::{Case, Regex};
@@ -115,6 +115,8 @@ pub(crate) struct Scope {
     /// Whether `valid_referers` stood in this block, and whether with expressions.
     pub(crate) has_referers: bool,
     pub(crate) has_referer_regexes: bool,
+    /// Which forms of secure links stood in this block.
+    pub(crate) links: Forms,
     pub(crate) try_files: Option<TryFiles>,
     pub(crate) nested: Vec<LocationId>,
     /// Which of them took the one slot of this block.
@@ -170,6 +172,7 @@ impl Scope {
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
+            links: Forms::default(),
             try_files: None,
             nested: Vec::new(),
             root_word: None,
@@ -201,6 +204,7 @@ impl Scope {
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
+            links: Forms::default(),
             try_files: None,
             nested: Vec::new(),
             root_word: None,
@@ -255,6 +259,8 @@ pub(crate) struct HttpDraft {
     pub(crate) param_faults: Vec<String>,
     /// Zones of caches by name; none where only the name is known yet.
     pub(crate) cache_zones: Vec<(Box<[u8]>, Option<CacheZone>)>,
+    /// Zones of limits by name; none where only the name is known yet.
+    pub(crate) limit_zones: Vec<(Box<[u8]>, Option<LimitZone>)>,
     pub(crate) page_store: PageStore,
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,
@@ -556,6 +562,9 @@ impl Reader {
         let zones = draft.cache_zones.into_iter();
         let cache_zones =
             zones.map(|(_, zone)| zone.expect("a zone that nobody made is refused")).collect();
+        let zones = draft.limit_zones.into_iter();
+        let limit_zones =
+            zones.map(|(_, zone)| zone.expect("a zone without size is refused")).collect();
         let http = draft.settings.map(|settings| Http {
             settings,
             servers: draft.servers,
@@ -568,6 +577,7 @@ impl Reader {
             upstreams: draft.upstreams,
             php_pools: draft.php_pools,
             cache_zones,
+            limit_zones,
             page_store: draft.page_store,
             temp_paths: draft.temp_paths,
             written: draft.written,

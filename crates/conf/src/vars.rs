@@ -335,6 +335,14 @@ plain_vars! {
     RealipRemotePort = "realip_remote_port";
     /// `$invalid_referer`
     InvalidReferer = "invalid_referer";
+    /// `$limit_req_status`: what `limit_req` made of the request.
+    LimitReqStatus = "limit_req_status";
+    /// `$limit_conn_status`: what `limit_conn` made of the request.
+    LimitConnStatus = "limit_conn_status";
+    /// `$secure_link`: `1` or the rest of a link that proved itself, `0` when it has ended.
+    SecureLink = "secure_link";
+    /// `$secure_link_expires`: when a link ends.
+    SecureLinkExpires = "secure_link_expires";
     /// `$fastcgi_script_name`: the path, or its first part after `fastcgi_split_path_info`; with
     /// `fastcgi_index` when it ends in `/`.
     FastcgiScriptName = "fastcgi_script_name";

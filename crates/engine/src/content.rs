@@ -10,6 +10,7 @@ pub(crate) mod listing;
 pub(crate) mod origin;
 pub(crate) mod page;
 pub(crate) mod params;
+mod pixel;
 pub(crate) mod purge;
 pub(crate) mod recall;
 pub(crate) mod returned;

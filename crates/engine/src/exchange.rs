@@ -18,6 +18,7 @@
 //! break: an exchange asks for `Respond` at most once, and for `Finish` exactly once.
 
 mod client;
+mod pace;
 
 use base::{SendChain, Spool};
 use conf::model::Level;
@@ -38,6 +39,8 @@ use crate::route::Found;
 use crate::site::{Location, Site};
 use crate::vars::Scope;
 
+pub use pace::Rate;
+
 /// Looks at the disk that one request may cost.
 const PROBES_MAX: u8 = 64;
 
@@ -55,7 +58,7 @@ enum State {
     Compressing(Step),
     /// A password is being checked; then this step is made again.
     Checking(Step),
-    /// A refusal is held back, to slow down who guesses passwords.
+    /// The request or its refusal is held back.
     Delaying,
     /// The request body is on its way; then this step is made.
     Collecting(Step),
@@ -115,7 +118,7 @@ pub(crate) enum Next {
     Compress(Step),
     /// Nowhere until a password is checked; then this step again.
     CheckPassword(Step),
-    /// Nowhere until the deadline; then to a refusal.
+    /// Nowhere until the deadline.
     Delay,
     /// Nowhere until the request body is here; then to this step.
     Collect(Step),
@@ -136,15 +139,6 @@ pub(crate) enum Next {
     /// The connection is closed without an answer.
     /// It is logged with this status.
     Silence(u16),
-}
-
-/// `limit_rate` and `limit_rate_after`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rate {
-    /// Bytes per second; 0 is no limit.
-    pub per_second: u64,
-    /// Bytes that leave before the limit holds.
-    pub after: u64,
 }
 
 /// One request in work, and its answer. Exchanges are pooled: all buffers are kept.
@@ -218,7 +212,7 @@ impl Exchange {
                 self.password = Some(is_right);
                 self.run(Next::Step(step), ctx)
             }
-            (State::Delaying, Wake::Deadline) => self.run(Next::Fail(401), ctx),
+            (State::Delaying, Wake::Deadline) => self.end_delay(ctx),
             (State::Delivering, Wake::Sent { body_bytes, head_bytes }) => {
                 self.sent(body_bytes, head_bytes, ctx)
             }
@@ -340,31 +334,6 @@ impl Exchange {
     #[must_use]
     pub fn wants_origin(&self) -> bool {
         self.answer.body.inflow().is_none_or(|inflow| !inflow.spool().is_full())
-    }
-
-    /// How fast the body may leave, evaluated now.
-    #[must_use]
-    pub fn rate(&self, ctx: &Ctx<'_>) -> Rate {
-        let Some(site) = self.request.site.as_deref() else { return Rate::default() };
-        let settings = &site.location(self.request.location).settings;
-        let bytes = |template: &Option<conf::Template>| {
-            let Some(template) = template else { return 0 };
-            let mut text = Vec::new();
-            Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
-            conf::value::size(&text).unwrap_or(0)
-        };
-        let asked = self.answer.origin.as_ref().and_then(|asked| asked.rate);
-        let per_second =
-            asked.or(self.request.limit_rate).unwrap_or_else(|| bytes(&settings.limit_rate));
-        Rate { per_second, after: bytes(&settings.limit_rate_after) }
-    }
-
-    /// Whether [`Self::rate`] may limit anything.
-    #[must_use]
-    pub fn is_paced(&self) -> bool {
-        self.settings().is_some_and(|settings| settings.limit_rate.is_some())
-            || self.request.limit_rate.is_some()
-            || self.answer.origin.as_ref().is_some_and(|asked| asked.rate.is_some())
     }
 
     /// The request's method as sent; a `HEAD` answer has no body.
@@ -686,6 +655,7 @@ impl Exchange {
             self.log_notes(site, ctx);
         }
         self.answer.body = Body::Empty;
+        self.request.limited.let_go();
         ctx.effects.push(Effect::Finish);
         State::Done
     }

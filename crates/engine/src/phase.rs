@@ -2,5 +2,7 @@
 
 mod access;
 mod auth;
+pub(crate) mod limits;
 mod referer;
 pub(crate) mod rewrite;
+pub(crate) mod secure_link;

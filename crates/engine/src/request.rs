@@ -9,6 +9,8 @@ use crate::body::Upload;
 use crate::captures::{Captures, Failure};
 use crate::content::esi::Lineage;
 use crate::ctx::SiteRef;
+use crate::phase::limits::Limited;
+use crate::phase::secure_link::Link;
 use crate::route::LocationId;
 
 /// Something that went wrong while a variable was evaluated.
@@ -86,6 +88,10 @@ pub(crate) struct Request {
     pub(crate) is_straight: bool,
     /// Whether it is a fragment.
     pub(crate) is_fragment: bool,
+    /// What limits made of it.
+    pub(crate) limited: Limited,
+    /// What is known of a link that proves itself; reading a variable may change it.
+    pub(crate) link: RefCell<Link>,
 }
 
 impl Request {
@@ -116,6 +122,8 @@ impl Request {
         self.lineage = None;
         self.is_fragment = false;
         self.is_straight = true;
+        self.limited.clear();
+        self.link.get_mut().clear();
         if self.has_upload {
             self.upload.clear();
         }
@@ -153,6 +161,7 @@ impl Request {
 
     /// Gives the head back.
     pub(crate) fn take_head(&mut self) -> Box<RequestHead> {
+        self.limited.let_go();
         self.held.take().unwrap_or_default()
     }
 

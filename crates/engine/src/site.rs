@@ -11,6 +11,7 @@ use crate::captures::Captures;
 use crate::content::params::Plan;
 use crate::derived::Derived;
 use crate::kinds::Kinds;
+use crate::limit::{Zone, Zones};
 use crate::names::Names;
 use crate::pages::{Pages, Signature};
 use crate::phase::rewrite::Op;
@@ -38,6 +39,8 @@ pub struct Site {
     pub(crate) names_body_file: bool,
     /// Where answers are kept.
     kept: Option<Kept>,
+    /// Where requests are counted.
+    limit_zones: Vec<Arc<Zone>>,
     serial: u64,
 }
 
@@ -71,8 +74,8 @@ pub(crate) struct Location {
     pub(crate) settings: Arc<Settings>,
     /// `internal`
     pub(crate) internal: bool,
-    /// `bolide_admin`
-    pub(crate) is_admin: bool,
+    /// Who answers, if neither files nor an origin do.
+    pub(crate) builtin: Option<Builtin>,
     /// The rewrite phase.
     pub(crate) program: Box<[Op]>,
     /// Whether somebody may be kept out.
@@ -109,6 +112,15 @@ pub(crate) struct Location {
     pub(crate) is_decorated: bool,
     /// Whether some `add_header` has a variable of the answer itself.
     pub(crate) reads_answer: bool,
+}
+
+/// What the server itself answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    /// `bolide_admin`
+    Admin,
+    /// `empty_gif`
+    EmptyGif,
 }
 
 /// A `…_pass`, with everything about it that is known beforehand.
@@ -179,6 +191,30 @@ impl Site {
             self.kept = Some(Kept::new(http, store));
         }
         self
+    }
+
+    /// The same site with the zones of the process, which other configurations may share.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words, what a zone is used for that the one before it was not.
+    pub fn with_zones(mut self, zones: &Zones) -> Result<Self, String> {
+        if let Some(http) = &self.config.http {
+            self.limit_zones =
+                http.limit_zones.iter().map(|zone| zones.adopt(zone)).collect::<Result<_, _>>()?;
+        }
+        Ok(self)
+    }
+
+    /// The zone that a limit counts in.
+    pub(crate) fn limit_zone(&self, id: model::LimitZoneId) -> &Arc<Zone> {
+        &self.limit_zones[id.index()]
+    }
+
+    /// Its name.
+    pub(crate) fn limit_zone_name(&self, id: model::LimitZoneId) -> &[u8] {
+        let zone = self.http().and_then(|http| http.limit_zones.get(id.index()));
+        zone.map_or(&[], |zone| &zone.name)
     }
 
     /// Whether a location keeps answers, so that [`Self::with_store`] has a use.

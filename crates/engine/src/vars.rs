@@ -203,6 +203,10 @@ impl<'a> Scope<'a> {
             }
             Var::Named(slot) => self.write_named(*slot, out),
             Var::LimitRate => number(out, request.limit_rate.unwrap_or(0)),
+            Var::LimitReqStatus => maybe(out, request.limited.requests.text()),
+            Var::LimitConnStatus => maybe(out, request.limited.connections.text()),
+            Var::SecureLink => self.write_secure_link(out),
+            Var::SecureLinkExpires => self.write_link_expires(out),
             Var::InvalidReferer => text(out, if self.has_valid_referer() { b"" } else { b"1" }),
             _ => return None,
         })

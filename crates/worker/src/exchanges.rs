@@ -443,8 +443,8 @@ impl<I: Io> Worker<I> {
     /// Sets the pace of an answer whose location has `limit_rate`.
     pub(crate) fn pace(&mut self, key: Key<Live>) {
         let now = self.now.mono;
-        let Some((live, ctx)) = self.lend(key) else { return };
-        live.throttle = Throttle::new(live.exchange.rate(&ctx), now);
+        let Some((live, mut ctx)) = self.lend(key) else { return };
+        live.throttle = Throttle::new(live.exchange.rate(&mut ctx), now);
     }
 
     /// Frees an exchange whose log lines are written.
@@ -566,6 +566,7 @@ impl<I: Io> Worker<I> {
         let fetch = live.fetch.and_then(|fetch| self.origins.fetches.get(fetch));
         let ignores = match fetch {
             Some(fetch) => fetch.fetch.request().settings.ignore_client_abort,
+            None if live.exchange.is_held_back() => false,
             None if live.children.is_empty() => return,
             None => {
                 live.exchange.settings().is_some_and(|settings| settings.origin.ignore_client_abort)

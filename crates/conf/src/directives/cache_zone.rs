@@ -17,8 +17,21 @@ const KEYS_MIN: u64 = 8192;
 pub(crate) struct SharedZone {
     /// Its size; 0 while none was written.
     pub(crate) size: u64,
-    /// Whether it is about a cache rather than a group of origins.
-    pub(crate) is_cache: bool,
+    /// What it is for.
+    pub(crate) used_by: Use,
+}
+
+/// What shared memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// A cache.
+    Cache,
+    /// A group of origins.
+    Group,
+    /// `limit_req`
+    Requests,
+    /// `limit_conn`
+    Connections,
 }
 
 /// A directory that was named.
@@ -33,14 +46,14 @@ pub(crate) struct HeldPath {
 
 /// Names shared memory; `size` is 0 when it is only used.
 pub(super) fn declare(r: &mut Reader, name: &[u8], size: u64) -> Parsed {
-    share(r, name, SharedZone { size, is_cache: true })
+    share(r, name, SharedZone { size, used_by: Use::Cache })
 }
 
 /// Names shared memory and refuses what was said otherwise before.
 pub(super) fn share(r: &mut Reader, name: &[u8], zone: SharedZone) -> Parsed {
     let known = r.http.zones.entry(name.into()).or_insert(SharedZone { size: 0, ..zone });
     let (size, shown) = (zone.size, show(name));
-    if known.is_cache != zone.is_cache {
+    if known.used_by != zone.used_by {
         return Err(Fault::Text(format!(
             "the shared memory zone \"{shown}\" is already declared for a different use"
         )));

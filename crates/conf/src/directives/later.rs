@@ -19,7 +19,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_core", &["limit_except", "post_action"]),
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
-    ("http_empty_gif", &["empty_gif"]),
     ("http_fastcgi", &["fastcgi_bind", "fastcgi_store", "fastcgi_store_access"]),
     ("http_flv", &["flv"]),
     ("http_geo", &["geo"]),
@@ -75,26 +74,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "image_filter_sharpen",
             "image_filter_transparency",
             "image_filter_webp_quality",
-        ],
-    ),
-    (
-        "http_limit_conn",
-        &[
-            "limit_conn",
-            "limit_conn_dry_run",
-            "limit_conn_log_level",
-            "limit_conn_status",
-            "limit_conn_zone",
-        ],
-    ),
-    (
-        "http_limit_req",
-        &[
-            "limit_req",
-            "limit_req_dry_run",
-            "limit_req_log_level",
-            "limit_req_status",
-            "limit_req_zone",
         ],
     ),
     (
@@ -246,7 +225,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "scgi_temp_path",
         ],
     ),
-    ("http_secure_link", &["secure_link", "secure_link_md5", "secure_link_secret"]),
     ("http_slice_filter", &["slice"]),
     ("http_split_clients", &["split_clients"]),
     (

@@ -25,6 +25,11 @@ pub(super) const TABLE: &[Directive] = &[
         "Tells what the cache has and does, as JSON, to clients that an `allow` names.",
         "bolide_admin;",
     ),
+    own("empty_gif", Contexts::LOCATION, Args::NONE, |r, _| {
+        r.scope.handler = Handler::EmptyGif;
+        Ok(())
+    })
+    .doc("Answers with a transparent picture of one pixel.", "empty_gif;"),
 ];
 
 fn location(r: &mut Reader, node: &Node) -> Parsed {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cache_zone::{SharedZone, share};
+use super::cache_zone::{SharedZone, Use, share};
 use super::pass::{self, GroupKey};
 use super::peer::{self, Peer};
 use crate::ast::Node;
@@ -275,5 +275,5 @@ fn zone(r: &mut Reader, node: &Node) -> Parsed {
         }
         size = bytes;
     }
-    share(r, name, SharedZone { size, is_cache: false })
+    share(r, name, SharedZone { size, used_by: Use::Group })
 }

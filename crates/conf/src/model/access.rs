@@ -1,9 +1,10 @@
-//! Who may come in: `allow`, `deny`, `auth_basic`, `valid_referers`.
+//! Who may come in: `allow`, `deny`, `auth_basic`, `valid_referers`, `secure_link`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::MapKey;
 use crate::regex::Regex;
+use crate::vars::Template;
 
 /// A network: an address and how many of its bits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,4 +69,15 @@ pub struct Referers {
     pub hosts: Vec<(MapKey, Box<[u8]>)>,
     /// Expressions on what follows the scheme.
     pub regexes: Vec<Regex>,
+}
+
+/// `secure_link*`: either the first two or the last one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SecureLink {
+    /// `secure_link`: a hash, and when it ends.
+    pub given: Option<Template>,
+    /// `secure_link_md5`: what is hashed.
+    pub hashed: Option<Template>,
+    /// `secure_link_secret`
+    pub secret: Option<Box<[u8]>>,
 }

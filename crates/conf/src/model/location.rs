@@ -100,6 +100,8 @@ pub enum Handler {
     Pass(Pass),
     /// `bolide_admin`: the server tells about itself, to whom `allow` names.
     Admin,
+    /// `empty_gif`
+    EmptyGif,
 }
 
 /// A `return`.

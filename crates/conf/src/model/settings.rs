@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AccessLogs, AccessRule, Brotli, CacheSettings, ErrorLog, Gzip, OriginSettings, Referers,
-    TypeSet, Zstd,
+    AccessLogs, AccessRule, Brotli, CacheSettings, ErrorLog, Gzip, Limits, OriginSettings,
+    Referers, SecureLink, TypeSet, Zstd,
 };
 use crate::vars::Template;
 
@@ -85,6 +85,10 @@ pub struct Settings {
     pub auth_basic_user_file: Option<Template>,
     /// `satisfy`
     pub satisfy: Satisfy,
+    /// `limit_req*`, `limit_conn*`
+    pub limits: Arc<Limits>,
+    /// `secure_link*`
+    pub secure_link: Option<Arc<SecureLink>>,
     /// `auth_delay`: how long a 401 is held back; zero is not at all.
     pub auth_delay: Duration,
     /// `keepalive_timeout`: zero closes after each answer.

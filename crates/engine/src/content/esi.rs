@@ -16,6 +16,7 @@ use http::{BodyLen, Name, RequestHead, Version};
 use crate::answer::{Body, ByteSpan, Pulled, Source};
 use crate::ctx::{ConnInfo, SiteRef};
 use crate::exchange::Exchange;
+use crate::phase::limits::Told;
 
 /// LIMIT: fragments in one another.
 const DEPTH_MAX: u8 = 5;
@@ -54,6 +55,8 @@ struct Family {
     count: Cell<u32>,
     /// Bytes that came of them.
     size: Cell<u64>,
+    /// What `limit_req` and `limit_conn` said of the page: its fragments are not counted again.
+    told: [Told; 2],
 }
 
 /// A page, or a fragment in it.
@@ -119,6 +122,7 @@ impl Exchange {
                 .to_vec(),
             count: Cell::new(0),
             size: Cell::new(0),
+            told: [self.request.limited.requests, self.request.limited.connections],
         };
         let lineage = Lineage {
             family: Rc::new(family),
@@ -137,6 +141,9 @@ impl Exchange {
     /// Gives the request for a fragment to an idle exchange; wake it with `Start`.
     pub fn start_fragment(&mut self, head: Box<RequestHead>, site: SiteRef, lineage: Box<Lineage>) {
         self.start(head, site);
+        let [requests, connections] = lineage.family.told;
+        self.request.limited.requests = requests;
+        self.request.limited.connections = connections;
         self.request.lineage = Some(lineage);
         self.request.is_fragment = true;
     }

@@ -148,8 +148,8 @@ impl Exchange {
         if location.pass.is_some() {
             return Next::Step(Step::Origin);
         }
-        if location.is_admin {
-            return self.admin(site, ctx);
+        if let Some(builtin) = location.builtin {
+            return self.builtin(builtin, site, ctx);
         }
         if location.caching.is_some()
             && let Some(next) = self.purge_from_here(site, ctx)

@@ -121,7 +121,7 @@ impl Exchange {
     }
 
     /// RFC 9110 §15.4.5: a 304 carries the validators and what configuration adds.
-    fn not_modified(&mut self, draft: &Draft<'_>, site: &Site, ctx: &Ctx<'_>) -> Next {
+    pub(crate) fn not_modified(&mut self, draft: &Draft<'_>, site: &Site, ctx: &Ctx<'_>) -> Next {
         let draft = Draft { ranges: false, encoding: "", ..*draft };
         self.fill(304, &draft, site, ctx);
         self.answer.head.body = BodyLen::None;

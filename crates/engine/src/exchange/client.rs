@@ -138,6 +138,7 @@ impl Exchange {
                 "epoll_wait() reported that client prematurely closed connection, so upstream \
                  connection is closed too while sending request to upstream"
             }
+            (false, false) if state == State::Delaying => "client prematurely closed connection",
             (false, false) => return,
         };
         if !site.location(self.request.location).settings.origin.ignore_client_abort || sends {
@@ -147,6 +148,12 @@ impl Exchange {
                 out.extend_from_slice(text.as_bytes());
             });
         }
+    }
+
+    /// Goes on when a wait is over.
+    pub(super) fn end_delay(&mut self, ctx: &mut Ctx<'_>) -> State {
+        let next = self.delayed();
+        self.run(next, ctx)
     }
 
     pub(super) fn abandon(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {

@@ -382,6 +382,7 @@ fn chosen_location(site: &Site, id: LocationId) -> Option<Chosen> {
         conf::model::Handler::Pass(_) => "its origin answers",
         conf::model::Handler::Static => "files or its own directives answer",
         conf::model::Handler::Admin => "the server tells about itself",
+        conf::model::Handler::EmptyGif => "a picture of one pixel answers",
     };
     Some(Chosen { name: name_of(location), why: why.to_owned(), place: location.place.clone() })
 }

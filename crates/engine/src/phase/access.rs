@@ -1,4 +1,4 @@
-//! Who may come in: `allow`, `deny`, `auth_basic`, put together by `satisfy`.
+//! Who may come in: limits first, then `allow`, `deny`, `auth_basic`, put together by `satisfy`.
 
 use std::net::IpAddr;
 
@@ -23,6 +23,11 @@ impl Exchange {
 
     fn check_access(&mut self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         self.request.is_straight = false;
+        if !location.settings.limits.is_empty()
+            && let Some(next) = self.limit(&location.settings.limits, site, ctx)
+        {
+            return next;
+        }
         let verdict = judge(&location.settings.access, ctx.conn.remote);
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {

@@ -13,11 +13,12 @@ use http::Name;
 use http::conditional::ModifiedSince;
 use http::uri::MergeSlashes;
 
-use super::{Caching, Header, Listening, Location, Origin, Server, Site};
+use super::{Builtin, Caching, Header, Listening, Location, Origin, Server, Site};
 use crate::captures::Pattern;
 use crate::content::params::Plan;
 use crate::derived::Derived;
 use crate::kinds::{Kinds, KindsCache};
+use crate::limit::Zone;
 use crate::names::{Claim as NameClaim, Names};
 use crate::pages::{Pages, Signature};
 use crate::phase::rewrite::Op;
@@ -33,6 +34,8 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         ),
         None => Default::default(),
     };
+    let limit_zones = config.http.iter().flat_map(|http| &http.limit_zones);
+    let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
     let names_body_file = config.http.as_ref().is_some_and(names_body_file);
     let derived = config.http.as_ref().map_or_else(Vec::new, Derived::all);
@@ -48,6 +51,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         hostname: Box::default(),
         names_body_file,
         kept: None,
+        limit_zones,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
     }
 }
@@ -207,13 +211,18 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         expires,
         settings: settings.clone(),
         internal: conf.internal,
-        is_admin: matches!(conf.handler, model::Handler::Admin),
+        builtin: match conf.handler {
+            model::Handler::Admin => Some(Builtin::Admin),
+            model::Handler::EmptyGif => Some(Builtin::EmptyGif),
+            model::Handler::Pass(_) | model::Handler::Static => None,
+        },
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
-        guarded: !settings.access.is_empty()
+        guarded: !settings.limits.is_empty()
+            || !settings.access.is_empty()
             || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some(),
         pass: match &conf.handler {
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
-            model::Handler::Static | model::Handler::Admin => None,
+            _ => None,
         },
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
         caching: Caching::new(settings),

@@ -1,0 +1,242 @@
+//! `limit_req*`, `limit_conn*`: zones that count requests, and the limits that locations set.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, flag, list, own, value};
+use crate::model::{
+    ConnLimit, Level, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit,
+};
+use crate::reader::{Fault, Parsed, Reader, bounded, invalid_parameter, invalid_value, show};
+use crate::value as values;
+
+use super::cache_zone::{SharedZone, Use, share};
+
+const HSL: Contexts = Contexts::HSL;
+/// The smallest memory that nginx takes: eight pages.
+const SIZE_MIN: u64 = 8 * 4096;
+/// What `nodelay` says: more than any burst.
+const NO_DELAY: u64 = u64::MAX;
+
+pub(super) const TABLE: &[Directive] = &[
+    own("limit_req_zone", Contexts::HTTP, Args::between(3, 3), requests_zone).doc(
+        "Shared memory in which requests are counted by a key, and how many may come.",
+        "limit_req_zone $binary_remote_addr zone=logins:1m rate=5r/m;",
+    ),
+    list("limit_req", HSL, Args::between(1, 3), limit_req).doc(
+        "Holds back or refuses requests that come faster than the rate of a zone.",
+        "limit_req_zone $binary_remote_addr zone=pages:1m rate=9r/s; limit_req zone=pages burst=5;",
+    ),
+    value("limit_req_status", HSL, Args::ONE, |r, node| {
+        limits(r).requests_terms.status = status(node)?;
+        Ok(())
+    })
+    .doc("The status of requests that came too fast.", "limit_req_status 429;"),
+    value("limit_req_log_level", HSL, Args::ONE, |r, node| {
+        limits(r).requests_terms.level = level(node)?;
+        Ok(())
+    })
+    .doc(
+        "The level at which refused requests are logged; delayed ones are one level below.",
+        "limit_req_log_level warn;",
+    ),
+    flag("limit_req_dry_run", HSL, |r| &mut limits(r).requests_terms.dry_run)
+        .doc("Whether requests that came too fast are only logged.", "limit_req_dry_run on;"),
+    own("limit_conn_zone", Contexts::HTTP, Args::TWO, conns_zone).doc(
+        "Shared memory in which requests in work are counted by a key.",
+        "limit_conn_zone $binary_remote_addr zone=clients:1m;",
+    ),
+    list("limit_conn", HSL, Args::TWO, limit_conn).doc(
+        "How many requests with the same key may be in work at a time.",
+        "limit_conn_zone $server_name zone=sites:1m; limit_conn sites 100;",
+    ),
+    value("limit_conn_status", HSL, Args::ONE, |r, node| {
+        limits(r).connections_terms.status = status(node)?;
+        Ok(())
+    })
+    .doc("The status of requests beyond `limit_conn`.", "limit_conn_status 429;"),
+    value("limit_conn_log_level", HSL, Args::ONE, |r, node| {
+        limits(r).connections_terms.level = level(node)?;
+        Ok(())
+    })
+    .doc(
+        "The level at which requests beyond `limit_conn` are logged.",
+        "limit_conn_log_level warn;",
+    ),
+    flag("limit_conn_dry_run", HSL, |r| &mut limits(r).connections_terms.dry_run)
+        .doc("Whether requests beyond `limit_conn` are only logged.", "limit_conn_dry_run on;"),
+];
+
+/// What holds where nothing is written.
+pub(crate) fn none() -> Arc<Limits> {
+    Arc::new(Limits {
+        requests: Vec::new(),
+        requests_terms: LimitTerms::DEFAULT,
+        connections: Vec::new(),
+        connections_terms: LimitTerms::DEFAULT,
+    })
+}
+
+fn limits(r: &mut Reader) -> &mut Limits {
+    Arc::make_mut(&mut r.settings().limits)
+}
+
+fn status(node: &Node) -> Result<u16, Fault> {
+    bounded(node.arg(0), 400, 599).map(|status| status as u16)
+}
+
+fn level(node: &Node) -> Result<Level, Fault> {
+    let known: [(&[u8], Level); 4] = [
+        (b"info", Level::Info),
+        (b"notice", Level::Notice),
+        (b"warn", Level::Warn),
+        (b"error", Level::Error),
+    ];
+    let word = node.arg(0);
+    let found = known.into_iter().find(|(text, _)| word.eq_ignore_ascii_case(text));
+    found.map(|(_, level)| level).ok_or_else(|| invalid_value(word))
+}
+
+/// The number of a zone's name.
+fn id(r: &mut Reader, name: &[u8]) -> LimitZoneId {
+    let zones = &mut r.http.limit_zones;
+    let known = zones.iter().position(|(known, _)| **known == *name);
+    let index = known.unwrap_or_else(|| {
+        zones.push((name.into(), None));
+        zones.len() - 1
+    });
+    LimitZoneId(index as u32)
+}
+
+/// Names a zone that is only used.
+fn used(r: &mut Reader, name: &[u8], used_by: Use) -> Result<LimitZoneId, Fault> {
+    share(r, name, SharedZone { size: 0, used_by })?;
+    Ok(id(r, name))
+}
+
+/// Makes the zone of `zone=NAME:SIZE`.
+fn declare(r: &mut Reader, node: &Node, zone: (&[u8], u64), kind: LimitKind) -> Parsed {
+    let ((name, size), directive) = (zone, show(node.name()));
+    if name.is_empty() {
+        return Err(Fault::Text(format!("\"{directive}\" must have \"zone\" parameter")));
+    }
+    let key_text = node.arg(0);
+    let key = r.template(key_text)?;
+    let used_by = match kind {
+        LimitKind::Requests { .. } => Use::Requests,
+        LimitKind::Connections => Use::Connections,
+    };
+    share(r, name, SharedZone { size, used_by })?;
+    let id = id(r, name);
+    let slot = &mut r.http.limit_zones[id.index()].1;
+    if let Some(bound) = slot {
+        let (name, key) = (show(name), show(&bound.key_text));
+        let text = format!("{directive} \"{name}\" is already bound to key \"{key}\"");
+        return Err(Fault::Text(text));
+    }
+    *slot = Some(LimitZone { name: name.into(), size, key, key_text: key_text.into(), kind });
+    Ok(())
+}
+
+/// Reads `zone=NAME:SIZE`; `rest` is what follows the `=`.
+fn zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), Fault> {
+    let shown = show(word);
+    let invalid = || Fault::Text(format!("invalid zone size \"{shown}\""));
+    let colon = rest.iter().position(|byte| *byte == b':').ok_or_else(invalid)?;
+    let size = values::size(&rest[colon + 1..]).ok_or_else(invalid)?;
+    if size < SIZE_MIN {
+        return Err(Fault::Text(format!("zone \"{shown}\" is too small")));
+    }
+    Ok((&rest[..colon], size))
+}
+
+fn requests_zone(r: &mut Reader, node: &Node) -> Parsed {
+    let (mut named, mut rate): ((&[u8], u64), u64) = ((b"", 0), 1000);
+    for word in node.args().skip(1) {
+        if let Some(rest) = word.strip_prefix(b"zone=") {
+            named = zone(word, rest)?;
+        } else if let Some(rest) = word.strip_prefix(b"rate=") {
+            let (digits, seconds) = match rest {
+                [digits @ .., b'r', b'/', b's'] => (digits, 1),
+                [digits @ .., b'r', b'/', b'm'] => (digits, 60),
+                digits => (digits, 1),
+            };
+            let number = count(digits)
+                .ok_or_else(|| Fault::Text(format!("invalid rate \"{}\"", show(word))))?;
+            rate = thousandths(number) / seconds;
+        } else {
+            return Err(invalid_parameter(word));
+        }
+    }
+    declare(r, node, named, LimitKind::Requests { rate })
+}
+
+fn conns_zone(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(1);
+    let rest = word.strip_prefix(b"zone=").ok_or_else(|| invalid_parameter(word))?;
+    declare(r, node, zone(word, rest)?, LimitKind::Connections)
+}
+
+/// A number that is not 0.
+fn count(digits: &[u8]) -> Option<u64> {
+    values::number(digits).and_then(|number| u64::try_from(number).ok()).filter(|count| *count > 0)
+}
+
+const fn thousandths(count: u64) -> u64 {
+    count.saturating_mul(1000)
+}
+
+fn limit_req(r: &mut Reader, node: &Node) -> Parsed {
+    let (mut zone, mut burst, mut delay) = (None, 0, 0);
+    for word in node.args() {
+        let number = |name: &str, digits: &[u8]| {
+            let fault = || Fault::Text(format!("invalid {name} value \"{}\"", show(word)));
+            count(digits).map(thousandths).ok_or_else(fault)
+        };
+        if let Some(name) = word.strip_prefix(b"zone=") {
+            zone = Some(used(r, name, Use::Requests)?);
+        } else if let Some(digits) = word.strip_prefix(b"burst=") {
+            burst = number("burst", digits)?;
+        } else if let Some(digits) = word.strip_prefix(b"delay=") {
+            delay = number("delay", digits)?;
+        } else if word == b"nodelay" {
+            delay = NO_DELAY;
+        } else {
+            return Err(invalid_parameter(word));
+        }
+    }
+    let Some(zone) = zone else {
+        return Err(Fault::Text("\"limit_req\" must have \"zone\" parameter".to_owned()));
+    };
+    let again = r.again;
+    let list = &mut limits(r).requests;
+    if !again {
+        list.clear();
+    }
+    if list.iter().any(|limit| limit.zone == zone) {
+        return Err(Fault::Value("is duplicate"));
+    }
+    list.push(RequestLimit { zone, burst, delay });
+    Ok(())
+}
+
+fn limit_conn(r: &mut Reader, node: &Node) -> Parsed {
+    let zone = used(r, node.arg(0), Use::Connections)?;
+    let again = r.again;
+    let list = &mut limits(r).connections;
+    if !again {
+        list.clear();
+    }
+    if list.iter().any(|limit| limit.zone == zone) {
+        return Err(Fault::Value("is duplicate"));
+    }
+    let Some(most) = count(node.arg(1)) else {
+        let shown = show(node.arg(1));
+        return Err(Fault::Text(format!("invalid number of connections \"{shown}\"")));
+    };
+    let Ok(most) = u16::try_from(most) else {
+        return Err(Fault::Text("connection limit must be less 65536".to_owned()));
+    };
+    list.push(ConnLimit { zone, most: u32::from(most) });
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! `secure_link*`: links that prove by a hash that they were given out.
+//!
+//! There are two forms, and a block may say one of them. What it says of one drops what it would
+//! inherit of the other.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::diagnostic::Diagnostic;
+use crate::directive::{Args, Contexts, Directive, value};
+use crate::model::{Level, SecureLink};
+use crate::reader::{Parsed, Reader};
+use crate::vars::Template;
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    value("secure_link", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.given)).doc(
+        "The hash that a link carries, and after a comma when it ends, for `$secure_link`.",
+        "secure_link $arg_md5,$arg_expires;",
+    ),
+    value("secure_link_md5", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.hashed)).doc(
+        "The text whose MD5 a link must carry.",
+        "secure_link_md5 \"$secure_link_expires$uri secret\";",
+    ),
+    value("secure_link_secret", HSL, Args::ONE, secret).doc(
+        "The word that was hashed with the rest of a link of the form `/prefix/HASH/link`.",
+        "secure_link_secret word;",
+    ),
+];
+
+/// The forms that a block says something of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Forms {
+    /// `secure_link`, `secure_link_md5`
+    texts: bool,
+    /// `secure_link_secret`
+    secret: bool,
+}
+
+fn text(r: &mut Reader, node: &Node, slot: fn(&mut SecureLink) -> &mut Option<Template>) -> Parsed {
+    let template = r.template(node.arg(0))?;
+    r.scope.links.texts = true;
+    check(r);
+    let link = Arc::make_mut(r.settings().secure_link.get_or_insert_default());
+    link.secret = None;
+    *slot(link) = Some(template);
+    Ok(())
+}
+
+fn secret(r: &mut Reader, node: &Node) -> Parsed {
+    r.scope.links.secret = true;
+    check(r);
+    let secret = Some(node.arg(0).into());
+    r.settings().secure_link = Some(Arc::new(SecureLink { secret, ..SecureLink::default() }));
+    Ok(())
+}
+
+/// Refuses both forms in one block; as in nginx that is found when the `http` block ends.
+fn check(r: &mut Reader) {
+    let Forms { texts, secret } = r.scope.links;
+    if texts && secret {
+        let message = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \
+                       \"secure_link_md5\"";
+        let place = Some(r.http.closed_at.clone());
+        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, place));
+    }
+}

@@ -1,0 +1,63 @@
+//! How fast an answer may leave: `limit_rate` and `limit_rate_after`, and who waits before it.
+
+use conf::Template;
+
+use super::{Exchange, State};
+use crate::ctx::Ctx;
+use crate::site::Site;
+use crate::vars::Scope;
+
+/// `limit_rate` and `limit_rate_after`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// Bytes per second; 0 is no limit.
+    pub per_second: u64,
+    /// Bytes that leave before the limit holds.
+    pub after: u64,
+}
+
+impl Exchange {
+    /// How fast the body may leave, evaluated now; what is no size is logged and limits nothing.
+    #[must_use]
+    pub fn rate(&self, ctx: &mut Ctx<'_>) -> Rate {
+        let Some(site) = self.request.site.clone() else { return Rate::default() };
+        let settings = &site.location(self.request.location).settings;
+        let asked = self.answer.origin.as_ref().and_then(|asked| asked.rate);
+        let per_second = asked
+            .or(self.request.limit_rate)
+            .unwrap_or_else(|| self.bytes(settings.limit_rate.as_ref(), &site, ctx));
+        if per_second == 0 {
+            return Rate::default();
+        }
+        Rate { per_second, after: self.bytes(settings.limit_rate_after.as_ref(), &site, ctx) }
+    }
+
+    fn bytes(&self, template: Option<&Template>, site: &Site, ctx: &mut Ctx<'_>) -> u64 {
+        let Some(template) = template else { return 0 };
+        let mut text = Vec::new();
+        Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        let size = conf::value::size(&text);
+        if size.is_none() {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"invalid size \"");
+                out.extend_from_slice(&text);
+                out.push(b'"');
+            });
+        }
+        size.unwrap_or(0)
+    }
+
+    /// Whether [`Self::rate`] may limit anything.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.settings().is_some_and(|settings| settings.limit_rate.is_some())
+            || self.request.limit_rate.is_some()
+            || self.answer.origin.as_ref().is_some_and(|asked| asked.rate.is_some())
+    }
+
+    /// Whether nothing happens until its time has come.
+    #[must_use]
+    pub fn is_held_back(&self) -> bool {
+        self.state == State::Delaying
+    }
+}

@@ -1,0 +1,372 @@
+//! Zones of `limit_req` and `limit_conn`: what is counted by key, for all workers and for all
+//! configurations that name the same zone.
+//!
+//! Only locations that set a limit come here, so a zone is a table behind a lock. Its memory is
+//! counted as nginx's allocator would: a key costs a power of two that holds nginx's record and the
+//! key, and a zone has as many pages as nginx's would have. Easiest to break: what is pinned is not
+//! evicted, and every pin is undone by [`Zone::charge`] or [`Zone::unpin`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use conf::model::{LimitKind, LimitZone};
+
+/// No neighbour.
+const NONE: u32 = u32::MAX;
+/// Bytes of a page of shared memory.
+const PAGE: u64 = 4096;
+/// Bytes that nginx's allocator has at the start of a zone, and per page.
+const HEAD: u64 = 704;
+const PER_PAGE: u64 = 24;
+/// Bytes of nginx's records apart from their keys.
+const REQUESTS_RECORD: u64 = 80;
+const CONNECTIONS_RECORD: u64 = 36;
+/// Milliseconds after which a record that owes nothing may go.
+const IDLE_MS: u64 = 60_000;
+
+/// What a zone thinks of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is counted, so much ahead of the rate.
+    Counted(u64),
+    /// It would be within the limit; the record is pinned until it is charged.
+    Pinned(u32),
+    /// It is too much by so much ahead of the rate.
+    Busy(u64),
+    /// There is no memory for the key.
+    Full,
+}
+
+/// Whether another zone has to be asked behind this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The request is counted at once.
+    Last,
+    /// It is counted when all zones let it pass.
+    Inner,
+}
+
+/// What came of entering a zone of connections.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// It is counted until the ticket is dropped.
+    Entered(Ticket),
+    /// There are as many as there may be.
+    Busy,
+    /// There is no memory for the key.
+    Full,
+}
+
+/// A zone.
+#[derive(Debug)]
+pub(crate) struct Zone {
+    name: Box<[u8]>,
+    size: u64,
+    key_text: Box<[u8]>,
+    counts_requests: bool,
+    records: Mutex<Records>,
+}
+
+/// A request that is counted in a zone of connections; it is no longer when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    zone: Arc<Zone>,
+    record: u32,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut records = self.zone.lock();
+        let record = &mut records.all[self.record as usize];
+        record.count -= 1;
+        if record.count == 0 {
+            records.remove(self.record);
+        }
+    }
+}
+
+/// One key.
+#[derive(Debug)]
+struct Record {
+    key: Arc<[u8]>,
+    /// When it was charged last.
+    last_ms: Option<u64>,
+    /// Thousandths of requests that it is ahead of its rate.
+    excess: u64,
+    /// Pins, or requests in work.
+    count: u32,
+    newer: u32,
+    older: u32,
+}
+
+impl Record {
+    /// The excess with one request more, at `now_ms`.
+    fn with_one_more(&self, rate: u64, now_ms: u64) -> u64 {
+        let Some(last) = self.last_ms else { return 0 };
+        let paid = rate.saturating_mul(now_ms.saturating_sub(last)) / 1000;
+        self.excess.saturating_add(1000).saturating_sub(paid)
+    }
+
+    /// Whether nothing is lost with it.
+    fn is_idle(&self, rate: u64, now_ms: u64) -> bool {
+        self.last_ms.is_none_or(|last| {
+            let passed = now_ms.saturating_sub(last);
+            passed >= IDLE_MS && rate.saturating_mul(passed) / 1000 >= self.excess
+        })
+    }
+}
+
+/// The keys of a zone, those looked up last first.
+#[derive(Debug)]
+struct Records {
+    index: HashMap<Arc<[u8]>, u32>,
+    all: Vec<Record>,
+    free: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    /// Bytes that are left.
+    room: u64,
+    /// Bytes of a record without its key.
+    record_size: u64,
+}
+
+impl Records {
+    fn new(size: u64, record_size: u64) -> Self {
+        Self {
+            index: HashMap::new(),
+            all: Vec::new(),
+            free: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            room: room(size),
+            record_size,
+        }
+    }
+
+    fn cost(&self, key: &[u8]) -> u64 {
+        let bytes = self.record_size + key.len() as u64;
+        if bytes > PAGE / 2 { bytes.next_multiple_of(PAGE) } else { bytes.next_power_of_two() }
+    }
+
+    /// A new record at the front, if there is room.
+    fn insert(&mut self, key: &[u8]) -> Option<u32> {
+        self.room = self.room.checked_sub(self.cost(key))?;
+        let key: Arc<[u8]> = key.into();
+        let record = Record {
+            key: key.clone(),
+            last_ms: None,
+            excess: 0,
+            count: 0,
+            newer: NONE,
+            older: NONE,
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.all[at as usize] = record;
+                at
+            }
+            None => {
+                self.all.push(record);
+                (self.all.len() - 1) as u32
+            }
+        };
+        self.index.insert(key, at);
+        self.link(at);
+        Some(at)
+    }
+
+    fn remove(&mut self, at: u32) {
+        self.unlink(at);
+        let key = std::mem::replace(&mut self.all[at as usize].key, Arc::from(&b""[..]));
+        self.index.remove(&key);
+        self.room += self.cost(&key);
+        self.free.push(at);
+    }
+
+    fn link(&mut self, at: u32) {
+        let before = std::mem::replace(&mut self.newest, at);
+        let record = &mut self.all[at as usize];
+        (record.newer, record.older) = (NONE, before);
+        match self.all.get_mut(before as usize) {
+            Some(before) => before.newer = at,
+            None => self.oldest = at,
+        }
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Record { newer, older, .. } = self.all[at as usize];
+        match self.all.get_mut(newer as usize) {
+            Some(newer) => newer.older = older,
+            None => self.newest = older,
+        }
+        match self.all.get_mut(older as usize) {
+            Some(older) => older.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    /// Lets go of the oldest record whatever it owes if `by_force`, and of up to two idle ones.
+    fn expire(&mut self, by_force: bool, rate: u64, now_ms: u64) {
+        for turn in u32::from(!by_force)..3 {
+            let at = self.oldest;
+            let Some(record) = self.all.get(at as usize) else { return };
+            // Those behind it were looked up later.
+            if record.count > 0 || turn > 0 && !record.is_idle(rate, now_ms) {
+                return;
+            }
+            self.remove(at);
+        }
+    }
+}
+
+/// Bytes for records in a zone of `size`: whole pages behind the tables of nginx's allocator, but
+/// for the page of the zone's name and what heads its records.
+const fn room(size: u64) -> u64 {
+    let pages = size.saturating_sub(HEAD) / (PAGE + PER_PAGE);
+    let start = (HEAD + pages * PER_PAGE).next_multiple_of(PAGE);
+    let there = size.saturating_sub(start) / PAGE;
+    let pages = if there < pages { there } else { pages };
+    (pages * PAGE).saturating_sub(PAGE + 128)
+}
+
+impl Zone {
+    /// An empty zone.
+    pub(crate) fn new(conf: &LimitZone) -> Self {
+        let counts_requests = matches!(conf.kind, LimitKind::Requests { .. });
+        let record = if counts_requests { REQUESTS_RECORD } else { CONNECTIONS_RECORD };
+        Self {
+            name: conf.name.clone(),
+            size: conf.size,
+            key_text: conf.key_text.clone(),
+            counts_requests,
+            records: Mutex::new(Records::new(conf.size, record)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Weighs one more request of `key` against `rate` and `burst`, in thousandths.
+    pub(crate) fn weigh(
+        &self,
+        key: &[u8],
+        (rate, burst): (u64, u64),
+        place: Place,
+        now_ms: u64,
+    ) -> Verdict {
+        let mut records = self.lock();
+        let known = records.index.get(key).copied();
+        let excess = match known {
+            Some(at) => {
+                records.unlink(at);
+                records.link(at);
+                records.all[at as usize].with_one_more(rate, now_ms)
+            }
+            None => 0,
+        };
+        if excess > burst {
+            return Verdict::Busy(excess);
+        }
+        let Some(at) = known.or_else(|| make(&mut records, key, rate, now_ms)) else {
+            return Verdict::Full;
+        };
+        let record = &mut records.all[at as usize];
+        match place {
+            Place::Last => {
+                (record.excess, record.last_ms) = (excess, Some(now_ms));
+                Verdict::Counted(excess)
+            }
+            Place::Inner => {
+                record.count += 1;
+                Verdict::Pinned(at)
+            }
+        }
+    }
+
+    /// Counts the request that a record was pinned for; how much it is ahead of `rate` now.
+    pub(crate) fn charge(&self, pinned: u32, rate: u64, now_ms: u64) -> u64 {
+        let mut records = self.lock();
+        let record = &mut records.all[pinned as usize];
+        record.excess = record.with_one_more(rate, now_ms);
+        record.last_ms = Some(now_ms);
+        record.count -= 1;
+        record.excess
+    }
+
+    /// Lets go of a record without counting the request.
+    pub(crate) fn unpin(&self, pinned: u32) {
+        self.lock().all[pinned as usize].count -= 1;
+    }
+
+    /// Counts a request in work, if there are fewer than `most`.
+    pub(crate) fn enter(self: &Arc<Self>, key: &[u8], most: u32) -> Entry {
+        let mut records = self.lock();
+        let known = records.index.get(key).copied();
+        let Some(record) = known.or_else(|| records.insert(key)) else { return Entry::Full };
+        let count = &mut records.all[record as usize].count;
+        if *count >= most {
+            return Entry::Busy;
+        }
+        *count += 1;
+        Entry::Entered(Ticket { zone: self.clone(), record })
+    }
+
+    /// How many keys it knows.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.lock().index.len()
+    }
+}
+
+/// A new record, for which older ones may have to go.
+fn make(records: &mut Records, key: &[u8], rate: u64, now_ms: u64) -> Option<u32> {
+    records.expire(false, rate, now_ms);
+    if let Some(at) = records.insert(key) {
+        return Some(at);
+    }
+    records.expire(true, rate, now_ms);
+    records.insert(key)
+}
+
+/// The zones of a process: a configuration takes over those of the one before it that have the
+/// same name, use and size.
+#[derive(Debug, Default)]
+pub struct Zones(Mutex<Vec<Weak<Zone>>>);
+
+impl Zones {
+    /// The zone that `conf` means.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words, when the zone is there and counts by another key.
+    pub(crate) fn adopt(&self, conf: &LimitZone) -> Result<Arc<Zone>, String> {
+        let fresh = Zone::new(conf);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|zone| zone.strong_count() > 0);
+        let mut known = all.iter().rev().filter_map(Weak::upgrade);
+        let same = known.find(|zone| {
+            (&zone.name, zone.size, zone.counts_requests)
+                == (&fresh.name, fresh.size, fresh.counts_requests)
+        });
+        let Some(zone) = same else {
+            let zone = Arc::new(fresh);
+            all.push(Arc::downgrade(&zone));
+            return Ok(zone);
+        };
+        if zone.key_text == fresh.key_text {
+            return Ok(zone);
+        }
+        let directive = if fresh.counts_requests { "limit_req" } else { "limit_conn_zone" };
+        let text = String::from_utf8_lossy;
+        Err(format!(
+            "{directive} \"{}\" uses the \"{}\" key while previously it used the \"{}\" key",
+            text(&fresh.name),
+            text(&fresh.key_text),
+            text(&zone.key_text)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Unit and property tests of the zones.
+
+use std::sync::Arc;
+
+use conf::model::{LimitKind, LimitZone};
+use proptest::prelude::*;
+
+use super::{Entry, Place, Verdict, Zone, Zones, room};
+
+fn conf(key: &str, size: u64, kind: LimitKind) -> LimitZone {
+    let key_text = key.as_bytes().into();
+    LimitZone { name: (*b"one").into(), size, key: conf::Template::text(b"k"), key_text, kind }
+}
+
+fn requests(size: u64) -> Zone {
+    Zone::new(&conf("$a", size, LimitKind::Requests { rate: 1000 }))
+}
+
+fn connections(size: u64) -> Arc<Zone> {
+    Arc::new(Zone::new(&conf("$a", size, LimitKind::Connections)))
+}
+
+#[test]
+fn the_excess_grows_by_one_request_and_shrinks_with_time() {
+    let zone = requests(1 << 20);
+    let weigh = |now| zone.weigh(b"a", (1000, 2000), Place::Last, now);
+    assert_eq!(weigh(5), Verdict::Counted(0));
+    assert_eq!(weigh(5), Verdict::Counted(1000));
+    assert_eq!(weigh(5), Verdict::Counted(2000));
+    assert_eq!(weigh(5), Verdict::Busy(3000));
+    assert_eq!(weigh(505), Verdict::Busy(2500));
+    assert_eq!(weigh(1105), Verdict::Counted(1900));
+    assert_eq!(weigh(60_000), Verdict::Counted(0));
+}
+
+#[test]
+fn what_is_pinned_is_charged_only_when_told() {
+    let zone = requests(1 << 20);
+    let weigh = |place| zone.weigh(b"a", (1000, 0), place, 5);
+    let Verdict::Pinned(first) = weigh(Place::Inner) else { panic!("a first request passes") };
+    zone.unpin(first);
+    let Verdict::Pinned(second) = weigh(Place::Inner) else { panic!("nothing was charged") };
+    assert_eq!(zone.charge(second, 1000, 5), 0);
+    assert_eq!(weigh(Place::Last), Verdict::Busy(1000));
+}
+
+#[test]
+fn a_zone_of_the_smallest_size_holds_as_many_keys_as_nginx_would() {
+    // Six pages of 32 records of 128 bytes, of which one is the zone's own head.
+    assert_eq!(room(32 << 10), 6 * 4096 - 128);
+    let zone = requests(32 << 10);
+    for key in 0..500_u32 {
+        assert_eq!(zone.weigh(&key.to_be_bytes(), (1000, 0), Place::Last, 5), Verdict::Counted(0));
+    }
+    assert_eq!(zone.len(), 191);
+    let weigh = |key: u32| zone.weigh(&key.to_be_bytes(), (1000, 0), Place::Last, 5);
+    assert_eq!(weigh(499), Verdict::Busy(1000), "the newest are there");
+    assert_eq!(weigh(0), Verdict::Counted(0), "the oldest went");
+}
+
+#[test]
+fn nothing_pinned_is_evicted() {
+    let zone = requests(32 << 10);
+    for key in 0..191_u32 {
+        let verdict = zone.weigh(&key.to_be_bytes(), (1000, 0), Place::Inner, 5);
+        assert!(matches!(verdict, Verdict::Pinned(_)));
+    }
+    let more = |key: &[u8]| zone.weigh(key, (1000, 0), Place::Last, 5);
+    assert_eq!(more(b"more"), Verdict::Full);
+    zone.unpin(0);
+    assert_eq!(more(b"more"), Verdict::Counted(0));
+}
+
+#[test]
+fn idle_records_go_two_at_a_time() {
+    let zone = requests(1 << 20);
+    for key in [b"a", b"b", b"c"] {
+        zone.weigh(key, (1000, 0), Place::Last, 5);
+    }
+    zone.weigh(b"d", (1000, 0), Place::Last, 70_000);
+    assert_eq!(zone.len(), 2);
+}
+
+#[test]
+fn tickets_count_until_they_are_dropped() {
+    let zone = connections(32 << 10);
+    let Entry::Entered(first) = zone.enter(b"a", 1) else { panic!("the first one enters") };
+    assert!(matches!(zone.enter(b"a", 1), Entry::Busy));
+    assert!(matches!(zone.enter(b"b", 1), Entry::Entered(_)));
+    drop(first);
+    assert_eq!(zone.len(), 0);
+    let all: Vec<Entry> = (0..500_u32).map(|key| zone.enter(&key.to_be_bytes(), 1)).collect();
+    let entered = all.iter().filter(|entry| matches!(entry, Entry::Entered(_))).count();
+    assert_eq!(entered, 6 * 64 - 2, "records of 64 bytes, and nobody is evicted");
+    assert!(matches!(all.last(), Some(Entry::Full)));
+}
+
+#[test]
+fn zones_outlive_a_configuration_under_the_same_name_key_and_size() {
+    let zones = Zones::default();
+    let adopt = |conf: &LimitZone| zones.adopt(conf);
+    let kind = LimitKind::Requests { rate: 1 };
+    let first = adopt(&conf("$a", 32 << 10, kind)).unwrap();
+    let again = adopt(&conf("$a", 32 << 10, LimitKind::Requests { rate: 2 })).unwrap();
+    assert!(Arc::ptr_eq(&first, &again));
+    let other = adopt(&conf("$a", 64 << 10, kind)).unwrap();
+    assert!(!Arc::ptr_eq(&first, &other));
+    assert!(!Arc::ptr_eq(&first, &adopt(&conf("$a", 32 << 10, LimitKind::Connections)).unwrap()));
+    assert_eq!(
+        adopt(&conf("$b", 32 << 10, kind)).unwrap_err(),
+        "limit_req \"one\" uses the \"$b\" key while previously it used the \"$a\" key"
+    );
+}
+
+proptest! {
+    /// Whatever is asked, the memory is never exceeded and comes back.
+    #[test]
+    fn room_is_kept_account_of(asked in prop::collection::vec((0_usize..6000, 0_u64..200_000), 1..200)) {
+        let zone = requests(32 << 10);
+        let mut now = 0;
+        for (len, later) in asked {
+            now += later;
+            zone.weigh(&vec![b'k'; len], (1000, 0), Place::Last, now);
+            let records = zone.lock();
+            let used: u64 = records.index.keys().map(|key| records.cost(key)).sum();
+            prop_assert_eq!(used + records.room, room(32 << 10));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! `limit_req` and `limit_conn`: how many requests may come, and how many may be in work.
+//!
+//! A request is told once what became of it, and is not counted again behind a redirect inside the
+//! server. Easiest to break: a request that one zone refuses is charged to none.
+
+use std::time::Duration;
+
+use conf::model::{Level, LimitKind, LimitTerms, Limits, RequestLimit};
+use http::digits::push_decimal;
+
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::{Exchange, Next, Step};
+use crate::limit::{Entry, Place, Ticket, Verdict};
+use crate::record;
+use crate::site::Site;
+use crate::vars::Scope;
+
+/// The longest keys that are counted, as in nginx.
+const REQUESTS_KEY_MAX: usize = 65_535;
+const CONNECTIONS_KEY_MAX: usize = 255;
+
+/// What became of a request at its limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Nothing was asked, or the key was empty.
+    #[default]
+    Nothing,
+    Passed,
+    Delayed,
+    Rejected,
+    DelayedDryRun,
+    RejectedDryRun,
+}
+
+impl Told {
+    /// `$limit_req_status`, `$limit_conn_status`
+    pub(crate) const fn text(self) -> Option<&'static [u8]> {
+        Some(match self {
+            Self::Nothing => return None,
+            Self::Passed => b"PASSED",
+            Self::Delayed => b"DELAYED",
+            Self::Rejected => b"REJECTED",
+            Self::DelayedDryRun => b"DELAYED_DRY_RUN",
+            Self::RejectedDryRun => b"REJECTED_DRY_RUN",
+        })
+    }
+}
+
+/// What a request has to do with limits.
+#[derive(Debug, Default)]
+pub(crate) struct Limited {
+    /// What `limit_req` said.
+    pub(crate) requests: Told,
+    /// What `limit_conn` said.
+    pub(crate) connections: Told,
+    /// Whether it waits until it is as late as its rate wants it.
+    waits: bool,
+    /// Where it is counted as long as it is in work.
+    held: Vec<Ticket>,
+}
+
+impl Limited {
+    /// Forgets everything; the request is in work no longer.
+    pub(crate) fn clear(&mut self) {
+        (self.requests, self.connections, self.waits) = (Told::Nothing, Told::Nothing, false);
+        self.let_go();
+    }
+
+    /// The request is in work no longer.
+    pub(crate) fn let_go(&mut self) {
+        if !self.held.is_empty() {
+            self.held.clear();
+        }
+    }
+}
+
+/// How much a request is ahead of the rate of which limit.
+#[derive(Clone, Copy)]
+struct Excess {
+    thousandths: u64,
+    limit: RequestLimit,
+    delay_ms: u64,
+}
+
+impl Exchange {
+    /// Counts the request; where that leads, if not on.
+    pub(crate) fn limit(
+        &mut self,
+        limits: &Limits,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        // A trial is nobody's request.
+        if self.is_dry() {
+            return None;
+        }
+        if !limits.requests.is_empty() && self.request.limited.requests == Told::Nothing {
+            let next = self.limit_requests(limits, site, ctx);
+            if next.is_some() {
+                return next;
+            }
+        }
+        if !limits.connections.is_empty() && self.request.limited.connections == Told::Nothing {
+            return self.limit_connections(limits, site, ctx);
+        }
+        None
+    }
+
+    /// What follows when a wait is over.
+    pub(crate) const fn delayed(&mut self) -> Next {
+        if std::mem::replace(&mut self.request.limited.waits, false) {
+            return Next::Step(Step::Access);
+        }
+        Next::Fail(401)
+    }
+
+    fn limit_requests(&mut self, limits: &Limits, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+        let terms = limits.requests_terms;
+        let now_ms = ctx.now.mono.as_nanos() / 1_000_000;
+        let mut pinned: Vec<(RequestLimit, u32)> = Vec::new();
+        let (mut counted, mut refused) = (None, None);
+        for (at, limit) in limits.requests.iter().enumerate() {
+            let Some(key) = self.key_of(limit.zone.index(), REQUESTS_KEY_MAX, site, ctx) else {
+                continue;
+            };
+            let is_last = at + 1 == limits.requests.len();
+            let place = if is_last { Place::Last } else { Place::Inner };
+            let zone = site.limit_zone(limit.zone);
+            let verdict = zone.weigh(&key, (rate(site, *limit), limit.burst), place, now_ms);
+            self.scratch = key;
+            match verdict {
+                Verdict::Counted(excess) => counted = Some((*limit, excess)),
+                Verdict::Pinned(record) => pinned.push((*limit, record)),
+                Verdict::Busy(excess) => refused = Some((*limit, Some(excess))),
+                Verdict::Full => refused = Some((*limit, None)),
+            }
+            if refused.is_some() {
+                break;
+            }
+        }
+        if let Some((limit, excess)) = refused {
+            for (limit, record) in pinned {
+                site.limit_zone(limit.zone).unpin(record);
+            }
+            return self.reject(limit, excess, terms, site, ctx);
+        }
+        let mut worst: Option<Excess> = None;
+        let inner = pinned.iter().rev().map(|(limit, record)| {
+            (*limit, site.limit_zone(limit.zone).charge(*record, rate(site, *limit), now_ms))
+        });
+        for (limit, thousandths) in counted.into_iter().chain(inner) {
+            let ahead = thousandths.saturating_sub(limit.delay);
+            let delay_ms = ahead.saturating_mul(1000) / rate(site, limit).max(1);
+            if worst.is_none_or(|worst| delay_ms > worst.delay_ms) {
+                worst = Some(Excess { thousandths, limit, delay_ms });
+            }
+        }
+        self.hold_back(worst?, terms, site, ctx)
+    }
+
+    /// Refuses a request that is `excess` ahead of its rate, or for which there is no memory.
+    fn reject(
+        &mut self,
+        limit: RequestLimit,
+        excess: Option<u64>,
+        terms: LimitTerms,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let name = site.limit_zone_name(limit.zone);
+        match excess {
+            Some(excess) => record::error(&self.request, site, ctx, terms.level, |out| {
+                out.extend_from_slice(b"limiting requests");
+                out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
+                push_excess(out, excess);
+                out.extend_from_slice(b" by zone \"");
+                out.extend_from_slice(name);
+                out.push(b'"');
+            }),
+            None => record::error(&self.request, site, ctx, Level::Alert, |out| {
+                out.extend_from_slice(b"could not allocate node in limit_req zone \"");
+                out.extend_from_slice(name);
+                out.push(b'"');
+            }),
+        }
+        if terms.dry_run {
+            self.request.limited.requests = Told::RejectedDryRun;
+            return None;
+        }
+        self.request.limited.requests = Told::Rejected;
+        Some(Next::Fail(terms.status))
+    }
+
+    /// Lets a request pass, at once or when it is as late as its rate wants it.
+    fn hold_back(
+        &mut self,
+        excess: Excess,
+        terms: LimitTerms,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        if excess.delay_ms == 0 {
+            self.request.limited.requests = Told::Passed;
+            return None;
+        }
+        let name = site.limit_zone_name(excess.limit.zone);
+        record::error(&self.request, site, ctx, below(terms.level), |out| {
+            out.extend_from_slice(b"delaying request");
+            out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
+            push_excess(out, excess.thousandths);
+            out.extend_from_slice(b", by zone \"");
+            out.extend_from_slice(name);
+            out.push(b'"');
+        });
+        if terms.dry_run {
+            self.request.limited.requests = Told::DelayedDryRun;
+            return None;
+        }
+        self.request.limited.requests = Told::Delayed;
+        self.request.limited.waits = true;
+        let delay = Duration::from_millis(excess.delay_ms);
+        ctx.effects.push(Effect::Deadline(ctx.now.mono.after(delay)));
+        Some(Next::Delay)
+    }
+
+    fn limit_connections(
+        &mut self,
+        limits: &Limits,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Next> {
+        let terms = limits.connections_terms;
+        for limit in &limits.connections {
+            let Some(key) = self.key_of(limit.zone.index(), CONNECTIONS_KEY_MAX, site, ctx) else {
+                continue;
+            };
+            self.request.limited.connections = Told::Passed;
+            let entry = site.limit_zone(limit.zone).enter(&key, limit.most);
+            self.scratch = key;
+            let name = site.limit_zone_name(limit.zone);
+            match entry {
+                Entry::Entered(ticket) => {
+                    self.request.limited.held.push(ticket);
+                    continue;
+                }
+                Entry::Busy => record::error(&self.request, site, ctx, terms.level, |out| {
+                    out.extend_from_slice(b"limiting connections");
+                    out.extend_from_slice(if terms.dry_run { b", dry run," } else { b"" });
+                    out.extend_from_slice(b" by zone \"");
+                    out.extend_from_slice(name);
+                    out.push(b'"');
+                }),
+                Entry::Full => record::error(&self.request, site, ctx, Level::Crit, |out| {
+                    out.extend_from_slice(
+                        b"ngx_slab_alloc() failed: no memory in limit_conn_zone \"",
+                    );
+                    out.extend_from_slice(name);
+                    out.push(b'"');
+                }),
+            }
+            self.request.limited.let_go();
+            if terms.dry_run {
+                self.request.limited.connections = Told::RejectedDryRun;
+                return None;
+            }
+            self.request.limited.connections = Told::Rejected;
+            return Some(Next::Fail(terms.status));
+        }
+        None
+    }
+
+    /// The key of a zone for this request, in the scratch memory; none if it is not counted.
+    fn key_of(
+        &mut self,
+        zone: usize,
+        most: usize,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Vec<u8>> {
+        let zone = site.http()?.limit_zones.get(zone)?;
+        let mut key = std::mem::take(&mut self.scratch);
+        key.clear();
+        Scope::new(&self.request, &self.answer, site, ctx).expand(&zone.key, &mut key);
+        if key.len() > most {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"the value of the \"");
+                out.extend_from_slice(&zone.key_text);
+                out.extend_from_slice(b"\" key is more than ");
+                push_decimal(out, most as u64);
+                out.extend_from_slice(b" bytes: \"");
+                out.extend_from_slice(&key);
+                out.push(b'"');
+            });
+            key.clear();
+        }
+        if key.is_empty() {
+            self.scratch = key;
+            return None;
+        }
+        Some(key)
+    }
+}
+
+/// The rate of a limit's zone.
+fn rate(site: &Site, limit: RequestLimit) -> u64 {
+    let zone = site.http().and_then(|http| http.limit_zones.get(limit.zone.index()));
+    match zone.map(|zone| zone.kind) {
+        Some(LimitKind::Requests { rate }) => rate,
+        Some(LimitKind::Connections) | None => 0,
+    }
+}
+
+/// The level at which delays are logged where refusals are logged at `level`.
+const fn below(level: Level) -> Level {
+    match level {
+        Level::Error => Level::Warn,
+        Level::Warn => Level::Notice,
+        _ => Level::Info,
+    }
+}
+
+/// `, excess: 1.016`
+fn push_excess(out: &mut Vec<u8>, thousandths: u64) {
+    out.extend_from_slice(b", excess: ");
+    push_decimal(out, thousandths / 1000);
+    let rest = (thousandths % 1000) as u16;
+    let digit = |value: u16| b'0' + (value % 10) as u8;
+    out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use conf::model::Level;
+
+    use super::{below, push_excess};
+
+    #[test]
+    fn an_excess_has_three_decimals() {
+        let text = |excess| {
+            let mut out = Vec::new();
+            push_excess(&mut out, excess);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(0), ", excess: 0.000");
+        assert_eq!(text(12_034), ", excess: 12.034");
+    }
+
+    #[test]
+    fn delays_are_logged_one_level_below_refusals() {
+        let levels = [Level::Error, Level::Warn, Level::Notice, Level::Info];
+        let below = levels.map(below);
+        assert_eq!(below, [Level::Warn, Level::Notice, Level::Info, Level::Info]);
+    }
+}

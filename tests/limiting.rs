@@ -1,0 +1,260 @@
+//! Owns: how many requests may come and be in work (`limit_req`, `limit_conn`), links that prove
+//! themselves (`secure_link`), and `empty_gif`.
+
+use std::time::{Duration, Instant};
+
+use testkit::server::LISTEN;
+use testkit::{Proto, Server, wait_until};
+
+use crate::{BOLIDE, http, report};
+
+/// A server with zones by the arguments `a` (one request per minute) and `c`.
+fn zones(server: &str) -> Server {
+    http(&block(server))
+}
+
+fn block(server: &str) -> String {
+    format!(
+        "limit_req_zone $arg_a zone=a:1m rate=1r/m; limit_req_zone $arg_t zone=t:1m rate=2r/s;
+         limit_conn_zone $arg_c zone=c:1m; server {{ {LISTEN} {server} }}"
+    )
+}
+
+/// The statuses of requests for `path`, one after the other.
+fn statuses(server: &Server, path: &str, count: usize) -> Vec<u16> {
+    let mut client = server.connect();
+    (0..count).map(|_| client.get(path, "").status).collect()
+}
+
+#[test]
+fn requests_beyond_the_burst_are_refused_for_their_key_alone() {
+    let server = zones(
+        "limit_req zone=a burst=2 nodelay; return 200 $limit_req_status;
+         location /hello.txt { } location /none { limit_req_status 429; }",
+    );
+    assert_eq!(statuses(&server, "/hello.txt?a=1", 5), [200, 200, 200, 503, 503]);
+    assert_eq!(statuses(&server, "/hello.txt?a=2", 2), [200, 200]);
+    assert_eq!(statuses(&server, "/hello.txt", 5), [200; 5], "an empty key is not counted");
+    let log = server.error_log();
+    assert!(log.contains("[error]"), "{log}");
+    assert!(
+        log.contains("limiting requests, excess: 3.0") && log.contains("by zone \"a\", client")
+    );
+}
+
+#[test]
+fn a_block_with_limits_of_its_own_drops_those_around_it() {
+    let server = zones(
+        "limit_req zone=a; limit_req_status 429;
+         location /in/ { alias @DIR@/www/; } location /own/ { alias @DIR@/www/; limit_req zone=t burst=9 nodelay; }
+         location /status/ { alias @DIR@/www/; limit_req_status 418; }",
+    );
+    assert_eq!(statuses(&server, "/in/hello.txt?a=1", 2), [200, 429]);
+    assert_eq!(statuses(&server, "/own/hello.txt?a=2", 3), [200; 3]);
+    assert_eq!(statuses(&server, "/status/hello.txt?a=3", 2), [200, 418]);
+}
+
+#[test]
+fn a_zone_is_shared_by_all_workers() {
+    let server = Server::workers(BOLIDE, 4, &block("limit_req zone=a burst=7 nodelay;"));
+    // Each connection lands at some worker.
+    let passed = (0..40).filter(|_| server.get("/hello.txt?a=1").status == 200).count();
+    assert_eq!(passed, 8);
+}
+
+#[test]
+fn a_zone_outlives_a_reload_unless_its_size_changes_and_may_not_change_its_key() {
+    let text = |n: u32, size: &str, key: &str| {
+        format!(
+            "limit_req_zone {key} zone=a:{size} rate=1r/m; server {{ {LISTEN}
+             location /hello.txt {{ limit_req zone=a; }} location /n {{ return 200 {n}; }} }}"
+        )
+    };
+    let server = http(&text(1, "1m", "$arg_a"));
+    let is = |n: u32| server.get("/n").text() == n.to_string();
+    assert_eq!(statuses(&server, "/hello.txt?a=1", 2), [200, 503]);
+    server.reload(&text(2, "1m", "$arg_a"));
+    wait_until("the second", || is(2));
+    assert_eq!(statuses(&server, "/hello.txt?a=1", 1), [503]);
+    server.reload(&text(3, "1m", "$arg_b"));
+    let text_of_fault =
+        "limit_req \"a\" uses the \"$arg_b\" key while previously it used the \"$arg_a\" key";
+    wait_until("the refusal", || server.error_log().contains(text_of_fault));
+    assert!(is(2));
+    server.reload(&text(4, "2m", "$arg_a"));
+    wait_until("the fourth", || is(4));
+    assert_eq!(statuses(&server, "/hello.txt?a=1", 2), [200, 503]);
+}
+
+#[test]
+fn a_request_is_held_back_until_its_rate_allows_it_and_others_are_not() {
+    let server = zones(
+        "location / { limit_req zone=t burst=5; add_header X-Told $limit_req_status always; }
+         location /free { return 200 free; }",
+    );
+    let begun = Instant::now();
+    let mut held = server.connect();
+    assert_eq!(held.get("/hello.txt?t=1", "").header("x-told"), Some("PASSED"));
+    held.send("GET /hello.txt?t=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("the delay", || server.error_log().contains("delaying request, excess: "));
+    // The worker is free meanwhile.
+    assert_eq!(server.get("/free").text(), "free");
+    let answer = held.answer();
+    assert_eq!((answer.status, answer.header("x-told")), (200, Some("DELAYED")));
+    assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
+    assert!(server.error_log().contains("by zone \"t\""));
+}
+
+#[test]
+fn a_client_that_leaves_while_it_is_held_back_is_logged_as_499() {
+    let server = zones("location / { limit_req zone=a burst=5; }");
+    let mut held = server.connect();
+    assert_eq!(held.get("/hello.txt?a=1", "").status, 200);
+    held.send("GET /hello.txt?a=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("the delay", || server.error_log().contains("delaying request, excess: 0.9"));
+    drop(held);
+    wait_until("499 in the log", || server.access_log().contains("\" 499 "));
+    assert!(server.error_log().contains("client prematurely closed connection, client: "));
+}
+
+#[test]
+fn dry_runs_log_and_let_pass() {
+    let server = zones(
+        "limit_req_dry_run on; limit_conn_dry_run on;
+         location / { limit_req zone=a; limit_conn c 1; add_header X-Told $limit_req_status; }",
+    );
+    assert_eq!(statuses(&server, "/hello.txt?a=1", 3), [200; 3]);
+    assert!(server.error_log().contains("limiting requests, dry run, excess: 0.9"));
+    let answer = server.get("/hello.txt?a=1");
+    assert_eq!(answer.header("x-told"), Some("REJECTED_DRY_RUN"));
+}
+
+#[test]
+fn a_limited_request_may_get_an_error_page_without_being_counted_again() {
+    let server = zones(
+        "limit_req zone=a; error_page 503 = /sorry; location = /sorry { return 200 $limit_req_status; }",
+    );
+    assert_eq!(server.get("/hello.txt?a=1").status, 200);
+    let answer = server.get("/hello.txt?a=1");
+    assert_eq!((answer.status, &*answer.text()), (200, "REJECTED"));
+}
+
+#[test]
+fn requests_in_work_are_counted_until_they_end_however_that_is() {
+    let server = zones(
+        "limit_conn_status 429; location /slow/ { alias @DIR@/www/; limit_conn c 2; limit_rate 1k; }
+         location /fast/ { alias @DIR@/www/; limit_conn c 2; }",
+    );
+    let mut slow: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for client in &mut slow {
+        client.send("GET /slow/big.bin?c=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.take(100).unwrap();
+    }
+    assert_eq!(server.get("/fast/hello.txt?c=1").status, 429);
+    assert_eq!(server.get("/fast/hello.txt?c=2").status, 200);
+    assert!(server.error_log().contains("limiting connections by zone \"c\", client: "));
+    slow.pop();
+    wait_until("a place is free", || server.get("/fast/hello.txt?c=1").status == 200);
+    // Whoever came and went in between left no trace.
+    assert_eq!(statuses(&server, "/fast/hello.txt?c=1", 20), [200; 20]);
+    drop(slow);
+    wait_until("two are free", || {
+        let mut one = server.connect();
+        one.send("GET /slow/big.bin?c=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        let begun = one.take(12).unwrap();
+        let other = server.get("/fast/hello.txt?c=1").status;
+        begun.ends_with(b" 200") && other == 200
+    });
+}
+
+#[test]
+fn each_stream_counts_as_one() {
+    let server = zones("location / { limit_conn c 1; limit_rate 1k; }");
+    let mut slow = server.connect();
+    slow.send("GET /big.bin?c=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    slow.take(100).unwrap();
+    for proto in Proto::TLS {
+        assert_eq!(server.fetch(proto, "/hello.txt?c=1").status, 503, "{proto:?}");
+        assert_eq!(server.fetch(proto, "/hello.txt?c=2").status, 200, "{proto:?}");
+        assert_eq!(server.fetch(proto, "/hello.txt?c=2").status, 200, "{proto:?}");
+    }
+}
+
+#[test]
+fn wrong_words_are_refused_with_nginxs_text() {
+    let home = testkit::Home::new(BOLIDE);
+    let zone = "limit_req_zone $uri zone=z:1m rate=1r/s; limit_conn_zone $uri zone=c:1m;";
+    let mut failures = Vec::new();
+    let rows = [
+        ("limit_req zone=no;", "zero size shared memory zone \"no\""),
+        ("limit_req zone=c;", "\"c\" is already declared for a different use"),
+        ("limit_req zone=z burst=0;", "invalid burst value \"burst=0\""),
+        ("limit_req zone=z delay=x;", "invalid delay value \"delay=x\""),
+        ("limit_req burst=1;", "\"limit_req\" must have \"zone\" parameter"),
+        ("limit_req zone=z; limit_req zone=z;", "\"limit_req\" directive is duplicate"),
+        ("limit_req_zone $uri zone=y:1k rate=1r/s;", "zone \"zone=y:1k\" is too small"),
+        ("limit_req_zone $uri zone=y:1m rate=0r/s;", "invalid rate \"rate=0r/s\""),
+        ("limit_req_zone $host zone=z:1m rate=1r/s;", "is already bound to key \"$uri\""),
+        ("limit_req_status 200;", "value must be between 400 and 599"),
+        ("limit_req_log_level debug;", "invalid value \"debug\""),
+        ("limit_req_dry_run maybe;", "it must be \"on\" or \"off\""),
+        ("limit_conn_zone $uri zone=d;", "invalid zone size \"zone=d\""),
+        ("limit_conn c 0;", "invalid number of connections \"0\""),
+        ("limit_conn c 65536;", "connection limit must be less 65536"),
+        ("limit_conn_status x;", "\"limit_conn_status\" directive invalid number"),
+        ("limit_conn_log_level x;", "invalid value \"x\""),
+        ("limit_conn_dry_run x;", "invalid value \"x\" in \"limit_conn_dry_run\" directive"),
+        ("secure_link;", "invalid number of arguments in \"secure_link\" directive"),
+        ("secure_link_md5 a; secure_link_md5 b;", "\"secure_link_md5\" directive is duplicate"),
+        ("secure_link_secret a; secure_link b;", "\"secure_link_secret\" cannot be mixed with"),
+        ("empty_gif;", "\"empty_gif\" directive is not allowed here"),
+    ];
+    for (text, wanted) in rows {
+        home.write("t.conf", &format!("events {{}}\nhttp {{ {zone}\n{text}\n}}\n"));
+        let done = home.run(&["-t", "-c", "t.conf"]);
+        if done.code != 1 || !done.text().contains(wanted) {
+            failures.push(format!("{text}: {}", done.text()));
+        }
+    }
+    report(rows.len(), &failures);
+}
+
+#[test]
+fn a_link_proves_itself_by_its_hash_and_may_end() {
+    let server = http(&format!(
+        "server {{ {LISTEN} location /s/ {{ secure_link $arg_md5,$arg_e;
+         secure_link_md5 \"$secure_link_expires$uri word\";
+         if ($secure_link = \"\") {{ return 403; }} if ($secure_link = 0) {{ return 410; }}
+         return 200 $secure_link_expires; }}
+         location /p/ {{ secure_link_secret word; location /p/in {{ return 200 $secure_link; }}
+         location /p/out {{ secure_link $arg_md5; return 200 [$secure_link]; }} }} }}"
+    ));
+    // Made by: printf '2000000000/s/a word' | openssl md5 -binary | openssl base64 | tr +/ -_
+    for (path, status, text) in [
+        ("/s/a?md5=jopQbrRRoFkKQAyGzXy1Gg&e=2000000000", 200, "2000000000"),
+        ("/s/b?md5=jopQbrRRoFkKQAyGzXy1Gg&e=2000000000", 403, ""),
+        ("/s/a?md5=jopQbrRRoFkKQAyGzXy1Gg&e=2000000001", 403, ""),
+        ("/s/a?md5=YsVelyT72dbY7GK7-9bLtQ&e=1000000000", 410, ""),
+        ("/s/a", 403, ""),
+        ("/p/in/29245bdc2d04a9e0e729927ed0f84e26/link", 200, "link"),
+        ("/p/in/29245bdc2d04a9e0e729927ed0f84e26/else", 200, ""),
+        ("/p/out/29245bdc2d04a9e0e729927ed0f84e26/link", 200, "[]"),
+    ] {
+        let answer = server.get(path);
+        assert_eq!(answer.status, status, "{path}");
+        assert!(status != 200 || answer.text() == text, "{path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn empty_gif_is_a_picture_with_a_date() {
+    let server = http(&format!("server {{ {LISTEN} location /g {{ empty_gif; }} }}"));
+    let answer = server.get("/g");
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("image/gif")));
+    assert_eq!((answer.body.len(), &answer.body[..6]), (43, &b"GIF89a"[..]));
+    let date = answer.header("last-modified").unwrap();
+    let mut client = server.connect();
+    assert_eq!(client.get("/g", &format!("If-Modified-Since: {date}\r\n")).status, 304);
+    let refused = client.ask("POST /g HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(refused.status, 405);
+}
