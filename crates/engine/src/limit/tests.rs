@@ -115,7 +115,9 @@ fn zones_outlive_a_configuration_under_the_same_name_key_and_size() {
 proptest! {
     /// Whatever is asked, the memory is never exceeded and comes back.
     #[test]
-    fn room_is_kept_account_of(asked in prop::collection::vec((0_usize..6000, 0_u64..200_000), 1..200)) {
+    fn room_is_kept_account_of(
+        asked in prop::collection::vec((0_usize..6000, 0_u64..200_000), 1..200)
+    ) {
         let zone = requests(32 << 10);
         let mut now = 0;
         for (len, later) in asked {
