@@ -183,6 +183,26 @@ def test_figures_of_others_in_a_drawing_are_of_one_source(page: str) -> None:
     assert "Grey: five-server benchmark, B3, 2019-09-06" in page
 
 
+def test_with_few_repetitions_nothing_is_bold(tmp_path: Path) -> None:
+    run = data.read(fake_results.write(tmp_path / "run"), load_catalogue())
+    assert "**" in markdown.readme(run)
+    run.samples = [one for one in run.samples if one.repetition < 4]
+    assert "**" not in markdown.readme(run) and 'class="best"' not in html.page(run)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("nginx version: nginx/1.30.6", "nginx/1.30.6"),
+        ("h2o version 2.2.5", "h2o 2.2.5"),
+        ("wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 A B", "wrk debian/4.1.0-3+b2"),
+        ("vinyld (vinyl-cache-9.0.1 revision 423648c)", "vinyld vinyl-cache-9.0.1"),
+    ],
+)
+def test_a_version_is_told_in_few_words(said: str, text: str) -> None:
+    assert markdown.brief(said) == text
+
+
 def test_what_is_better_is_said_beside_each_figure(run: Run) -> None:
     rows = {row.scenario: row.measure() for row in tables.lines(run)}
     assert rows["Q1b"] == "req/s ↑" and rows["C1:h3"] == "s ↓"

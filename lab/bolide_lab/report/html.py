@@ -63,7 +63,7 @@ def _navigation(run: Run) -> str:
 def _summary(run: Run) -> str:
     main, cpu = tables.lines(run), tables.lines(run, tables.CPU)
     cpu = [row for row in cpu if row.metric != run.metric(row.scenario)[0]]
-    said = "Medians of each scenario's own measure. Bold: the best, and what is not told from it."
+    said = f"Medians of each scenario's own measure. {tables.BOLD}"
     out = ["<h2>Summary</h2>", _medians(main, f"{said} {tables.ARROWS} {tables.MARKS}")]
     if cpu:
         out.append(_medians(cpu, "Server CPU per request, medians in µs; less is better."))
@@ -86,6 +86,7 @@ def _medians(found: list[tables.Line], caption: str) -> str:
                 cells.append(NONE)
                 continue
             kind = "best" if cell.beside_best is None else "even" if cell.leads() else ""
+            kind = kind if row.decided() else ""
             cells.append(f'<td class="{kind}">{short(cell.interval.median)}{cell.marks}</td>')
         rows.append(cells)
     return table(["scenario", "", *[one.label() for one in servers]], rows, caption)
@@ -103,7 +104,11 @@ def _places(found: list[tables.Line]) -> str:
         for one, places in tables.places(found).items()
     ]
     head = ["", "best", "not told from the best", "behind", "behind in"]
-    return table(head, rows, "Places by the rule below, in scenarios of two servers and more.")
+    said = (
+        "Places by the rule below, in scenarios of two servers and more with "
+        f"{stats.MINIMUM} repetitions or more."
+    )
+    return table(head, rows, said)
 
 
 def _links(ids: Iterable[str]) -> str:
@@ -274,7 +279,7 @@ def _plain(value: Any) -> str:
         return "; ".join(f"{name}: {_plain(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_plain(one) for one in value)
-    return str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _distinct(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

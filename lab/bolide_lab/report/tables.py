@@ -13,6 +13,7 @@ from itertools import combinations
 from bolide_lab.model import Sample
 from bolide_lab.report.data import Contestant, Run, arm_of, describe, stem, value, values
 from bolide_lab.stats import (
+    MINIMUM,
     Comparison,
     Equivalence,
     Interval,
@@ -36,6 +37,10 @@ PERCENTILES = {
     "latency_us_p99": "p99",
     "latency_us_p999": "p99.9",
 }
+BOLD = (
+    "Bold: the best, and what is not told from it; nothing is bold where a server has fewer than "
+    f"{MINIMUM} repetitions."
+)
 ARROWS = f"{UP} more is better, {DOWN} less is better."
 MARKS = (
     f"{SATURATED} the client was the limit in at least one repetition: "
@@ -67,6 +72,10 @@ class Line:
     unit: str
     cells: dict[Contestant, Cell]
     higher_is_better: bool
+
+    def decided(self) -> bool:
+        """Whether there are repetitions enough to tell anything apart."""
+        return all(cell.interval.count >= MINIMUM for cell in self.cells.values())
 
     def measure(self) -> str:
         """The unit, the percentile if it is one, and an arrow to where it is better."""
@@ -142,10 +151,13 @@ def columns(found: Sequence[Line]) -> list[Contestant]:
 
 
 def places(found: Sequence[Line]) -> dict[Contestant, Places]:
-    """Per contestant: where it is best, where it is even with the best, where it is behind."""
+    """Per contestant: where it is best, where it is even with the best, where it is behind.
+
+    Scenarios of one server, or with too few repetitions to tell anything, do not count.
+    """
     out = {one: Places() for one in columns(found)}
     for row in found:
-        if len(row.cells) < 2:
+        if len(row.cells) < 2 or not row.decided():
             continue
         for one, cell in row.cells.items():
             if cell.beside_best is None:
