@@ -24,7 +24,8 @@ use bytes::Bytes;
 
 pub use purges::{Order, Target};
 pub use shelf::{
-    Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, file_hash, review_seconds,
+    Begun, Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, everything, file_hash,
+    review_seconds,
 };
 
 use crate::disk::format::{Record, unpack_tags};

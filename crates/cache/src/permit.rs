@@ -254,6 +254,7 @@ impl FillPermit {
                 body: vec![body],
             }));
             self.store.put_fill(&object, &self.growing);
+            self.store.counters.recalled.fetch_add(1, Ordering::Relaxed);
         } else {
             self.release_tags();
         }

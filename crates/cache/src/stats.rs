@@ -36,6 +36,8 @@ pub struct Stats {
     pub inserted: u64,
     /// Objects evicted for room.
     pub evicted: u64,
+    /// Objects that came back into memory from a disk.
+    pub recalled: u64,
 }
 
 /// One namespace and what it holds.
@@ -70,6 +72,7 @@ pub(crate) struct Counters {
     passes: AtomicU64,
     pub(crate) inserted: AtomicU64,
     pub(crate) evicted: AtomicU64,
+    pub(crate) recalled: AtomicU64,
 }
 
 impl Counters {
@@ -96,6 +99,7 @@ impl Counters {
             passes: read(&self.passes),
             inserted: read(&self.inserted),
             evicted: read(&self.evicted),
+            recalled: read(&self.recalled),
             ..Stats::default()
         }
     }

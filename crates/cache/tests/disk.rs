@@ -13,7 +13,7 @@ use base::FileRef;
 use base::prng::Prng;
 use bytes::Bytes;
 use cache::disk::journal::{self, Entry};
-use cache::disk::{Recall, Replay, Shelf, ShelfSettings, Unfit};
+use cache::disk::{Begun, Recall, Replay, Shelf, ShelfSettings, Unfit};
 use cache::{
     FillPermit, Front, Key, KeyBuilder, Lookup, NamespaceId, ObjectHead, Purge, Scope, Session,
     Store, StoreLimits, Tags, Times,
@@ -64,6 +64,7 @@ fn start(disk: &mut Disk) -> Process {
     store.begin_at(start);
     let file = FileRef::new(std::fs::File::open("/dev/null").unwrap().into());
     shelf.open(file, seal, replay);
+    assert_eq!(shelf.begin(start, 0), Some(Begun::Whole));
     let front = store.front(0);
     Process { store, shelf, front, site }
 }

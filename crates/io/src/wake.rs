@@ -26,6 +26,12 @@ impl Bell {
         Fd(self.0.raw())
     }
 
+    /// Silences it; whether it rang. For who does not wait at a door of the kernel.
+    #[must_use]
+    pub fn has_rung(&self) -> bool {
+        sys::read(self.fd().0, &mut [0; 8]).is_ok()
+    }
+
     /// Wakes the watcher.
     pub fn ring(&self) {
         // A full counter means that it is ringing already.

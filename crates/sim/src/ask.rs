@@ -367,6 +367,17 @@ pub enum Weights {
     },
 }
 
+impl Weights {
+    /// The same, with nothing dropped.
+    #[must_use]
+    pub const fn without_purges(self) -> Self {
+        match self {
+            Self::Pages { wholes, .. } => Self::Pages { purges: false, wholes },
+            other => other,
+        }
+    }
+}
+
 /// An answer as it arrived, complete.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {

@@ -12,7 +12,7 @@ use io::{
 };
 
 use crate::kernel::Kernel;
-use crate::kernel::disk::{EPOCH_SECONDS, Seen};
+use crate::kernel::disk::{Seen, is_stored};
 
 /// Error numbers of Linux.
 const ENOENT: i32 = 2;
@@ -104,6 +104,9 @@ impl SimIo {
     fn send_all(&self, fd: Fd, chain: Option<&SendChain>, segments: &[Segment]) -> Sent {
         let mut kernel = self.call();
         let kernel = &mut *kernel;
+        if kernel.is_dead {
+            return Sent::Dead;
+        }
         let mut total = 0;
         for segment in segments {
             let piece = piece(kernel, chain, segment);
@@ -158,6 +161,9 @@ impl SimIo {
 
     /// Errors that come out of nowhere, and changes between two calls.
     fn disturb_open(kernel: &mut Kernel, path: &str) -> Result<(), FileFailure> {
+        if is_stored(path) {
+            return kernel.disturb_store("look");
+        }
         if kernel.chance.one_in(kernel.faults.open_in) {
             let errno = [EACCES, EMFILE, EIO, ENOENT][kernel.chance.index(4)];
             kernel.disk.note_failure(path, errno, kernel.nanos);
@@ -172,10 +178,7 @@ impl Io for SimIo {
     fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Ready>) -> Now {
         let mut kernel = self.kernel.borrow_mut();
         kernel.wait(self.worker, until, out);
-        let nanos = kernel.nanos;
-        let civil = EPOCH_SECONDS * 1000 + nanos / 1_000_000;
-        let unix_millis = civil.saturating_add_signed(kernel.skew);
-        Now { mono: Instant::from_nanos(nanos), unix_millis }
+        kernel.now()
     }
 
     fn watch(&mut self, fd: Fd, token: u64, _how: Watch) -> bool {
@@ -249,6 +252,9 @@ impl Io for SimIo {
 
     fn shut_write(&mut self, fd: Fd) {
         let mut kernel = self.call();
+        if kernel.is_dead {
+            return;
+        }
         if let Some(socket) = kernel.sockets.get_mut(&fd.0) {
             socket.shut = true;
             let number = socket.number;
@@ -258,6 +264,9 @@ impl Io for SimIo {
 
     fn close(&mut self, fd: Fd, reset: Reset) {
         let mut kernel = self.call();
+        if kernel.is_dead {
+            return;
+        }
         let Some(socket) = kernel.sockets.get_mut(&fd.0) else { return };
         let number = socket.number;
         if socket.closed.is_some() {
@@ -300,6 +309,8 @@ impl Io for SimIo {
             return Err(failure(ENOENT, "open"));
         };
         let fits = request.content_max > 0 && stat.size <= request.content_max;
+        // As if it were too large: read piece by piece as it leaves.
+        let fits = fits && !(is_stored(&path) && kernel.chance.one_in(3));
         kernel.tell(|| format!("open {path}: {} bytes", stat.size));
         Ok(Opened { file, stat, content: fits.then(|| content.bytes.to_vec()) })
     }
@@ -319,7 +330,11 @@ impl Io for SimIo {
     fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure> {
         let mut kernel = self.call();
         let kernel = &mut *kernel;
-        if kernel.chance.one_in(kernel.faults.read_in) {
+        if is_stored(kernel.disk.path_of(file)) {
+            let disturbed = kernel.disturb_store("read");
+            kernel.deeds.broken_files += u64::from(disturbed.is_err());
+            disturbed?;
+        } else if kernel.chance.one_in(kernel.faults.read_in) {
             kernel.disk.note_read_failure(file, kernel.nanos);
             kernel.deeds.full_disks += 1;
             kernel.tell(|| "read: EIO".to_owned());
@@ -356,7 +371,9 @@ impl Io for SimIo {
     ) -> Result<usize, FileFailure> {
         let mut kernel = self.call();
         let kernel = &mut *kernel;
-        if kernel.chance.one_in(kernel.faults.spool_in) {
+        if is_stored(kernel.disk.path_of(file)) {
+            kernel.disturb_store("pwrite")?;
+        } else if kernel.chance.one_in(kernel.faults.spool_in) {
             kernel.deeds.full_disks += 1;
             kernel.tell(|| "pwrite: ENOSPC".to_owned());
             return Err(failure(ENOSPC, "pwrite"));
@@ -407,6 +424,7 @@ impl Io for SimIo {
 
     fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure> {
         let mut kernel = self.call();
+        kernel.disturb_store("unlink")?;
         let path = String::from_utf8_lossy(path);
         kernel.tell(|| format!("unlink {path}"));
         if kernel.disk.unlink(&path) { Ok(()) } else { Err(failure(ENOENT, "unlink")) }
@@ -450,7 +468,11 @@ impl Io for SimIo {
         Ok(n)
     }
 
-    fn sync(&mut self, _file: &FileRef) -> Result<(), FileFailure> {
+    fn sync(&mut self, file: &FileRef) -> Result<(), FileFailure> {
+        let mut kernel = self.call();
+        kernel.disturb_store("fsync")?;
+        kernel.tell(|| "fsync".to_owned());
+        kernel.disk.sync(file);
         Ok(())
     }
 
@@ -474,6 +496,9 @@ impl Io for SimIo {
 
     fn append(&mut self, _log: &FileRef, bytes: &[u8]) {
         let mut kernel = self.call();
+        if kernel.is_dead {
+            return;
+        }
         kernel.access_log.extend_from_slice(bytes);
         let lines = String::from_utf8_lossy(bytes);
         kernel.tell(|| format!("log {}", lines.trim_end().replace('\n', "\n            log ")));

@@ -4,11 +4,12 @@
 //! happens by itself: time moves when a door waits and when the run says so.
 
 pub mod disk;
+mod power;
 pub mod socket;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use base::Instant;
+use base::{Instant, Now};
 use io::{Call, Fd, Ready};
 
 use crate::chance::Chance;
@@ -77,11 +78,21 @@ pub struct Kernel {
     pub pages: Pages,
     /// Milliseconds by which civil time has jumped.
     pub skew: i64,
+    /// Calls about files of the cache after which the server dies, in the middle of a turn.
+    pub dies_in: Option<u64>,
+    /// The server is dead: nothing that it does has any effect.
+    pub is_dead: bool,
+    /// The disk of the cache is full until then.
+    pub full_until: u64,
+    /// Seconds for which pages are good, at most.
+    pub age_max: u64,
 }
 
 /// Error numbers of Linux.
 const ENOENT: i32 = 2;
+const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
+const ENOSPC: i32 = 28;
 const ECONNREFUSED: i32 = 111;
 
 /// Waits without any effect after which a worker is called spinning.
@@ -103,13 +114,18 @@ impl Kernel {
             chance: Chance::new(seed, 1),
             sockets: BTreeMap::new(),
             ports: Vec::new(),
-            desks: (0..workers).map(|_| Desk::default()).collect(),
+            // The last one is the librarian's.
+            desks: (0..=workers).map(|_| Desk::default()).collect(),
             next_socket: FIRST_SOCKET,
             calls: 0,
             callers: VecDeque::new(),
             deeds: Deeds::default(),
             pages: Pages::default(),
             skew: 0,
+            dies_in: None,
+            is_dead: false,
+            full_until: 0,
+            age_max: 3,
         }
     }
 
@@ -118,14 +134,37 @@ impl Kernel {
         self.story.tell(self.nanos, line);
     }
 
-    /// Errors of a disk that the cache writes to.
+    /// Errors of a disk that the cache is on, and the end of a server in the middle of its work.
     pub(crate) fn disturb_store(&mut self, call: &'static str) -> Result<(), io::FileFailure> {
-        if self.chance.one_in(self.faults.spool_in) {
-            self.deeds.full_disks += 1;
-            self.tell(|| format!("{call}: ENOSPC"));
-            return Err(io::FileFailure { errno: 28, call });
+        if let Some(left) = &mut self.dies_in {
+            *left = left.saturating_sub(1);
+            self.is_dead |= *left == 0;
         }
-        Ok(())
+        let writes = matches!(call, "open" | "pwrite" | "write" | "mkdir");
+        let errno = if self.is_dead {
+            EIO
+        } else if writes && self.nanos < self.full_until {
+            ENOSPC
+        } else if call != "unlink" && self.chance.one_in(self.faults.store_in) {
+            if writes && self.chance.one_in(2) { ENOSPC } else { EIO }
+        } else {
+            return Ok(());
+        };
+        let is_dead = self.is_dead;
+        self.tell(|| format!("{call}: error {errno}{}", if is_dead { ", dead" } else { "" }));
+        Err(io::FileFailure { errno, call })
+    }
+
+    /// The server has died: its sockets are gone. Another one may start.
+    pub fn bury(&mut self) {
+        for socket in self.sockets.values_mut().filter(|socket| socket.closed.is_none()) {
+            socket.killed = true;
+            socket.close(io::Reset::Yes);
+        }
+        self.ports.clear();
+        self.desks.iter_mut().for_each(|desk| *desk = Desk::default());
+        (self.dies_in, self.is_dead, self.calls) = (None, false, 0);
+        self.tell(|| "the server is dead".to_owned());
     }
 
     /// Registers the listening socket `fd` of `worker`.
@@ -274,7 +313,8 @@ impl Kernel {
     /// Whether every worker has read its mail.
     #[must_use]
     pub fn all_mail_is_read(&self) -> bool {
-        self.desks.iter().all(|desk| !desk.is_ringing)
+        let workers = &self.desks[..self.desks.len() - 1];
+        workers.iter().all(|desk| !desk.is_ringing)
     }
 
     pub(crate) fn silence(&mut self, worker: usize) {
@@ -318,6 +358,14 @@ impl Kernel {
         desk.is_ringing
             || desk.listening.keys().any(calls)
             || self.sockets.values().any(|s| s.edge && s.watch.is_some_and(|(w, _)| w == worker))
+    }
+
+    /// The time, civil time included.
+    #[must_use]
+    pub const fn now(&self) -> Now {
+        let civil = disk::EPOCH_SECONDS * 1000 + self.nanos / 1_000_000;
+        let unix_millis = civil.saturating_add_signed(self.skew);
+        Now { mono: Instant::from_nanos(self.nanos), unix_millis }
     }
 
     /// Delivers what happened to `worker`: some of it, in any order, the rest later.

@@ -9,7 +9,8 @@ use sim::{Scenario, Telling, run};
 const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
                      \x20      sim --scenario SCENARIO --from N --to N    tells which seeds fail\n\
                      SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n\
-                     \x20         cache cache-origin cache-tight cache-change cache-esi\n";
+                     \x20         cache cache-origin cache-tight cache-change cache-esi\n\
+                     \x20         cache-disk\n";
 
 struct Wanted {
     scenario: Scenario,
@@ -51,12 +52,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let (mut failed, mut answered) = (0, 0);
+    let (mut failed, mut answered, mut recalls) = (0, 0, 0);
     for seed in wanted.from..=wanted.to {
         let report = run(wanted.scenario, seed, wanted.telling);
         let _ = out.write_all(report.text.as_bytes());
         failed += u64::from(!report.complaints.is_empty());
         answered += report.answered;
+        recalls += report.recalls;
         if wanted.telling == Telling::Aloud {
             let (right, forgiven) = (report.answered, report.forgiven);
             let _ = writeln!(out, "{right} right answers, {forgiven} forgiven");
@@ -67,7 +69,8 @@ fn main() -> ExitCode {
     }
     if wanted.telling == Telling::Silent {
         let (name, seeds) = (wanted.scenario.name(), wanted.to + 1 - wanted.from);
-        let _ = writeln!(out, "{name}: {seeds} seeds, {answered} right answers, {failed} failed");
+        let _ = write!(out, "{name}: {seeds} seeds, {answered} right answers, ");
+        let _ = writeln!(out, "{recalls} taken from files, {failed} failed");
     }
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -60,6 +60,8 @@ pub struct Deeds {
     pub cuts: u64,
     /// Writes and reads of temporary files that failed.
     pub full_disks: u64,
+    /// Files of the cache that broke, maybe while they were sent.
+    pub broken_files: u64,
 }
 
 impl Deeds {
@@ -73,7 +75,7 @@ impl Deeds {
         let within = |deed: &Deed| {
             matches!(deed, Deed::DieWithin | Deed::Hang | Deed::Nonsense | Deed::Short)
         };
-        self.cuts + self.full_disks > 0 || self.of(token).iter().any(within)
+        self.cuts + self.full_disks + self.broken_files > 0 || self.of(token).iter().any(within)
     }
 
     /// Whether anything that could make this request fail has happened.

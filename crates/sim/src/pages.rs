@@ -278,6 +278,10 @@ struct Fetching {
 /// Nanoseconds from a look-up to the moment at which the application hears of it, at most.
 const WAY_MAX: u64 = 5_000_000_000;
 
+/// Nanoseconds after which a purge outlasts a loss of power: a second, and somewhat more until
+/// somebody gets round to it.
+const FLUSHED_WITHIN: u64 = 1_500_000_000;
+
 /// All versions and purges of a run.
 #[derive(Debug, Default)]
 pub struct Pages {
@@ -355,6 +359,11 @@ impl Pages {
     /// A purge that began at `since` was acknowledged.
     fn acknowledge(&mut self, reach: Reach, since: u64, acked: u64) {
         self.floors.push(Floor { reach, since, acked });
+    }
+
+    /// Power was lost at `now`: purges that were told of just before may be forgotten.
+    pub fn lose_power(&mut self, now: u64) {
+        self.floors.retain(|floor| floor.acked + FLUSHED_WITHIN <= now);
     }
 
     /// Remembers what follows from a right answer that was complete at `now`.

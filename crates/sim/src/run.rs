@@ -1,24 +1,26 @@
 //! One run: workers and clients take turns until everybody has left, then the books are checked.
 
 mod books;
+mod harm;
+mod server;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-
-use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
+use worker::Mail;
 
 use cache::StoreLimits;
 
 use crate::ask::{Era, Weights};
 use crate::chance::Chance;
 use crate::client::{Act, Client};
-use crate::door::{Anchor, Shared, SimIo};
+use crate::door::{Anchor, Shared};
 use crate::kernel::Kernel;
+use crate::kernel::disk::{STORES, is_stored};
 use crate::origin::Origin;
 use crate::scenario::{Habits, MILLI, Scenario};
-use crate::site::{self, DIRECTORIES, FILES, Layout, Sockets};
+use crate::site::{self, DIRECTORIES, FILES, Layout};
 use crate::story::Telling;
+use server::{Birth, Server};
 
 /// Rounds after which a run is called endless.
 const ROUNDS_MAX: u32 = 200_000;
@@ -34,6 +36,8 @@ pub struct Report {
     pub answered: usize,
     /// Requests that nobody owed an answer.
     pub forgiven: usize,
+    /// Answers that were taken from files of the cache.
+    pub recalls: u64,
     /// The transcript, if it was wanted.
     pub text: String,
 }
@@ -56,10 +60,34 @@ fn store_limits(scenario: Scenario, chance: &mut Chance) -> StoreLimits {
             object_bytes: 20_000 + chance.size(100_000) as u64,
             front_entries: 2,
         },
+        Scenario::CacheDisk => StoreLimits {
+            bytes: 2_000 + chance.size(100_000) as u64,
+            object_bytes: 100_000,
+            front_entries: 2,
+        },
         Scenario::CacheOrigin | Scenario::CacheChange | Scenario::CacheEsi => {
             StoreLimits { front_entries: 4, ..all }
         }
         _ => all,
+    }
+}
+
+/// What came of one round.
+#[derive(Debug, Default)]
+struct Round {
+    /// Something happened.
+    any: bool,
+    /// No client has anything left to do.
+    all_left: bool,
+    /// When the next thing happens.
+    next: Option<u64>,
+    /// When the librarian's next turn is due, which keeps nobody waiting.
+    looks_after: Option<u64>,
+}
+
+impl Round {
+    fn sooner(&mut self, at: u64) {
+        self.next = Some(self.next.map_or(at, |known| known.min(at)));
     }
 }
 
@@ -68,18 +96,25 @@ struct World {
     habits: Habits,
     kernel: Shared,
     chance: Chance,
-    workers: Vec<Worker<SimIo>>,
-    posts: Arc<Vec<Post>>,
-    jobs: Jobs,
-    sockets: Sockets,
+    anchor: Anchor,
+    seed: u64,
+    server: Server,
+    /// Servers that have died.
+    deaths: u64,
+    /// Deaths that are left in this act.
+    deaths_left: u64,
+    /// Counts those who come after everybody has left.
+    act: u64,
+    limits: StoreLimits,
     layout: Layout,
     eras: Vec<Era>,
     clients: Vec<Client>,
     origin: Origin,
     complaints: Vec<String>,
+    /// Answers that servers which have died took from files.
+    recalls: u64,
     next_change: u64,
     next_event: u64,
-    bytes_max: u64,
 }
 
 impl World {
@@ -93,7 +128,13 @@ impl World {
         }
         let store = store_limits(scenario, &mut chance);
         let mut kernel = Kernel::new(seed, count, scenario.faults(), telling);
-        for directory in DIRECTORIES {
+        let has_shelves = scenario.has_shelves();
+        if has_shelves {
+            kernel.faults.store_in = [0, 400, 4000][chance.index(3)];
+            habits.rest_max = [100, 300, 1000][chance.index(3)] * MILLI;
+        }
+        kernel.age_max = if has_shelves { 300 } else { 3 };
+        for directory in DIRECTORIES.iter().chain(&STORES) {
             kernel.disk.make_directory(directory);
         }
         for path in FILES {
@@ -102,42 +143,22 @@ impl World {
         kernel.disk.remove("/www/missing", 0);
         let words = |error: std::io::Error| error.to_string();
         let anchor = Anchor::new().map_err(words)?;
-        let mut sockets = Sockets::new(anchor.clone(), store).map_err(words)?;
         let extra =
             ["sendfile on;", "keepalive_requests 3;", "open_file_cache off;", "sendfile off;"];
-        let extra = extra[chance.index(extra.len())].to_owned();
+        let mut extra = extra[chance.index(extra.len())].to_owned();
+        if has_shelves {
+            let size = ["", "max_size=20k", "max_size=200k"][chance.index(3)];
+            extra = format!("{extra} page_cache_path /pages levels=1:2 {size};");
+        }
         let is_tight = scenario == Scenario::Clients && chance.one_in(3);
         let connections = if is_tight { 3 } else { 512 };
         kernel.is_tight = is_tight;
         let layout =
             Layout { number: 1, ports: vec![8080, 8081], workers: count, connections, extra };
-        let generation = sockets.generation(&layout, &mut kernel)?;
         let kernel = Rc::new(RefCell::new(kernel));
-        let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
-        for _ in 0..count {
-            let (post, inbox) = Inbox::new().map_err(words)?;
-            posts.push(post);
-            inboxes.push(inbox);
-        }
-        let posts = Arc::new(posts);
-        let jobs = Jobs::without_thread();
-        let epoch = quic::Clock::starting_at(io::process::epoch());
-        let librarian = io::wake::Bell::new().map_err(words)?;
-        let workers = inboxes.into_iter().enumerate().map(|(number, inbox)| {
-            Worker::new(Startup {
-                number: number as u16,
-                io: SimIo::new(kernel.clone(), number, anchor.clone()),
-                generation: generation.clone(),
-                inbox,
-                posts: posts.clone(),
-                jobs: jobs.clone(),
-                seed: seed ^ number as u64,
-                ids: (1, number as u32),
-                clock: epoch,
-                librarian: librarian.clone(),
-            })
-        });
-        let workers = workers.collect();
+        let birth =
+            Birth { anchor: &anchor, limits: store, layout: &layout, has_shelves, seed, life: 0 };
+        let server = Server::start(&birth, &kernel)?;
         let clients = (0..habits.clients).map(|number| Client::new(number, seed, habits)).collect();
         let first = Era { number: 1, ports: layout.ports.clone(), told: 0, over: u64::MAX };
         let next_event = 5 * MILLI + chance.below(400 * MILLI);
@@ -146,18 +167,21 @@ impl World {
             habits,
             kernel,
             chance,
-            workers,
-            posts,
-            jobs,
-            sockets,
+            anchor,
+            seed,
+            server,
+            deaths: 0,
+            deaths_left: harm::DEATHS_MAX,
+            act: 0,
+            limits: store,
             layout,
             eras: vec![first],
             clients,
             origin: Origin::new(seed),
             complaints: Vec::new(),
+            recalls: 0,
             next_change: 10 * MILLI,
             next_event,
-            bytes_max: store.bytes,
         })
     }
 
@@ -168,7 +192,7 @@ impl World {
                 break;
             }
             let rested = self.round();
-            if rested == Some(None) {
+            if rested == Some(None) && !self.begin_act() {
                 break;
             }
             if let Some(Some(until)) = rested {
@@ -180,6 +204,7 @@ impl World {
         let kernel = self.kernel.borrow();
         self.complaints.extend(kernel.offences.iter().cloned());
         let mut report = Report { text: kernel.story.text().to_owned(), ..Report::default() };
+        report.recalls = self.recalls + self.server.sockets.store().stats().recalled;
         report.complaints = std::mem::take(&mut self.complaints);
         for client in &self.clients {
             let base = client.base();
@@ -193,71 +218,85 @@ impl World {
     /// Lets some of what could happen happen. When nothing could: the time of the next thing, or
     /// nothing when everybody has left.
     fn round(&mut self) -> Option<Option<u64>> {
-        let mut any = self.disturb();
-        let mut next: Option<u64> = None;
-        let mut sooner = |at: u64| next = Some(next.map_or(at, |known: u64| known.min(at)));
-        let mut order: Vec<usize> = (0..self.clients.len() + self.workers.len()).collect();
+        let mut round = Round { all_left: true, any: self.disturb(), ..Round::default() };
+        let mut order: Vec<usize> = (0..self.clients.len() + self.server.turners()).collect();
         self.chance.shuffle(&mut order);
-        let mut all_left = true;
         for who in order {
             let passes = self.chance.one_in(self.habits.passes_in);
-            if let Some(client) = self.clients.get_mut(who) {
-                if passes {
-                    (any, all_left) = (true, false);
-                    continue;
-                }
-                match client.act(&mut self.kernel.borrow_mut(), &self.eras) {
-                    Act::Worked => (any, all_left) = (true, false),
-                    Act::Waits(at) => {
-                        all_left = false;
-                        at.into_iter().for_each(&mut sooner);
-                    }
-                    Act::Done => {}
-                }
-                continue;
-            }
-            let number = who - self.clients.len();
-            if self.kernel.borrow().is_due(number) {
-                any = true;
-                if !passes {
-                    self.workers[number].turn();
-                    self.ring_bells();
-                }
-            } else {
-                self.kernel.borrow().deadline(number).into_iter().for_each(&mut sooner);
+            if who < self.clients.len() {
+                self.ask(who, passes, &mut round);
+            } else if !self.serve(who - self.clients.len(), passes, &mut round) {
+                let loses_power = self.chance.one_in(2);
+                self.restart(loses_power);
+                return None;
             }
         }
         match self.origin.act(&mut self.kernel.borrow_mut()) {
-            Act::Worked => any = true,
-            Act::Waits(at) => at.into_iter().for_each(&mut sooner),
+            Act::Worked => round.any = true,
+            Act::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
             Act::Done => {}
         }
         // What a client that left has begun may be finished.
-        all_left &= self.workers.iter().all(|worker| worker.live_origins().0 == 0);
-        if self.chance.one_in(3) && self.compute() {
-            any = true;
+        round.all_left &= self.server.workers.iter().all(|worker| worker.live_origins().0 == 0);
+        if self.chance.one_in(3) && self.server.compute(&self.kernel) {
+            round.any = true;
         }
-        if any {
-            return None;
-        }
-        if self.compute() {
+        if round.any || self.server.compute(&self.kernel) {
             return None;
         }
         // Only when everybody has left do timers and changes not matter any more.
-        if all_left {
+        if round.all_left {
             return Some(None);
         }
         if self.habits.change_every > 0 {
-            sooner(self.next_change);
+            round.sooner(self.next_change);
         }
         if self.next_event > 0 && (self.scenario.reloads() || self.scenario == Scenario::Drain) {
-            sooner(self.next_event);
+            round.sooner(self.next_event);
         }
-        if next.is_none() {
+        let Some(next) = round.next else {
             self.complaints.push("everybody waits for something that never happens".to_owned());
             return Some(None);
+        };
+        Some(Some(round.looks_after.map_or(next, |at| next.min(at))))
+    }
+
+    /// Lets a client do something.
+    fn ask(&mut self, client: usize, passes: bool, round: &mut Round) {
+        if passes {
+            (round.any, round.all_left) = (true, false);
+            return;
         }
-        Some(next)
+        match self.clients[client].act(&mut self.kernel.borrow_mut(), &self.eras) {
+            Act::Worked => (round.any, round.all_left) = (true, false),
+            Act::Waits(at) => {
+                round.all_left = false;
+                at.into_iter().for_each(|at| round.sooner(at));
+            }
+            Act::Done => {}
+        }
+    }
+
+    /// Lets a worker or the librarian take a turn, if there is something to do; false if the server
+    /// dies of it.
+    fn serve(&mut self, number: usize, passes: bool, round: &mut Round) -> bool {
+        let (is_due, deadline) = {
+            let kernel = self.kernel.borrow();
+            (kernel.is_due(number), kernel.deadline(number))
+        };
+        if is_due {
+            round.any = true;
+            if !passes {
+                self.server.turn(number, &self.kernel);
+            }
+            return !self.kernel.borrow().is_dead;
+        }
+        if number == self.server.workers.len() {
+            round.looks_after = deadline;
+        } else {
+            deadline.into_iter().for_each(|at| round.sooner(at));
+        }
+        true
     }
 
     /// Files, configurations and the network change.
@@ -269,7 +308,7 @@ impl World {
             self.change_file(now);
             any = true;
         }
-        let generation = self.sockets.store().generation();
+        let generation = self.server.sockets.store().generation();
         self.kernel.borrow_mut().pages.note_generation(generation, now);
         let cut_in = self.kernel.borrow().faults.cut_in;
         if self.chance.one_in(cut_in) {
@@ -310,10 +349,11 @@ impl World {
     fn command(&mut self, now: u64) -> bool {
         match self.scenario {
             Scenario::CacheChange if self.chance.one_in(2) => self.jump(),
+            Scenario::CacheDisk => self.harm(now),
             scenario if scenario.reloads() && self.layout.number < 6 => self.reload(now),
             Scenario::Drain => {
                 self.next_event = 0;
-                self.tell_all("quit", || Mail::Quit);
+                self.server.tell_all(&self.kernel, "quit", || Mail::Quit);
                 let mut kernel = self.kernel.borrow_mut();
                 kernel.draining = true;
                 for port in &self.layout.ports {
@@ -328,16 +368,6 @@ impl World {
         true
     }
 
-    /// Civil time jumps, forwards or backwards, a little or by days.
-    fn jump(&mut self) {
-        let bits = self.chance.between(4, 29);
-        let by = self.chance.below(1 << bits).cast_signed();
-        let by = if self.chance.one_in(2) { by } else { -by };
-        let mut kernel = self.kernel.borrow_mut();
-        kernel.skew += by;
-        kernel.tell(|| format!("the clock jumps by {by} ms"));
-    }
-
     fn reload(&mut self, now: u64) {
         self.layout.number += 1;
         let old = self.layout.ports.clone();
@@ -347,38 +377,22 @@ impl World {
             2 => vec![8082, 8080, 8081],
             _ => vec![8080, 8081],
         };
-        let generation = self.sockets.generation(&self.layout, &mut self.kernel.borrow_mut());
+        let generation =
+            self.server.sockets.generation(&self.layout, &mut self.kernel.borrow_mut());
         match generation {
             Ok(generation) => {
-                self.tell_all("reload", || Mail::Configure(generation.clone()));
+                self.server.settle(&generation);
+                self.server
+                    .tell_all(&self.kernel, "reload", || Mail::Configure(generation.clone()));
                 let ports = self.layout.ports.clone();
                 let number = self.layout.number;
                 self.eras.push(Era { number, ports, told: now, over: u64::MAX });
                 for port in old.iter().filter(|port| !self.layout.ports.contains(port)) {
-                    self.sockets.forget(*port);
+                    self.server.sockets.forget(*port);
                     self.kernel.borrow_mut().close_port(*port);
                 }
             }
             Err(problem) => self.complaints.push(problem),
-        }
-    }
-
-    /// Tells the kernel of mail that a worker sent to others.
-    fn ring_bells(&self) {
-        for (worker, post) in self.posts.iter().enumerate() {
-            if post.has_mail() {
-                self.kernel.borrow_mut().ring(worker);
-            }
-        }
-    }
-
-    fn tell_all(&self, what: &str, mail: impl Fn() -> Mail) {
-        for (worker, post) in self.posts.iter().enumerate() {
-            let mut kernel = self.kernel.borrow_mut();
-            kernel.tell(|| format!("worker {worker} is told: {what}"));
-            // A box holds thousands of notes.
-            let _ = post.send(mail());
-            kernel.ring(worker);
         }
     }
 
@@ -392,18 +406,9 @@ impl World {
         }
     }
 
-    /// Lets the thread of long computations do one.
-    fn compute(&self) -> bool {
-        let Some(worker) = self.jobs.compute_one(&self.posts) else { return false };
-        let mut kernel = self.kernel.borrow_mut();
-        kernel.tell(|| format!("worker {worker} is told: compressed"));
-        kernel.ring(usize::from(worker));
-        true
-    }
-
     /// Everybody has left: nothing may be left of them.
     fn check(&mut self) {
-        for (number, worker) in self.workers.iter().enumerate() {
+        for (number, worker) in self.server.workers.iter().enumerate() {
             let live = worker.live();
             if live != (0, 0) {
                 self.complaints.push(format!(
@@ -412,15 +417,16 @@ impl World {
                 ));
             }
         }
+        self.kernel.borrow_mut().dies_in = None;
         // Timers of what is gone fire into nothing and are not set again.
         for _ in 0..1000 {
             let kernel = self.kernel.borrow();
-            let workers = 0..self.workers.len();
+            let workers = 0..self.server.workers.len();
             let next = workers.clone().filter_map(|number| kernel.deadline(number)).min();
             let due = workers.filter(|number| kernel.is_due(*number)).collect::<Vec<_>>();
             drop(kernel);
             for number in &due {
-                self.workers[*number].turn();
+                self.server.workers[*number].turn();
             }
             match next {
                 _ if !due.is_empty() => {}
@@ -432,10 +438,11 @@ impl World {
             }
         }
         let kernel = self.kernel.borrow();
-        if let Some(at) = (0..self.workers.len()).find_map(|number| kernel.deadline(number)) {
+        if let Some(at) = (0..self.server.workers.len()).find_map(|number| kernel.deadline(number))
+        {
             self.complaints.push(format!("a timer is left, due at {at}"));
         }
-        for (number, worker) in self.workers.iter().enumerate() {
+        for (number, worker) in self.server.workers.iter().enumerate() {
             let (fetches, links, idle) = worker.live_origins();
             if (fetches, links, idle) != (0, 0, 0) {
                 self.complaints.push(format!(
@@ -448,17 +455,28 @@ impl World {
         }
         let held: Vec<_> = kernel.disk.held().map(|(path, n)| (path.to_owned(), n)).collect();
         drop(kernel);
-        let most = self.workers.len();
-        for (path, holders) in held.into_iter().filter(|(_, holders)| *holders > most) {
+        let most = self.server.workers.len();
+        for (path, holders) in held {
+            // A journal is held by its shelf, and by who looks after it.
+            let is_whole = !is_stored(&path) || path.contains("/bolide.");
+            if holders <= most.max(2) && is_whole {
+                continue;
+            }
             self.complaints.push(format!("{path} is held open {holders} times"));
         }
         let lines = self.kernel.borrow();
-        self.complaints.extend(books::check(self.sockets.store(), self.bytes_max, &lines.pages));
+        self.complaints.extend(books::check(
+            self.server.sockets.store(),
+            self.limits.bytes,
+            &lines.pages,
+        ));
+        self.complaints.extend(books::check_files(&lines.disk, &lines.pages));
         let log = &lines.access_log;
         let logged =
             log.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"A ")).count();
         let answered: usize = self.clients.iter().map(|client| client.base().answered).sum();
-        if logged < answered {
+        // What was not written yet when a server died is lost.
+        if logged < answered && self.deaths == 0 {
             self.complaints.push(format!("{answered} answers, {logged} lines in the log"));
         }
     }

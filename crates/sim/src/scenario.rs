@@ -40,6 +40,8 @@ pub enum Scenario {
     CacheChange,
     /// Pages that are put together from fragments, with everything going wrong.
     CacheEsi,
+    /// Pages that lie on a bad disk most of the time, while the server dies and starts again.
+    CacheDisk,
 }
 
 /// How often things go wrong: once in so many times, 0 for never.
@@ -67,6 +69,8 @@ pub struct Faults {
     pub deed_in: u64,
     /// A temporary file cannot be made or written.
     pub spool_in: u64,
+    /// A call that is about files of the cache fails.
+    pub store_in: u64,
     /// Bytes of the largest send buffer.
     pub outbound_max: usize,
 }
@@ -105,7 +109,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -123,6 +127,7 @@ impl Scenario {
         Self::CacheTight,
         Self::CacheChange,
         Self::CacheEsi,
+        Self::CacheDisk,
     ];
 
     /// Its name on the command line.
@@ -146,6 +151,7 @@ impl Scenario {
             Self::CacheTight => "cache-tight",
             Self::CacheChange => "cache-change",
             Self::CacheEsi => "cache-esi",
+            Self::CacheDisk => "cache-disk",
         }
     }
 
@@ -160,14 +166,25 @@ impl Scenario {
     pub const fn is_cache(self) -> bool {
         matches!(
             self,
-            Self::Cache | Self::CacheOrigin | Self::CacheTight | Self::CacheChange | Self::CacheEsi
+            Self::Cache
+                | Self::CacheOrigin
+                | Self::CacheTight
+                | Self::CacheChange
+                | Self::CacheEsi
+                | Self::CacheDisk
         )
+    }
+
+    /// Whether answers are kept on a disk.
+    #[must_use]
+    pub const fn has_shelves(self) -> bool {
+        matches!(self, Self::CacheDisk)
     }
 
     /// Whether configurations change in it.
     #[must_use]
     pub const fn reloads(self) -> bool {
-        matches!(self, Self::Reload | Self::Mix | Self::CacheChange)
+        matches!(self, Self::Reload | Self::Mix | Self::CacheChange | Self::CacheDisk)
     }
 
     /// What goes wrong in it.
@@ -181,6 +198,7 @@ impl Scenario {
             Self::Cache | Self::CacheTight => Faults { short_read_in: 4, ..calm },
             Self::CacheEsi => Faults { deed_in: 10, cut_in: 1500, short_read_in: 4, ..calm },
             Self::CacheChange => Faults { deed_in: 12, short_read_in: 4, ..calm },
+            Self::CacheDisk => Faults { store_in: 150, short_read_in: 4, ..calm },
             Self::CacheOrigin => Faults {
                 deed_in: 4,
                 refuse_in: 15,
@@ -258,6 +276,7 @@ impl Scenario {
                 sabotage_in: 8,
                 ..cache
             },
+            Self::CacheDisk => Habits { asks_max: 20, sabotage_in: 20, ..cache },
             Self::CacheChange => Habits { sabotage_in: 8, asks_max: 16, ..cache },
             Self::CacheOrigin => Habits { sabotage_in: 4, read_max: 32 * 1024, ..cache },
             Self::Tangle => {

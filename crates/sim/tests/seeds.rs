@@ -22,7 +22,7 @@ fn remembered(scenario: Scenario) -> impl Iterator<Item = u64> {
 }
 
 fn try_all(scenario: Scenario) {
-    let mut answered = 0;
+    let (mut answered, mut recalls) = (0, 0);
     for seed in remembered(scenario).chain(1..=seeds()) {
         let lived = std::panic::catch_unwind(|| run(scenario, seed, Telling::Silent));
         let name = scenario.name();
@@ -30,7 +30,10 @@ fn try_all(scenario: Scenario) {
         let hint = format!("cargo run -p sim -- --scenario {name} --seed {seed}");
         assert!(report.complaints.is_empty(), "{hint}\n{}", report.complaints.join("\n"));
         answered += report.answered;
+        recalls += report.recalls;
     }
+    let reads_much = scenario != Scenario::CacheDisk || recalls > 20 * seeds();
+    assert!(reads_much, "{recalls} answers from files");
     // A world in which nothing is answered would be found to be without fault.
     assert!(answered as u64 > seeds(), "{answered} answers in all");
 }
@@ -127,4 +130,9 @@ fn kept_answers_are_right_across_reloads_and_jumps_of_the_clock() {
 #[test]
 fn pages_are_put_together_from_what_their_client_may_see() {
     try_all(Scenario::CacheEsi);
+}
+
+#[test]
+fn kept_answers_are_right_from_a_bad_disk_after_any_death() {
+    try_all(Scenario::CacheDisk);
 }

@@ -22,7 +22,8 @@ use base::{FileRef, Instant, Now};
 use cache::Store;
 use cache::disk::{Shelf, review_seconds};
 use conf::model::Level;
-use io::{FileFailure, Io};
+use io::wake::Bell;
+use io::{FileFailure, Io, Ready, Watch};
 
 use walk::{Check, Walk};
 
@@ -49,8 +50,6 @@ struct Charge {
     is_told: bool,
     /// Bytes of the journal that were read.
     read: u64,
-    /// The journal as it was last good.
-    journal: Option<FileRef>,
     /// Locked together with other processes that use the shelf.
     lock: Option<FileRef>,
     /// Others used it during the walk: what they write is not known here.
@@ -58,6 +57,15 @@ struct Charge {
     /// When the free room was asked for.
     asked: Option<Instant>,
     is_short: bool,
+}
+
+/// Whether a librarian goes on after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turned {
+    /// It does.
+    On,
+    /// It has done what was left.
+    Over,
 }
 
 /// The librarian, whatever thread it is on.
@@ -75,6 +83,9 @@ pub struct Librarian<I> {
     last_review: u64,
     notes: Vec<(Level, String)>,
     buffer: Vec<u8>,
+    ready: Vec<Ready>,
+    /// When the next turn is due; none if only a call leads to one.
+    until: Option<Instant>,
 }
 
 impl<I: Io> Librarian<I> {
@@ -91,12 +102,31 @@ impl<I: Io> Librarian<I> {
             last_review: 0,
             notes: Vec::new(),
             buffer: Vec::new(),
+            ready: Vec::new(),
+            until: None,
         }
     }
 
-    /// The door, to wait at.
-    pub const fn door(&mut self) -> &mut I {
-        &mut self.io
+    /// Has `bell` wake it.
+    pub fn attend(&mut self, bell: &Bell) {
+        let watched = self.io.watch(bell.fd(), 0, Watch::Level);
+        debug_assert!(watched, "a new epoll instance takes a descriptor");
+    }
+
+    /// One turn: sleeps until it is called or something is due, then works a little, or does what
+    /// is left if `is_over` says so.
+    pub fn turn(&mut self, bell: &Bell, is_over: impl Fn() -> bool) -> Turned {
+        self.ready.clear();
+        let now = self.io.wait(self.until, &mut self.ready);
+        if !self.ready.is_empty() {
+            self.io.drain(bell.fd());
+        }
+        if is_over() {
+            self.finish(now);
+            return Turned::Over;
+        }
+        self.until = self.step(now);
+        Turned::On
     }
 
     /// Lines for the error log, to be written.
@@ -118,8 +148,8 @@ impl<I: Io> Librarian<I> {
         }
     }
 
-    /// One small round of work: when the next one is due; none if only a call leads to more.
-    pub fn step(&mut self, now: Now) -> Option<Instant> {
+    /// A small part of the work: when the next one is due; none if only a call leads to more.
+    fn step(&mut self, now: Now) -> Option<Instant> {
         self.settle(now);
         let mut charges = std::mem::take(&mut self.charges);
         let mut next: Option<Instant> = None;
@@ -146,7 +176,7 @@ impl<I: Io> Librarian<I> {
     }
 
     /// Writes what waits to be written, before the end.
-    pub fn finish(&mut self, now: Now) {
+    fn finish(&mut self, now: Now) {
         self.settle(now);
         let mut charges = std::mem::take(&mut self.charges);
         for charge in &mut charges {
@@ -238,26 +268,17 @@ impl<I: Io> Librarian<I> {
 /// Runs a librarian until `is_over` says so; `log` writes its lines.
 pub fn run<I: Io>(
     librarian: &mut Librarian<I>,
-    bell: &io::wake::Bell,
+    bell: &Bell,
     is_over: impl Fn() -> bool,
     log: impl Fn(Level, &str),
 ) {
-    let mut ready = Vec::new();
-    let watched = librarian.door().watch(bell.fd(), 0, io::Watch::Level);
-    debug_assert!(watched, "a new epoll instance takes a descriptor");
-    let mut until = None;
-    loop {
-        ready.clear();
-        let now = librarian.door().wait(until, &mut ready);
-        if !ready.is_empty() {
-            librarian.door().drain(bell.fd());
-        }
-        if is_over() {
-            return librarian.finish(now);
-        }
-        until = librarian.step(now);
+    librarian.attend(bell);
+    while librarian.turn(bell, &is_over) == Turned::On {
         for (level, text) in librarian.take_notes() {
             log(level, &text);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

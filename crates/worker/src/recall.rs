@@ -5,7 +5,7 @@ use base::{FileRef, Stamp};
 use bytes::Bytes;
 use cache::disk::format::{FIXED, HEAD_MAX, head_size};
 use cache::disk::{Errand, READ_MAX, Recall, Shelf, Unfit};
-use cache::{FillPermit, Lookup, Verdict};
+use cache::{FillPermit, Kind, Lookup, Verdict};
 use engine::{Recalled, Wake};
 use io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
@@ -72,6 +72,8 @@ impl<I: Io> Worker<I> {
             Ok((record, _)) if record.size() as u64 + record.body_len != opened.1.size => {
                 return self.turn_away(permit, errand, Unfit::Dead);
             }
+            // What a URL varies by is no answer.
+            Ok((record, _)) if record.kind != Kind::Content => return absent(permit),
             // What is put together from parts is read whole, or not at all.
             Ok((record, _)) if cache::is_esi(record.head) => return absent(permit),
             Ok((record, verdict)) => (errand.outline(&permit, &record, opened, now), verdict),
@@ -138,6 +140,9 @@ pub fn glance(io: &mut impl Io, permit: FillPermit, now: base::Now) -> Lookup {
     let Ok((record, verdict)) = errand.judge(&permit, &head, now_ms) else {
         return Lookup::Miss(permit);
     };
+    if record.kind != Kind::Content {
+        return Lookup::Miss(permit);
+    }
     let stamp = Stamp {
         size: opened.stat.size,
         mtime_seconds: opened.stat.mtime_seconds,
@@ -201,11 +206,15 @@ pub(crate) fn read_full(
 /// The kernel's error.
 pub(crate) fn flush(io: &mut impl Io, shelf: &Shelf) -> Result<(), FileFailure> {
     let path = shelf.own_file(cache::disk::JOURNAL);
-    let flushed = shelf.flush(|file, bytes| append(io, &path, file, bytes));
-    if flushed.is_err() {
+    if shelf.is_purged_early() {
         let _ = io.unlink(&path);
     }
-    flushed
+    shelf.flush(|file, bytes| {
+        // Gone before others find that there is no journal to be written.
+        append(io, &path, file, bytes).inspect_err(|_| {
+            let _ = io.unlink(&path);
+        })
+    })
 }
 
 /// Appends to a journal, in its new place if another process has replaced it meanwhile.

@@ -129,6 +129,25 @@ impl Replay {
 #[derive(Debug, Default)]
 struct Journal {
     file: Option<FileRef>,
+    /// The one that was given up, until another takes its place.
+    given_up: Option<FileRef>,
+}
+
+impl Journal {
+    fn give_up(&mut self) {
+        if let Some(file) = self.file.take() {
+            self.given_up = Some(file);
+        }
+    }
+}
+
+/// How a shelf began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// What lies there is believed as its journal says.
+    Whole,
+    /// A purge came earlier: nothing that lies there is believed, and its journal is no good.
+    Purged,
 }
 
 /// One directory tree.
@@ -140,6 +159,12 @@ pub struct Shelf {
     inactive: AtomicU64,
     min_free: AtomicU64,
     seal: AtomicU64,
+    /// What the journal said, until it is believed.
+    replayed: Mutex<Option<Purges>>,
+    /// The number that purges were counted from when it began; 0 before.
+    start: AtomicU64,
+    /// There was a purge before it began.
+    is_purged_early: AtomicBool,
     is_open: AtomicBool,
     /// Nothing is written: the disk is full, or its journal cannot be written.
     is_off: AtomicBool,
@@ -152,6 +177,14 @@ pub struct Shelf {
     /// Files that are to be taken away.
     doomed: Mutex<Vec<FileHash>>,
     dropped: AtomicU64,
+}
+
+/// A purge of whatever has a smaller number.
+#[must_use]
+pub fn everything(sequence: u64) -> Entry<'static> {
+    let (namespace, session, target) = (&b""[..], &b""[..], Target::Everything);
+    let order = Order { namespace, session, target, how: Purge::Dead, sequence };
+    Entry::Purge(order, Echo::First)
 }
 
 /// The 128 bits that name the file of a key.
@@ -199,6 +232,9 @@ impl Shelf {
             inactive: AtomicU64::new(0),
             min_free: AtomicU64::new(0),
             seal: AtomicU64::new(0),
+            replayed: Mutex::default(),
+            start: AtomicU64::new(0),
+            is_purged_early: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
             is_off: AtomicBool::new(false),
             index: Index::new(),
@@ -321,6 +357,10 @@ impl Shelf {
                 .is_some_and(|len| name.len() == usize::from(*len) && is_hex(name));
             return if is_ours { Found::Directory } else { Found::Foreign };
         }
+        let chance = name.strip_prefix(JOURNAL).and_then(|rest| rest.strip_prefix(b"."));
+        if depth == 0 && chance.is_some_and(|chance| chance.len() == 16 && is_hex(chance)) {
+            return Found::Temporary;
+        }
         let (stem, tail) = name.split_at_checked(32).unwrap_or((name, b""));
         let Some(hash) = parse_hex(stem) else { return Found::Foreign };
         let path = self.path(hash);
@@ -334,15 +374,31 @@ impl Shelf {
         }
     }
 
-    /// Opens it: from here on it is asked and filled.
+    /// Takes over its journal, which is to be told of the number that is counted from.
     pub fn open(&self, file: FileRef, seal: u64, replay: Replay) {
-        *lock(&self.purges) = replay.purges;
+        *lock(&self.replayed) = Some(replay.purges);
         self.seal.store(seal, Ordering::Relaxed);
-        lock(&self.journal).file = Some(file);
-        self.is_open.store(true, Ordering::Release);
+        *lock(&self.journal) = Journal { file: Some(file), given_up: None };
     }
 
-    /// Whether [`Self::open`] was called.
+    /// From here on it is asked and filled; purges are counted from `start` already. One that came
+    /// before had a number that means nothing here: it counts as one of everything, and the journal
+    /// is to be made anew. None if its journal was not taken over, or if it began long ago.
+    pub fn begin(&self, start: u64, unix_ms: u64) -> Option<Begun> {
+        let replayed = lock(&self.replayed).take()?;
+        let mut purges = lock(&self.purges);
+        *purges = replayed;
+        self.start.store(start, Ordering::Relaxed);
+        let is_purged = self.is_purged_early.swap(false, Ordering::Relaxed);
+        if is_purged {
+            purges.raise(start);
+            self.note(&everything(start), unix_ms);
+        }
+        self.is_open.store(true, Ordering::Release);
+        Some(if is_purged { Begun::Purged } else { Begun::Whole })
+    }
+
+    /// Whether [`Self::begin`] was called.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
@@ -376,8 +432,18 @@ impl Shelf {
 
     /// Notes a purge for the files and for the journal.
     pub(crate) fn purge(&self, order: &Order<'_>, echo: Echo, unix_ms: u64) {
-        lock(&self.purges).add(order);
-        self.note(&Entry::Purge(*order, echo), unix_ms);
+        let mut purges = lock(&self.purges);
+        let start = self.start.load(Ordering::Relaxed);
+        // It got its number before, and comes here after the shelf began.
+        let is_late = self.is_open() && order.sequence < start;
+        let entry = if is_late { everything(start) } else { Entry::Purge(*order, echo) };
+        if let Entry::Purge(order, _) = &entry {
+            purges.add(order);
+        }
+        if !self.is_open() {
+            self.is_purged_early.store(true, Ordering::Relaxed);
+        }
+        self.note(&entry, unix_ms);
     }
 
     /// Puts an entry among those that are due.
@@ -387,11 +453,16 @@ impl Shelf {
             && let Entry::Purge(Order { sequence, .. }, _) | Entry::Start(sequence) = entry
         {
             due.clear();
-            let (namespace, session, target) = (&b""[..], &b""[..], Target::Everything);
-            let order = Order { namespace, session, target, how: Purge::Dead, sequence: *sequence };
-            journal::push(&mut due, &Entry::Purge(order, Echo::First), unix_ms);
+            journal::push(&mut due, &everything(*sequence), unix_ms);
         }
         journal::push(&mut due, entry, unix_ms);
+    }
+
+    /// Whether there was a purge before it began. Until it begins, that could be lost: the caller
+    /// takes the journal's name away, so that no process believes what lies there.
+    #[must_use]
+    pub fn is_purged_early(&self) -> bool {
+        self.is_purged_early.load(Ordering::Relaxed)
     }
 
     /// Lets `append` write what is due to the journal. If it cannot, the file is given up: the
@@ -413,13 +484,14 @@ impl Shelf {
         }
         let appended = append(file, &due);
         if appended.is_err() {
-            journal.file = None;
+            journal.give_up();
             lock(&self.due).splice(0..0, due);
         }
         appended
     }
 
-    /// Has `make` put another file in the place of the journal, which gets what is due at its end.
+    /// Has `make` put another file in the place of the journal as it was last open, which gets what
+    /// is due at its end.
     ///
     /// # Errors
     ///
@@ -430,14 +502,16 @@ impl Shelf {
     ) -> Result<(), E> {
         let mut journal = lock(&self.journal);
         let due = lock(&self.due).clone();
-        match make(journal.file.as_ref(), &due) {
-            Ok(file) => {
-                journal.file = Some(file);
-                lock(&self.due).drain(..due.len());
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        journal.give_up();
+        let file = make(journal.given_up.as_ref(), &due)?;
+        *journal = Journal { file: Some(file), given_up: None };
+        lock(&self.due).drain(..due.len());
+        Ok(())
+    }
+
+    /// Nobody knows what the journal says: the caller takes its name away and has it made anew.
+    pub fn give_up_journal(&self) {
+        lock(&self.journal).give_up();
     }
 
     /// The journal as it is open.

@@ -12,6 +12,8 @@ use std::rc::Rc;
 use base::FileRef;
 use io::Stat;
 
+use super::power::Before;
+
 /// Nanoseconds of a tick: the grain of times.
 const TICK: u64 = 4_000_000;
 /// 2026-01-01 in seconds: civil time at the start of every run.
@@ -54,27 +56,43 @@ pub enum Seen {
 }
 
 #[derive(Clone, Debug)]
-struct Inode {
-    content: Content,
+pub(super) struct Inode {
+    pub(super) content: Content,
+    /// The bytes that outlast a loss of power.
+    pub(super) flushed: Rc<[u8]>,
     /// Where it stands now, if anywhere.
-    path: String,
+    pub(super) path: String,
+}
+
+impl Inode {
+    fn new(content: Content, path: &str) -> Self {
+        Self { content, flushed: Rc::new([]), path: path.to_owned() }
+    }
 }
 
 /// What files without a name are called.
 pub const TEMP: &str = "(temporary)";
 
 /// Where the cache keeps its files.
-pub const CACHE: &str = "/cache";
+pub const STORES: [&str; 3] = ["/cache", "/few", "/pages"];
+
+/// Whether a file is the cache's.
+#[must_use]
+pub fn is_stored(path: &str) -> bool {
+    STORES.iter().any(|store| path.strip_prefix(store).is_some_and(|rest| rest.starts_with('/')))
+}
 
 /// All files, what they were, and which are open.
 #[derive(Debug, Default)]
 pub struct Disk {
-    paths: BTreeMap<String, u64>,
+    pub(super) paths: BTreeMap<String, u64>,
     directories: Vec<String>,
-    inodes: BTreeMap<u64, Inode>,
+    pub(super) inodes: BTreeMap<u64, Inode>,
     histories: BTreeMap<String, Vec<(u64, Seen)>>,
-    open: BTreeMap<i32, (FileRef, u64)>,
+    pub(super) open: BTreeMap<i32, (FileRef, u64)>,
     next_inode: u64,
+    /// Steps that power may undo: names, and what they stood for before.
+    pub(super) unsure: Vec<Before>,
 }
 
 impl Disk {
@@ -88,7 +106,7 @@ impl Disk {
     pub fn replace(&mut self, path: &str, bytes: Vec<u8>, now: u64) {
         self.next_inode += 1;
         let content = Content { modified: stamp(&bytes, now), bytes: bytes.into() };
-        let inode = Inode { content: content.clone(), path: path.to_owned() };
+        let inode = Inode::new(content.clone(), path);
         self.inodes.insert(self.next_inode, inode);
         self.paths.insert(path.to_owned(), self.next_inode);
         self.note(path, now, Seen::File(content));
@@ -183,7 +201,7 @@ impl Disk {
     pub fn create_temp(&mut self, file: FileRef) -> FileRef {
         self.next_inode += 1;
         let content = Content { bytes: Rc::new([]), modified: 0 };
-        self.inodes.insert(self.next_inode, Inode { content, path: TEMP.to_owned() });
+        self.inodes.insert(self.next_inode, Inode::new(content, TEMP));
         self.open.retain(|_, (held, _)| held.holders() > 1);
         self.open.insert(file.raw(), (file.clone(), self.next_inode));
         file
@@ -208,9 +226,10 @@ impl Disk {
         if self.paths.contains_key(path) {
             return None;
         }
+        self.note_names(&[path]);
         self.next_inode += 1;
         let content = Content { bytes: Rc::new([]), modified: now };
-        self.inodes.insert(self.next_inode, Inode { content, path: path.to_owned() });
+        self.inodes.insert(self.next_inode, Inode::new(content, path));
         self.paths.insert(path.to_owned(), self.next_inode);
         self.open.retain(|_, (held, _)| held.holders() > 1);
         self.open.insert(file.raw(), (file.clone(), self.next_inode));
@@ -221,7 +240,7 @@ impl Disk {
     pub fn write(&mut self, file: &FileRef, offset: Option<u64>, bytes: &[u8]) -> bool {
         let Some((_, number)) = self.open.get(&file.raw()) else { return false };
         let Some(inode) = self.inodes.get_mut(number) else { return false };
-        if inode.path == TEMP || !inode.path.starts_with(CACHE) {
+        if !is_stored(&inode.path) {
             return false;
         }
         let mut all = inode.content.bytes.to_vec();
@@ -234,6 +253,10 @@ impl Disk {
 
     /// Gives a file another name; false if there is none.
     pub fn rename(&mut self, from: &str, to: &str) -> bool {
+        if !self.paths.contains_key(from) {
+            return false;
+        }
+        self.note_names(&[from, to]);
         let Some(number) = self.paths.remove(from) else { return false };
         if let Some(inode) = self.inodes.get_mut(&number) {
             to.clone_into(&mut inode.path);
@@ -245,6 +268,20 @@ impl Disk {
     /// Takes a name away; false if there is none.
     pub fn unlink(&mut self, path: &str) -> bool {
         self.paths.remove(path).is_some()
+    }
+
+    /// Where an open file stands, if anywhere.
+    #[must_use]
+    pub fn path_of(&self, file: &FileRef) -> &str {
+        self.inode(file).map_or("", |inode| &inode.path)
+    }
+
+    /// Every file of the cache.
+    pub fn stored(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.paths
+            .iter()
+            .filter(|(path, _)| is_stored(path))
+            .filter_map(|(path, number)| Some((&**path, &*self.inodes.get(number)?.content.bytes)))
     }
 
     /// How many names an open file has.

@@ -32,9 +32,9 @@ impl Question<'_> {
     }
 
     /// For whom the answer is, and what says so.
-    fn audience(&self, chance: &mut Chance) -> (Whom, String) {
+    fn audience(&self, chance: &mut Chance, age_max: u64) -> (Whom, String) {
         let page = self.page;
-        let age = chance.between(1, 3);
+        let age = chance.between(1, age_max);
         let public = format!(
             "X-LiteSpeed-Cache-Control: public,max-age={age}\r\nX-LiteSpeed-Tag: p{page},site\r\n"
         );
@@ -112,7 +112,7 @@ pub(super) fn answer(
         let head = "Status: 503 Busy\r\n".to_owned();
         return Some(Reply { head, body: b"busy".to_vec() });
     }
-    let (whom, control) = question.audience(chance);
+    let (whom, control) = question.audience(chance, kernel.age_max);
     let (lang, vary) = question.language();
     let pages: &mut Pages = &mut kernel.pages;
     let known = param(params, b"HTTP_IF_NONE_MATCH");

@@ -1,8 +1,10 @@
 //! What must be true of the store of kept answers when everybody has left.
 
+use cache::disk::format::Record;
 use cache::{Kind, Store};
 
 use crate::assembly::Piece;
+use crate::kernel::disk::Disk;
 use crate::pages::Pages;
 
 /// What is wrong with the books of the store, and with what it keeps.
@@ -39,6 +41,21 @@ pub(super) fn check(store: &std::sync::Arc<Store>, bytes_max: u64, pages: &Pages
     let rest = contents(store).len();
     if rest > 0 {
         wrong.push(format!("{rest} objects outlive time itself"));
+    }
+    wrong
+}
+
+/// What is wrong with what lies on the disk of the cache, as far as it would be believed.
+pub(super) fn check_files(disk: &Disk, pages: &Pages) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (path, bytes) in disk.stored() {
+        let Some(record) = Record::decode(bytes) else { continue };
+        let body = bytes.get(record.size()..).unwrap_or_default();
+        if record.kind == Kind::Content && record.has_body(body) {
+            let session = Some(record.session).filter(|session| !session.is_empty());
+            let judged = pages.judge_kept(body, session);
+            wrong.extend(judged.map(|problem| format!("{path}: {problem}")));
+        }
     }
     wrong
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::FileRef;
 use cache::disk::journal::{self, Echo, Entry, HEAD};
-use cache::disk::{JOURNAL, LOCK, Replay, Shelf};
+use cache::disk::{Begun, JOURNAL, LOCK, Replay, Shelf, everything};
 use io::{FileFailure, Io};
 
 use super::walk::Walk;
@@ -57,12 +57,39 @@ impl<I: Io> Librarian<I> {
         }
         let mut charges = std::mem::take(&mut self.charges);
         for charge in &mut charges {
-            if flush(&mut self.io, &charge.shelf).is_err() {
-                self.renew_journal(charge, 0);
-            }
+            self.tell_start(charge);
         }
-        self.charges = charges;
         self.store.begin_at(start);
+        charges.iter_mut().for_each(|charge| self.begin(charge, start));
+        self.charges = charges;
+    }
+
+    /// Has a shelf used, if its journal was just taken over.
+    fn begin(&mut self, charge: &mut Charge, start: u64) {
+        let Some(begun) = charge.shelf.begin(start, self.now.unix_millis) else { return };
+        charge.walk = Some(Walk::new());
+        if begun == Begun::Purged {
+            self.renew_journal(charge, 0);
+        }
+    }
+
+    /// Brings the number that is counted from to the medium: after a loss of power, nobody may use
+    /// it again.
+    fn tell_start(&mut self, charge: &mut Charge) {
+        if flush(&mut self.io, &charge.shelf).is_err() || self.sync(&charge.shelf).is_err() {
+            self.renew_journal(charge, 0);
+        }
+    }
+
+    /// Brings a journal to the medium. One of which nobody knows what is there is given up.
+    fn sync(&mut self, shelf: &Shelf) -> Result<(), FileFailure> {
+        let Some(file) = shelf.journal_file() else { return Ok(()) };
+        let synced = self.io.sync(&file);
+        if synced.is_err() {
+            let _ = self.io.unlink(&shelf.own_file(JOURNAL));
+            shelf.give_up_journal();
+        }
+        synced
     }
 
     fn open_journal(&mut self, shelf: &Shelf) -> Result<Opened, FileFailure> {
@@ -123,7 +150,10 @@ impl<I: Io> Librarian<I> {
         temporary.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
         let written = self.io.create(&temporary).and_then(|file| {
             self.write_all(&file, &mut 0, bytes)?;
-            self.io.rename(&temporary, path)
+            self.io.sync(&file)?;
+            self.io.rename(&temporary, path)?;
+            // The new name is to be there as well.
+            self.io.sync(&file)
         });
         if let Err(failure) = written {
             let _ = self.io.unlink(&temporary);
@@ -158,7 +188,9 @@ impl<I: Io> Librarian<I> {
         });
         // An entry larger than what is read at once is none.
         charge.read += if read.used == 0 && n == READ { n as u64 } else { read.used as u64 };
-        let _ = self.io.sync(&file);
+        if self.sync(&charge.shelf).is_err() {
+            self.renew_journal(charge, 0);
+        }
     }
 
     /// Tries again to open what could not be opened.
@@ -171,16 +203,17 @@ impl<I: Io> Librarian<I> {
                 let start = self.store.next_start(replay.last());
                 self.own.push(start >> 32);
                 charge.shelf.open(file, seal, replay);
-                charge.shelf.note(&Entry::Start(start), self.now.unix_millis);
-                (charge.read, charge.lock, charge.walk) = (size, lock, Some(Walk::new()));
-                for shelf in self.store.shelves().iter().filter(|shelf| shelf.is_open()) {
-                    if !Arc::ptr_eq(shelf, &charge.shelf) {
-                        shelf.note(&Entry::Start(start), self.now.unix_millis);
-                    }
-                    let _ = flush(&mut self.io, shelf);
-                }
-                self.store.begin_at(start);
+                (charge.read, charge.lock) = (size, lock);
                 self.turn_on(charge);
+                for shelf in self.store.shelves() {
+                    shelf.note(&Entry::Start(start), self.now.unix_millis);
+                    if !Arc::ptr_eq(&shelf, &charge.shelf) && flush(&mut self.io, &shelf).is_ok() {
+                        let _ = self.sync(&shelf);
+                    }
+                }
+                self.tell_start(charge);
+                self.store.begin_at(start);
+                self.begin(charge, start);
             }
             Err(failure) => self.turn_off(charge, failure),
         }
@@ -195,14 +228,17 @@ impl<I: Io> Librarian<I> {
         }
         let path = shelf.own_file(JOURNAL);
         let mut last = Err(FileFailure { errno: ENOSPC, call: "open" });
-        let known = charge.journal.clone();
         for _ in 0..SACRIFICED {
             let mut size = 0;
             last = shelf.replace_journal(|old, due| {
-                let old = old.or(known.as_ref());
-                let bytes = self.old_entries(old, shelf.seal(), due, cutoff)?;
-                size = bytes.len() as u64;
-                self.make_journal(&shelf, &path, &bytes)
+                let bytes = self.old_entries(old, shelf.seal(), due, cutoff);
+                let made = bytes.and_then(|bytes| {
+                    size = bytes.len() as u64;
+                    self.make_journal(&shelf, &path, &bytes)
+                });
+                made.inspect_err(|_| {
+                    let _ = self.io.unlink(&path);
+                })
             });
             charge.read = size;
             let Err(FileFailure { errno: ENOSPC | EDQUOT, .. }) = last else { break };
@@ -212,12 +248,8 @@ impl<I: Io> Librarian<I> {
                 let _ = self.io.unlink(&shelf.path(hash));
             }
         }
-        match last {
-            Ok(()) => charge.journal = shelf.journal_file(),
-            Err(failure) => {
-                let _ = self.io.unlink(&path);
-                self.turn_off(charge, failure);
-            }
+        if let Err(failure) = last {
+            self.turn_off(charge, failure);
         }
     }
 
@@ -254,13 +286,20 @@ impl<I: Io> Librarian<I> {
         }
         let last = self.own.last().map_or(0, |own| own << 32);
         journal::push(&mut out, &Entry::Start(last), self.now.unix_millis);
-        let _ = journal::read(bytes.get(HEAD..).unwrap_or_default(), |entry| {
+        let bytes = bytes.get(HEAD..).unwrap_or_default();
+        let read = journal::read(bytes, |entry| {
             if let Entry::Purge(order, echo) = entry
                 && order.sequence > cutoff
             {
                 journal::push(&mut out, &Entry::Purge(order, echo), self.now.unix_millis);
             }
         });
+        // What was torn off by the failure that led here is due again. What else cannot be read may
+        // have purged anything.
+        if read.is_damaged || !due.starts_with(&bytes[read.used..]) {
+            let all = everything(self.store.generation());
+            journal::push(&mut out, &all, self.now.unix_millis);
+        }
         out.extend_from_slice(due);
         Ok(out)
     }
@@ -268,8 +307,7 @@ impl<I: Io> Librarian<I> {
 
 fn charge(shelf: Arc<Shelf>, read: u64, lock: Option<FileRef>) -> Charge {
     Charge {
-        walk: shelf.is_open().then(Walk::new),
-        journal: shelf.journal_file(),
+        walk: None,
         shelf,
         check: None,
         off_until: None,

@@ -1,0 +1,86 @@
+//! What becomes of the cache's files when power is lost, or when the medium forgets a bit.
+//!
+//! Names change in order, as with a file system that has a journal: of the changes since the last
+//! flush the first ones are there and the others are not. Bytes that were not flushed are there,
+//! or torn off, or zeroes, each file for itself. A name that is taken away stays away.
+
+use std::rc::Rc;
+
+use base::FileRef;
+
+use super::disk::{Disk, is_stored};
+use crate::chance::Chance;
+
+/// What some names stood for before a step.
+pub(super) type Before = Vec<(String, Option<u64>)>;
+
+impl Disk {
+    /// Has a name of the cache stand for another file, in a step that power may undo.
+    pub(super) fn note_names(&mut self, names: &[&str]) {
+        if names.iter().all(|name| is_stored(name)) {
+            let before = |name: &&str| ((*name).to_owned(), self.paths.get(*name).copied());
+            self.unsure.push(names.iter().map(before).collect());
+        }
+    }
+
+    /// Brings a file to the medium, and all names with it.
+    pub fn sync(&mut self, file: &FileRef) {
+        self.unsure.clear();
+        let number = self.open.get(&file.raw()).map(|(_, number)| *number);
+        if let Some(inode) = number.and_then(|number| self.inodes.get_mut(&number)) {
+            inode.flushed = inode.content.bytes.clone();
+        }
+    }
+
+    /// Power is lost and comes back.
+    pub fn lose_power(&mut self, chance: &mut Chance) {
+        let kept = chance.index(self.unsure.len() + 1);
+        for (path, number) in self.unsure.drain(..).skip(kept).rev().flatten() {
+            match number {
+                Some(number) => drop(self.paths.insert(path, number)),
+                None => drop(self.paths.remove(&path)),
+            }
+        }
+        for (path, number) in &self.paths {
+            if let Some(inode) = self.inodes.get_mut(number).filter(|_| is_stored(path)) {
+                path.clone_into(&mut inode.path);
+                inode.content.bytes = torn(&inode.flushed, &inode.content.bytes, chance);
+                inode.flushed = inode.content.bytes.clone();
+            }
+        }
+    }
+
+    /// Some byte of some file of the cache becomes another one: which file, if there is one.
+    pub fn flip(&mut self, chance: &mut Chance) -> Option<String> {
+        let journals = chance.one_in(3);
+        let is_wanted = |path: &str| !journals || path.ends_with(".journal");
+        let all = self.paths.iter().filter(|(path, _)| is_stored(path) && is_wanted(path));
+        let all: Vec<_> = all.collect();
+        let (path, number) = all.get(chance.index(all.len()))?;
+        let inode = self.inodes.get_mut(number)?;
+        let mut bytes = inode.content.bytes.to_vec();
+        let at = chance.index(bytes.len());
+        *bytes.get_mut(at)? ^= 1 << chance.below(8);
+        inode.content.bytes = bytes.into();
+        inode.flushed = inode.content.bytes.clone();
+        Some((*path).clone())
+    }
+}
+
+/// What is left of `now`, of which `flushed` is safe.
+fn torn(flushed: &Rc<[u8]>, now: &Rc<[u8]>, chance: &mut Chance) -> Rc<[u8]> {
+    let Some(unsafe_len) = now.len().checked_sub(flushed.len()).filter(|len| *len > 0) else {
+        return now.clone();
+    };
+    let end = flushed.len() + chance.index(unsafe_len);
+    match chance.below(4) {
+        0 | 1 => now.clone(),
+        2 => now[..end].into(),
+        _ => {
+            let mut bytes = now.to_vec();
+            let next = (end + chance.size(8192)).min(bytes.len());
+            bytes[end..next].fill(0);
+            bytes.into()
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Owns: what a librarian leaves behind, and what the next one makes of it, on a real disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::Now;
+use bytes::Bytes;
+use cache::disk::{JOURNAL, Shelf, ShelfSettings, Unfit, journal};
+use cache::{KeyBuilder, Lookup, NamespaceId, ObjectHead, Purge, Store, StoreLimits, Tags, Times};
+use io::epoll::Epoll;
+
+use super::Librarian;
+use crate::recall::flush;
+
+static LIVES: AtomicU64 = AtomicU64::new(0);
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bolide-shelf-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.0.join(std::str::from_utf8(JOURNAL).unwrap())
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that uses a directory.
+struct Life {
+    store: Arc<Store>,
+    shelf: Arc<Shelf>,
+    site: NamespaceId,
+    librarian: Librarian<Epoll>,
+}
+
+impl Life {
+    /// Nothing is open yet.
+    fn new(root: &Path) -> Self {
+        let store = Store::new(StoreLimits::default(), 1);
+        let site = store.namespace(b"zone:one");
+        let settings = ShelfSettings {
+            root: root.as_os_str().as_encoded_bytes().into(),
+            levels: [1].into(),
+            max_size: 0,
+            inactive: 600,
+            min_free: 0,
+        };
+        let shelf = store.shelf(&settings);
+        store.set_shelves(&[(settings, Arc::clone(&shelf), vec![site])]);
+        // No two processes seal their journals alike.
+        let seed = LIVES.fetch_add(1, Ordering::Relaxed);
+        let librarian = Librarian::new(Epoll::new().unwrap(), Arc::clone(&store), seed);
+        Self { store, shelf, site, librarian }
+    }
+
+    fn start(root: &Path) -> Self {
+        let mut life = Self::new(root);
+        life.librarian.settle(Now::default());
+        assert!(life.shelf.is_open());
+        life
+    }
+
+    /// Keeps a page; where its file is.
+    fn keep(&mut self) -> PathBuf {
+        let mut keys = KeyBuilder::default();
+        keys.start(self.site);
+        keys.push_url(b"/a");
+        let Lookup::Miss(mut permit) = self.store.front(0).lookup(&keys.public(), 0) else {
+            panic!("it is there");
+        };
+        let times = Times { expires_ms: u64::MAX, ..Times::default() };
+        let _ = permit
+            .begin(ObjectHead { status: 200, times, ..ObjectHead::default() }, &Tags::default());
+        let _ = permit.append(Bytes::from_static(b"of a"));
+        assert!(permit.commit().object.is_some());
+        self.librarian.finish(Now::default());
+        let path = self.store.errand(&keys.public()).unwrap().path();
+        PathBuf::from(String::from_utf8(path).unwrap())
+    }
+
+    fn believes(&self, file: &Path) -> bool {
+        let judged = self.shelf.judge(&std::fs::read(file).unwrap(), None, 0).map(drop);
+        assert!(matches!(judged, Ok(()) | Err(Unfit::Dead)));
+        judged.is_ok()
+    }
+}
+
+#[test]
+fn the_next_life_believes_what_the_last_one_wrote() {
+    let directory = Directory::new("next");
+    let mut first = Life::start(&directory.0);
+    let file = first.keep();
+    let mut seals = vec![first.shelf.seal()];
+    drop(first);
+    for _ in 0..3 {
+        let life = Life::start(&directory.0);
+        assert!(life.believes(&file));
+        seals.push(life.shelf.seal());
+        let journal = std::fs::read(directory.journal()).unwrap();
+        assert_eq!(journal::seal(&journal), Some(seals[0]));
+    }
+    assert!(seals.iter().all(|seal| *seal == seals[0]));
+}
+
+#[test]
+fn a_purge_that_comes_before_its_shelf_is_open_outlives_the_process() {
+    let directory = Directory::new("early");
+    let file = Life::start(&directory.0).keep();
+    let mut life = Life::new(&directory.0);
+    life.store.purge_all(life.site, Purge::Dead);
+    // A worker tells nobody of it before this.
+    flush(&mut Epoll::new().unwrap(), &life.shelf).unwrap();
+    assert!(!directory.journal().exists(), "nobody believes what lies there");
+    life.librarian.settle(Now::default());
+    assert!(!life.believes(&file));
+    let newer = life.keep();
+    assert!(life.believes(&newer));
+    drop(life);
+    assert!(Life::start(&directory.0).believes(&newer));
+}
+
+#[test]
+fn a_purge_that_comes_while_its_shelf_is_opened_outlives_the_process() {
+    let directory = Directory::new("meanwhile");
+    let file = Life::start(&directory.0).keep();
+    let mut life = Life::new(&directory.0);
+    // The worker did not get to its part yet.
+    life.store.purge_all(life.site, Purge::Dead);
+    life.librarian.settle(Now::default());
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
