@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bolide_lab.model import Load, Scenario, Variant
@@ -14,8 +15,12 @@ CHECK_S = 0.1
 ANSWERS_PER_S = 20_000
 CONNECTIONS_PER_S = 1_000
 LARGE_BYTES_PER_S = 250e6
+UPLOAD_BYTES_PER_S = 250e6
+PAGES_PER_S = 800
+PROCESS_S = 0.1
+SITE_S = 0.4
 SMALL_ON_WIRE_BYTES = 500
-FILE_BYTES = {"512k": 2**19, "1m": 2**20, "10m": 10 * 2**20, "100m": 100 * 2**20, "1g": 2**30}
+UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 QUICK_SERVERS = ("bolide", "nginx", "h2o", "caddy")
 
 
@@ -31,6 +36,25 @@ class Trial:
     def key(self) -> tuple[str, str, str, int]:
         """As a sample's."""
         return (self.scenario.id, self.server, self.config, self.repetition)
+
+    def keys(self) -> list[tuple[str, str, str, int]]:
+        """The keys of the samples it makes: one, or one for each arm of a comparison."""
+        ids = [f"{self.scenario.id}:{arm}" for arm in arms(self.scenario)] or [self.scenario.id]
+        return [(name, self.server, self.config, self.repetition) for name in ids]
+
+
+def arms(scenario: Scenario) -> tuple[str, ...]:
+    """The protocols that a scenario compares on the same server; none for most."""
+    return tuple(scenario.load.extra.get("arms", ()))
+
+
+def with_compared(chosen: Iterable[Scenario], catalogue: Mapping[str, Scenario]) -> list[Scenario]:
+    """A scenario that only compares others has no runs of its own: those others take its place."""
+    ids: set[str] = set()
+    for scenario in chosen:
+        compared: list[str] = scenario.load.extra.get("compare", [])
+        ids |= {name.partition(":")[0] for name in compared} or {scenario.id}
+    return [s for s in catalogue.values() if s.id in ids]
 
 
 def order(
@@ -52,21 +76,30 @@ def order(
         for repetition in range(1, several[0][0].repetitions + 1):
             chance.shuffle(several)
             out += [Trial(s, server, config, repetition) for s, server, config in several]
-    return [trial for trial in out if trial.key() not in skip]
+    return [trial for trial in out if not skip.issuperset(trial.keys())]
 
 
-def load_seconds(load: Load, scenario: Scenario) -> float:
+def file_bytes(url: str) -> int:
+    """The size of a large file by its name: `/10m`, `/512k`; 0 for any other address."""
+    found = re.fullmatch(r"(\d+)([kmg])", url.rpartition("/")[2])
+    return int(found[1]) * UNITS[found[2]] if found else 0
+
+
+def load_seconds(load: Load, scenario: Scenario | None) -> float:
     """About how long a load takes."""
     if load.seconds is not None:
         held = load.connections / CONNECTIONS_PER_S if load.client == "idle" else 0.0
         return load.seconds + held
     requests = load.requests or 1
-    size = FILE_BYTES.get(load.url.rpartition("/")[2], 0)
-    link = scenario.link
+    size = file_bytes(load.url)
+    link = scenario.link if scenario is not None else None
     if link is None:
         if size:
             return requests * size / LARGE_BYTES_PER_S + 0.1
-        return requests / ANSWERS_PER_S + load.connections / CONNECTIONS_PER_S
+        uploaded = requests * int(load.extra.get("upload_bytes", 0)) / UPLOAD_BYTES_PER_S
+        made = requests / PAGES_PER_S if load.extra.get("empty_cache") else 0.0
+        opened = load.connections / CONNECTIONS_PER_S
+        return requests / ANSWERS_PER_S + opened + uploaded + made
     rtt_s = link.rtt_ms / 1000
     bytes_in_all = requests * (size * 1.15 if size else SMALL_ON_WIRE_BYTES)
     by_rate = bytes_in_all * 8 / (link.rate_mbit * 1e6)
@@ -76,12 +109,17 @@ def load_seconds(load: Load, scenario: Scenario) -> float:
 
 
 def trial_seconds(scenario: Scenario) -> float:
-    """About how long one sample takes, from start to stop."""
-    total = START_S + CHECK_S + load_seconds(scenario.load, scenario)
+    """About how long one sample takes, from start to stop; all arms of a comparison."""
+    times = max(1, len(arms(scenario)))
+    total = START_S + CHECK_S + times * load_seconds(scenario.load, scenario)
+    if scenario.load.client == "curl":
+        total += 2 * times * PROCESS_S
+    if scenario.site != "static":
+        total += SITE_S
     if scenario.link is not None:
         total += LINK_S
     if scenario.warmup is not None:
-        total += load_seconds(scenario.warmup, scenario)
+        total += times * load_seconds(scenario.warmup, scenario)
     return total
 
 

@@ -116,6 +116,10 @@ class OpenLoop(Client):
         port = address.plain_port if load.protocol == "h1" else address.tls_port
         return argv(load, f"{address.host}:{port}")
 
+    def was_limit(self, outcome: Outcome, busy: float) -> bool:
+        """It spins while it waits: only requests that left late say that it was too slow."""
+        return bool(outcome.extra.get("saturated"))
+
     def parse(self, text: str) -> Outcome:
         """Reads the lines of all processes."""
         try:
