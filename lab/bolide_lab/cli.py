@@ -192,7 +192,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _take_all(trials: list[plan.Trial], lines: records.Records, seed: int, workers: int) -> int:
-    progress = Progress([plan.trial_seconds(t.scenario) for t in trials])
+    progress = Progress([trial.seconds() for trial in trials])
     taken = 0
     with run.Runner(lines, seed, workers) as runner:
         for trial in trials:

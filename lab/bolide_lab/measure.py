@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bolide_lab import machine, proc
+from bolide_lab.clients import client as make_client
 from bolide_lab.clients.base import Address, Client, ClientError
 from bolide_lab.links.base import Counters, Link, LinkUnavailable
 from bolide_lab.model import Load, Outcome, Sample, Scenario
@@ -74,8 +75,13 @@ def samples(bench: Bench, trial: Trial, seed: int) -> list[Sample]:
     one_each = [_arm(scenario, name) for name in several]
     for arm in one_each:
         _warm_up(bench, arm)
-    random.Random(f"{seed}:{trial.key()}").shuffle(one_each)
-    return [_sample(bench, trial, arm) for arm in one_each]
+    chance = random.Random(f"{seed}:{trial.key()}")
+    out: list[Sample] = []
+    for number in range(trial.repetition, trial.repetition + trial.times):
+        chance.shuffle(one_each)
+        turn = replace(trial, repetition=number)
+        out += [_sample(bench, turn, arm) for arm in one_each]
+    return out
 
 
 def _arm(scenario: Scenario, name: str) -> Scenario:
@@ -86,8 +92,12 @@ def _arm(scenario: Scenario, name: str) -> Scenario:
 
 
 def _warm_up(bench: Bench, scenario: Scenario) -> None:
-    if scenario.warmup is not None:
-        run(bench, with_urls(scenario.warmup, bench.served.urls), scenario)
+    if scenario.warmup is None:
+        return
+    client = make_client(scenario.warmup.client)
+    if client.find() is not None:
+        warmer = replace(bench, client=client)
+        run(warmer, with_urls(scenario.warmup, bench.served.urls), scenario)
 
 
 def _sample(bench: Bench, trial: Trial, scenario: Scenario) -> Sample:

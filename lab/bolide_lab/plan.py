@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from bolide_lab.model import Load, Scenario, Variant
 
-START_S = 0.4
-LINK_S = 0.4
+START_S = 0.3
+LINK_S = 0.1
 CHECK_S = 0.1
+ARMS_TIMES = 5
 ANSWERS_PER_S = 20_000
 CONNECTIONS_PER_S = 1_000
 LARGE_BYTES_PER_S = 250e6
@@ -32,6 +33,8 @@ class Trial:
     server: str
     config: Variant
     repetition: int
+    # A comparison on one server is made so often with one start of it.
+    times: int = 1
 
     def key(self) -> tuple[str, str, str, int]:
         """As a sample's."""
@@ -40,7 +43,12 @@ class Trial:
     def keys(self) -> list[tuple[str, str, str, int]]:
         """The keys of the samples it makes: one, or one for each arm of a comparison."""
         ids = [f"{self.scenario.id}:{arm}" for arm in arms(self.scenario)] or [self.scenario.id]
-        return [(name, self.server, self.config, self.repetition) for name in ids]
+        numbers = range(self.repetition, self.repetition + self.times)
+        return [(name, self.server, self.config, number) for number in numbers for name in ids]
+
+    def seconds(self) -> float:
+        """About how long it takes, from the server's start to its end."""
+        return trial_seconds(self.scenario, self.times)
 
 
 def arms(scenario: Scenario) -> tuple[str, ...]:
@@ -73,9 +81,12 @@ def order(
     out: list[Trial] = []
     for name, several in by_scenario.items():
         chance = random.Random(f"{seed}:{name}")
-        for repetition in range(1, several[0][0].repetitions + 1):
+        whole = several[0][0].repetitions
+        times = ARMS_TIMES if arms(several[0][0]) else 1
+        for first in range(1, whole + 1, times):
             chance.shuffle(several)
-            out += [Trial(s, server, config, repetition) for s, server, config in several]
+            many = min(times, whole + 1 - first)
+            out += [Trial(s, server, config, first, many) for s, server, config in several]
     return [trial for trial in out if not skip.issuperset(trial.keys())]
 
 
@@ -108,18 +119,18 @@ def load_seconds(load: Load, scenario: Scenario | None) -> float:
     return max(by_rate, by_rtt, by_cpu) * 1.15 + 4 * rtt_s
 
 
-def trial_seconds(scenario: Scenario) -> float:
-    """About how long one sample takes, from start to stop; all arms of a comparison."""
-    times = max(1, len(arms(scenario)))
-    total = START_S + CHECK_S + times * load_seconds(scenario.load, scenario)
+def trial_seconds(scenario: Scenario, times: int = 1) -> float:
+    """About how long a start of the server with so many samples takes; all arms of a comparison."""
+    several = max(1, len(arms(scenario)))
+    total = START_S + CHECK_S + several * times * load_seconds(scenario.load, scenario)
     if scenario.load.client == "curl":
-        total += 2 * times * PROCESS_S
+        total += several * (times + 1) * PROCESS_S
     if scenario.site != "static":
         total += SITE_S
     if scenario.link is not None:
         total += LINK_S
     if scenario.warmup is not None:
-        total += times * load_seconds(scenario.warmup, scenario)
+        total += several * load_seconds(scenario.warmup, scenario)
     return total
 
 
@@ -141,11 +152,13 @@ def table(trials: list[Trial]) -> str:
         name = trial.server if trial.config == "best" else f"{trial.server}*"
         if name not in names:
             names.append(name)
-        rows[scenario.id] = (scenario, names, count + 1, seconds + trial_seconds(trial.scenario))
+        count += len(trial.keys())
+        rows[scenario.id] = (scenario, names, count, seconds + trial.seconds())
     out = [f"{'scenario':16} {'samples':>7} {'about':>10}  title and servers (* as it was then)"]
     for name, (scenario, names, count, seconds) in rows.items():
         out.append(f"{name:16} {count:7} {duration(seconds):>10}  {scenario.title}")
         out.append(f"{'':36}{' '.join(sorted(names))}")
-    whole = sum(trial_seconds(trial.scenario) for trial in trials)
-    out.append(f"{'in all':16} {len(trials):7} {duration(whole):>10}")
+    whole = sum(trial.seconds() for trial in trials)
+    count = sum(len(trial.keys()) for trial in trials)
+    out.append(f"{'in all':16} {count:7} {duration(whole):>10}")
     return "\n".join(out)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bolide_lab.model import Load, Scenario, Variant
-from bolide_lab.plan import file_bytes, load_seconds, trial_seconds
+from bolide_lab.plan import file_bytes, load_seconds, order
 
 Contestant = tuple[Scenario, str, Variant]
 
@@ -19,9 +19,12 @@ LEAST_REPETITIONS = 5
 LEAST_S = 1.0
 LONGEST_S = 120.0
 WARMUP_SHARE = 0.25
+WARMUP_S = 0.5
+# Each user of the shop asks for each of the 20 pages before anything is timed.
+PAGES_EACH = 20
 FILES = ("512k", "1m", "2m", "5m", "10m", "20m", "50m", "100m", "200m", "500m", "1g")
 # Idle connections are about their number: opening them may take longer than a sample.
-IDLE_SHARE = 3.0
+IDLE_SHARE = 2.0
 IDLE_HELD_S = 1.0
 # What takes whole seconds.
 WHOLE_SECONDS = frozenset({"wrk", "siege"})
@@ -56,7 +59,7 @@ def _whole_s(contestants: Sequence[Contestant], limit_s: float) -> float:
     for scenario, _, _ in contestants:
         if scenario.id not in known:
             short = limited(scenario, limit_s)
-            known[scenario.id] = trial_seconds(short) * short.repetitions
+            known[scenario.id] = sum(trial.seconds() for trial in order([(short, "", "best")], 0))
         total += known[scenario.id]
     return total
 
@@ -67,7 +70,7 @@ def limited(scenario: Scenario, limit_s: float) -> Scenario:
         return scenario
     warmup = scenario.warmup
     if warmup is not None:
-        warmup = _load(warmup, scenario, max(limit_s * WARMUP_SHARE, 0.3))
+        warmup = _warmup(warmup, scenario, min(limit_s * WARMUP_SHARE, WARMUP_S))
     return replace(
         scenario,
         load=_load(scenario.load, scenario, limit_s),
@@ -94,6 +97,15 @@ def _load(load: Load, scenario: Scenario, limit_s: float) -> Load:
         least = max(load.connections * load.streams, 20)
         return replace(load, requests=max(least, int(load.requests * limit_s / estimate)))
     return replace(load, requests=None, seconds=limit_s)
+
+
+def _warmup(load: Load, scenario: Scenario, limit_s: float) -> Load:
+    """What takes whole seconds is replaced by a client, or a count, that can be shorter."""
+    if load.client == "siege":
+        return replace(load, seconds=None, requests=PAGES_EACH * load.connections)
+    if load.client == "wrk":
+        load = replace(load, client="h2load", extra={})
+    return _load(load, scenario, limit_s)
 
 
 def _is_whole(load: Load) -> bool:
