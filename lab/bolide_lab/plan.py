@@ -15,6 +15,7 @@ CHECK_S = 0.1
 ARMS_TIMES = 5
 ANSWERS_PER_S = 20_000
 CONNECTIONS_PER_S = 1_000
+IDLE_PER_S = 500
 LARGE_BYTES_PER_S = 250e6
 UPLOAD_BYTES_PER_S = 250e6
 PAGES_PER_S = 800
@@ -99,7 +100,7 @@ def file_bytes(url: str) -> int:
 def load_seconds(load: Load, scenario: Scenario | None) -> float:
     """About how long a load takes."""
     if load.seconds is not None:
-        held = load.connections / CONNECTIONS_PER_S if load.client == "idle" else 0.0
+        held = load.connections / IDLE_PER_S if load.client == "idle" else 0.0
         return load.seconds + held
     requests = load.requests or 1
     size = file_bytes(load.url)
