@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import time
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +19,10 @@ OPTIONS = {"h1": "--http1.1", "h1-tls": "--http1.1", "h2": "--http2", "h3": "--h
 VERSIONS = {"h1": "1.1", "h1-tls": "1.1", "h2": "2", "h3": "3"}
 CHUNK = 1 << 20
 LIMIT_S = 60
+# A server may listen before it can take a connection.
+COULD_NOT_CONNECT = 7
+TRIES = 10
+PAUSE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,11 @@ def fetch(load: Load, address: Address, into: tuple[str, ...] = ()) -> Answer:
     for header in (*((f"Host: {host}",) if host else ()), *load.headers):
         argv += ["-H", header]
     argv += ["-o", str(out), "-D", str(head), "-w", "%{json}", address.url(load)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    for _ in range(TRIES):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode != COULD_NOT_CONNECT:
+            break
+        time.sleep(PAUSE_S)
     try:
         said = json.loads(done.stdout)
     except ValueError:

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bolide_lab import __version__, install, machine, plan, records, run
+from bolide_lab import __version__, install, machine, plan, records, run, shorten
 from bolide_lab.catalogue import CatalogueError, choose, load_catalogue, quick_form
 from bolide_lab.model import Sample, Scenario
 from bolide_lab.progress import Progress
@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
         verb.add_argument("--best-only", action="store_true", help="no old configurations")
         verb.add_argument("--repetitions", type=int, metavar="N", help="instead of a scenario's")
         verb.add_argument("--seconds", type=float, metavar="S", help="where a load has a time")
+        verb.add_argument("--minutes", type=float, metavar="M", help="shorten loads to fit in")
         verb.add_argument("--seed", type=int, metavar="N", help="of the order; recorded")
         verb.set_defaults(command=command)
         if name == "run":
@@ -112,7 +113,7 @@ def scenarios_of(args: argparse.Namespace) -> tuple[list[Scenario], list[str] | 
     if args.quick and not ids:
         ids = ["static"]
         wanted = wanted or list(plan.QUICK_SERVERS)
-    chosen = choose(catalogue, ids)
+    chosen = plan.with_compared(choose(catalogue, ids), catalogue)
     if args.quick:
         chosen = [form for form in map(quick_form, chosen) if form is not None]
     return [_changed(s, args.repetitions, args.seconds) for s in chosen], wanted
@@ -128,17 +129,22 @@ def _changed(scenario: Scenario, repetitions: int | None, seconds: float | None)
 
 def _trials(
     args: argparse.Namespace, seed: int, done: set[tuple[str, str, str, int]]
-) -> list[plan.Trial]:
+) -> tuple[list[plan.Trial], list[str]]:
+    """What is to be measured, and what was shortened."""
     chosen, wanted = scenarios_of(args)
     originals = not args.quick and not args.best_only
     several, missing = run.contestants(chosen, wanted, originals)
     for name, how in missing.items():
         print(f"lab: missing: {name}; run: {how}", file=sys.stderr)
-    return plan.order(several, seed, done)
+    notes: list[str] = []
+    if args.minutes:
+        several, notes = shorten.to_minutes(several, args.minutes)
+        print(f"lab: {notes[0]}", file=sys.stderr)
+    return plan.order(several, seed, done), notes
 
 
 def _plan(args: argparse.Namespace) -> int:
-    print(plan.table(_trials(args, args.seed or 0, set())))
+    print(plan.table(_trials(args, args.seed or 0, set())[0]))
     return 0
 
 
@@ -148,7 +154,7 @@ def _run(args: argparse.Namespace) -> int:
         done = records.done_keys(args.resume)
         _as_before(args)
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1 << 31)
-    trials = _trials(args, seed, done)
+    trials, notes = _trials(args, seed, done)
     if not trials:
         print("lab: nothing to measure", file=sys.stderr)
         return 0 if done else 1
@@ -166,6 +172,8 @@ def _run(args: argparse.Namespace) -> int:
     with opened as lines:
         if not args.resume:
             lines.append("note", text=_plan_text(args, seed), plan=_plan_words(args, seed))
+            for text in notes:
+                lines.append("note", text=text)
         lines.append("machine", **machine.record())
         try:
             taken = _take_all(trials, lines, seed, args.workers)
@@ -184,7 +192,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _take_all(trials: list[plan.Trial], lines: records.Records, seed: int, workers: int) -> int:
-    progress = Progress([plan.trial_seconds(t.scenario) for t in trials])
+    progress = Progress([trial.seconds() for trial in trials])
     taken = 0
     with run.Runner(lines, seed, workers) as runner:
         for trial in trials:
@@ -192,9 +200,9 @@ def _take_all(trials: list[plan.Trial], lines: records.Records, seed: int, worke
             what = f"{trial.scenario.id} {name} {trial.repetition}"
             progress.begin(what)
             result = runner.take(trial)
-            if isinstance(result, Sample):
-                taken += 1
-                progress.end(what, _short(result))
+            if isinstance(result, list):
+                taken += len(result)
+                progress.end(what, "; ".join(map(_short, result)))
             else:
                 progress.end(what, f"OUT: {result}" if result else None)
     progress.close()
@@ -209,13 +217,14 @@ def _short(sample: Sample) -> str:
 
 
 def _plan_words(args: argparse.Namespace, seed: int) -> dict[str, Any]:
-    words = {n: getattr(args, n) for n in ("ids", "servers", "quick", "repetitions", "seconds")}
+    names = ("ids", "servers", "quick", "repetitions", "seconds", "minutes")
+    words = {name: getattr(args, name) for name in names}
     return {**words, "best_only": args.best_only, "workers": args.workers, "seed": seed}
 
 
 def _plan_text(args: argparse.Namespace, seed: int) -> str:
     text = f"lab run {' '.join(args.ids)}".strip()
-    for word in ("servers", "repetitions", "seconds"):
+    for word in ("servers", "repetitions", "seconds", "minutes"):
         if getattr(args, word):
             text += f" --{word} {getattr(args, word)}"
     text += " --quick" if args.quick else ""

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bolide_lab.model import Load, Scenario, Variant
 
-START_S = 0.4
-LINK_S = 0.4
+START_S = 0.3
+LINK_S = 0.1
 CHECK_S = 0.1
+ARMS_TIMES = 5
 ANSWERS_PER_S = 20_000
 CONNECTIONS_PER_S = 1_000
+IDLE_PER_S = 500
 LARGE_BYTES_PER_S = 250e6
+UPLOAD_BYTES_PER_S = 250e6
+PAGES_PER_S = 800
+PROCESS_S = 0.1
+SITE_S = 0.4
 SMALL_ON_WIRE_BYTES = 500
-FILE_BYTES = {"512k": 2**19, "1m": 2**20, "10m": 10 * 2**20, "100m": 100 * 2**20, "1g": 2**30}
+UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 QUICK_SERVERS = ("bolide", "nginx", "h2o", "caddy")
 
 
@@ -27,10 +34,36 @@ class Trial:
     server: str
     config: Variant
     repetition: int
+    # A comparison on one server is made so often with one start of it.
+    times: int = 1
 
     def key(self) -> tuple[str, str, str, int]:
         """As a sample's."""
         return (self.scenario.id, self.server, self.config, self.repetition)
+
+    def keys(self) -> list[tuple[str, str, str, int]]:
+        """The keys of the samples it makes: one, or one for each arm of a comparison."""
+        ids = [f"{self.scenario.id}:{arm}" for arm in arms(self.scenario)] or [self.scenario.id]
+        numbers = range(self.repetition, self.repetition + self.times)
+        return [(name, self.server, self.config, number) for number in numbers for name in ids]
+
+    def seconds(self) -> float:
+        """About how long it takes, from the server's start to its end."""
+        return trial_seconds(self.scenario, self.times)
+
+
+def arms(scenario: Scenario) -> tuple[str, ...]:
+    """The protocols that a scenario compares on the same server; none for most."""
+    return tuple(scenario.load.extra.get("arms", ()))
+
+
+def with_compared(chosen: Iterable[Scenario], catalogue: Mapping[str, Scenario]) -> list[Scenario]:
+    """A scenario that only compares others has no runs of its own: those others take its place."""
+    ids: set[str] = set()
+    for scenario in chosen:
+        compared: list[str] = scenario.load.extra.get("compare", [])
+        ids |= {name.partition(":")[0] for name in compared} or {scenario.id}
+    return [s for s in catalogue.values() if s.id in ids]
 
 
 def order(
@@ -49,24 +82,36 @@ def order(
     out: list[Trial] = []
     for name, several in by_scenario.items():
         chance = random.Random(f"{seed}:{name}")
-        for repetition in range(1, several[0][0].repetitions + 1):
+        whole = several[0][0].repetitions
+        times = ARMS_TIMES if arms(several[0][0]) else 1
+        for first in range(1, whole + 1, times):
             chance.shuffle(several)
-            out += [Trial(s, server, config, repetition) for s, server, config in several]
-    return [trial for trial in out if trial.key() not in skip]
+            many = min(times, whole + 1 - first)
+            out += [Trial(s, server, config, first, many) for s, server, config in several]
+    return [trial for trial in out if not skip.issuperset(trial.keys())]
 
 
-def load_seconds(load: Load, scenario: Scenario) -> float:
+def file_bytes(url: str) -> int:
+    """The size of a large file by its name: `/10m`, `/512k`; 0 for any other address."""
+    found = re.fullmatch(r"(\d+)([kmg])", url.rpartition("/")[2])
+    return int(found[1]) * UNITS[found[2]] if found else 0
+
+
+def load_seconds(load: Load, scenario: Scenario | None) -> float:
     """About how long a load takes."""
     if load.seconds is not None:
-        held = load.connections / CONNECTIONS_PER_S if load.client == "idle" else 0.0
+        held = load.connections / IDLE_PER_S if load.client == "idle" else 0.0
         return load.seconds + held
     requests = load.requests or 1
-    size = FILE_BYTES.get(load.url.rpartition("/")[2], 0)
-    link = scenario.link
+    size = file_bytes(load.url)
+    link = scenario.link if scenario is not None else None
     if link is None:
         if size:
             return requests * size / LARGE_BYTES_PER_S + 0.1
-        return requests / ANSWERS_PER_S + load.connections / CONNECTIONS_PER_S
+        uploaded = requests * int(load.extra.get("upload_bytes", 0)) / UPLOAD_BYTES_PER_S
+        made = requests / PAGES_PER_S if load.extra.get("empty_cache") else 0.0
+        opened = load.connections / CONNECTIONS_PER_S
+        return requests / ANSWERS_PER_S + opened + uploaded + made
     rtt_s = link.rtt_ms / 1000
     bytes_in_all = requests * (size * 1.15 if size else SMALL_ON_WIRE_BYTES)
     by_rate = bytes_in_all * 8 / (link.rate_mbit * 1e6)
@@ -75,13 +120,18 @@ def load_seconds(load: Load, scenario: Scenario) -> float:
     return max(by_rate, by_rtt, by_cpu) * 1.15 + 4 * rtt_s
 
 
-def trial_seconds(scenario: Scenario) -> float:
-    """About how long one sample takes, from start to stop."""
-    total = START_S + CHECK_S + load_seconds(scenario.load, scenario)
+def trial_seconds(scenario: Scenario, times: int = 1) -> float:
+    """About how long a start of the server with so many samples takes; all arms of a comparison."""
+    several = max(1, len(arms(scenario)))
+    total = START_S + CHECK_S + several * times * load_seconds(scenario.load, scenario)
+    if scenario.load.client == "curl":
+        total += several * (times + 1) * PROCESS_S
+    if scenario.site != "static":
+        total += SITE_S
     if scenario.link is not None:
         total += LINK_S
     if scenario.warmup is not None:
-        total += load_seconds(scenario.warmup, scenario)
+        total += several * load_seconds(scenario.warmup, scenario)
     return total
 
 
@@ -103,11 +153,13 @@ def table(trials: list[Trial]) -> str:
         name = trial.server if trial.config == "best" else f"{trial.server}*"
         if name not in names:
             names.append(name)
-        rows[scenario.id] = (scenario, names, count + 1, seconds + trial_seconds(trial.scenario))
+        count += len(trial.keys())
+        rows[scenario.id] = (scenario, names, count, seconds + trial.seconds())
     out = [f"{'scenario':16} {'samples':>7} {'about':>10}  title and servers (* as it was then)"]
     for name, (scenario, names, count, seconds) in rows.items():
         out.append(f"{name:16} {count:7} {duration(seconds):>10}  {scenario.title}")
         out.append(f"{'':36}{' '.join(sorted(names))}")
-    whole = sum(trial_seconds(trial.scenario) for trial in trials)
-    out.append(f"{'in all':16} {len(trials):7} {duration(whole):>10}")
+    whole = sum(trial.seconds() for trial in trials)
+    count = sum(len(trial.keys()) for trial in trials)
+    out.append(f"{'in all':16} {count:7} {duration(whole):>10}")
     return "\n".join(out)

@@ -122,7 +122,7 @@ def test_command_lines(tmp_path: Path) -> None:
     assert argv[-1] == "https://127.0.0.1:8443/a.html"
     assert f"--log-file={tmp_path}/h2load.log" in argv
     plain = H2load().argv(load(protocol="h1", requests=None, seconds=2.4), where)
-    assert plain[1:3] == ["--h1", "-D2"]
+    assert plain[1:3] == ["--h1", "-D2400ms"]
     assert plain[-1] == "http://127.0.0.1:8080/a.html"
     wrk = Wrk().argv(load(protocol="h1-tls", seconds=3.0, url="shop.test/x"), where)
     assert wrk[1:4] == ["-t1", "-c10", "-d3s"]

@@ -9,7 +9,7 @@ import pytest
 
 from bolide_lab import body, machine, proc
 from bolide_lab.clients.base import ClientError
-from bolide_lab.run import run_client
+from bolide_lab.measure import run_client
 from bolide_lab.sites.static import StaticSite, page
 
 SPIN = "import time\nend=time.process_time()+{0}\nwhile time.process_time()<end: pass"

@@ -14,6 +14,10 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0,
 BYTES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
+# From this share of its cores on, a closed-loop client is taken for the limit.
+SATURATED = 0.8
+
+
 class ClientError(Exception):
     """The client's report is none; the text holds what it said."""
 
@@ -72,6 +76,10 @@ class Client(ABC):
     @abstractmethod
     def parse(self, text: str) -> Outcome:
         """Reads the report. Raises `ClientError` when there is none in the text."""
+
+    def was_limit(self, outcome: Outcome, busy: float) -> bool:
+        """Whether the client, not the server, set the figures; `busy` is the share of its cores."""
+        return busy > SATURATED
 
     def read_files(self, outcome: Outcome, directory: Path) -> Outcome:
         """Adds what the client wrote to files of its own."""

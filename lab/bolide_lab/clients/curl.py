@@ -218,6 +218,10 @@ class Curl(Client):
         command = argv(load, where(load, address), str(program))
         return [sys.executable, "-c", START, str(PACKAGE), load.protocol, *command]
 
+    def was_limit(self, outcome: Outcome, busy: float) -> bool:
+        """The process itself is what is timed: its CPU is a part of the figure."""
+        return False
+
     def parse(self, text: str) -> Outcome:
         """Reads the line that `main` prints."""
         try:

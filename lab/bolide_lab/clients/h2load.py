@@ -34,7 +34,7 @@ class H2load(Client):
         if load.requests is not None:
             out.append(f"-n{load.requests}")
         else:
-            out.append(f"-D{max(1, round(load.seconds or 1))}")
+            out.append(f"-D{max(100, round((load.seconds or 1) * 1000))}ms")
         threads = min(load.threads, load.connections)
         out += [f"-c{load.connections}", f"-m{load.streams}", f"-t{threads}", f"-N{IDLE_LIMIT_S}"]
         host, _ = split_url(load.url)

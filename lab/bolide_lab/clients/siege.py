@@ -9,8 +9,10 @@ from bolide_lab import machine
 from bolide_lab.clients.base import Address, Client, ClientError, split_url, tail
 from bolide_lab.model import Load, Outcome
 
-SETTINGS = """# As the original: connections are kept, no delay, nothing logged.
-connection = keep-alive
+SETTINGS = """\
+# No delay, nothing logged. siege 4.1 waits for ever for the end of an answer in chunks
+# on a kept connection, so each transaction has a connection of its own, whoever answers.
+connection = close
 protocol = HTTP/1.1
 verbose = false
 quiet = false

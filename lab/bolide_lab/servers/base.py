@@ -75,6 +75,7 @@ class Server(ABC):
         self._place = place
         self._running: list[subprocess.Popen[bytes]] = []
         self._said: Path | None = None
+        self._has_quic = False
 
     @property
     def place(self) -> Place:
@@ -125,6 +126,7 @@ class Server(ABC):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         self._directory = directory
+        self._has_quic = "h3" in (scenario.load.protocol, *scenario.load.extra.get("arms", ()))
         self._said = directory / "run" / f"{self.name}.out"
         return Files(directory / next(iter(texts)), texts)
 
@@ -194,7 +196,10 @@ class Server(ABC):
     def _is_ready(self) -> bool:
         if self._has_ended():
             return True
-        listening = listening_ports(self.pids()[0])
+        pid = self.pids()[0]
+        if self._has_quic and self.place.tls_port not in bound_ports(pid):
+            return False
+        listening = listening_ports(pid)
         return all(port in listening for port in self.needs_ports())
 
     def _has_ended(self) -> bool:
@@ -214,6 +219,15 @@ def listening_ports(pid: int) -> set[int]:
             if words[3] == LISTEN:
                 found.add(int(words[1].rpartition(":")[2], 16))
     return found
+
+
+def bound_ports(pid: int) -> set[int]:
+    """UDP ports that are taken in the network namespace of the process."""
+    try:
+        lines = Path(f"/proc/{pid}/net/udp").read_text().splitlines()[1:]
+    except OSError:
+        return set()
+    return {int(line.split()[1].rpartition(":")[2], 16) for line in lines}
 
 
 def user() -> str:

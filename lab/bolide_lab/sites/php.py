@@ -118,7 +118,7 @@ class Fpm(Service):
     def configuration(self) -> str:
         """The pool."""
         lines = ["[global]", "error_log = /proc/self/fd/2", "daemonize = no", "[www]"]
-        lines += [f"listen = {self.socket}", "listen.backlog = 511", "listen.mode = 0666"]
+        lines += [f"listen = {self.socket}", "listen.backlog = 4096", "listen.mode = 0666"]
         lines += ["pm = static", f"pm.max_children = {self.children}", "clear_env = yes"]
         lines += ["user = root", "group = root"] if os.geteuid() == 0 else []
         lines += [f"php_admin_value[{name}] = {value}" for name, value in INI.items()]

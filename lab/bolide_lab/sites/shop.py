@@ -48,6 +48,7 @@ HOME_IMAGES_BYTES = {
     "/media/wysiwyg/home/home-t-shirts.png": 96_000,
 }
 STATIC_URLS = tuple(HOME_IMAGES_BYTES)
+COLD_PAGES = 2000
 PRODUCT_IMAGES = 24
 STYLES_BYTES = {"styles-m": 410_000, "styles-l": 130_000, "calendar": 14_000}
 SCRIPTS_BYTES = {
@@ -130,6 +131,8 @@ class Shop(DynamicSite):
                 packed = file.with_name(file.name + ".gz")
                 packed.write_bytes(gzip.compress(content, 9, mtime=0))
         self.urls_file("urls.txt").write_text("\n".join(URLS) + "\n")
+        cold = "".join(f"/cold.php?page={number}\n" for number in range(COLD_PAGES))
+        self.urls_file("urls-cold.txt").write_text(cold)
         self.urls_file("urls-static.txt").write_text("\n".join(STATIC_URLS) + "\n")
 
     def urls_file(self, name: str) -> Path:
@@ -142,4 +145,4 @@ class ShopSite(ContestSite):
 
     name = "shop"
     makes = Shop
-    lists = ("urls.txt", "urls-static.txt")
+    lists = ("urls.txt", "urls-static.txt", "urls-cold.txt")

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bolide_lab.model import Scenario
+from bolide_lab.plan import file_bytes
 from bolide_lab.sites.base import Served
 
 MIB = 1 << 20
-LARGE = {"512k": MIB // 2, "1m": MIB, "10m": 10 * MIB, "100m": 100 * MIB, "1g": 1024 * MIB}
 WORDS = (
     *("server", "page", "cache", "request", "file", "protocol", "stream", "header", "frame"),
     *("window", "worker", "time", "thread", "socket", "reply", "byte", "load", "test", "table"),
@@ -39,8 +39,8 @@ class StaticSite:
     def reset(self, scenario: Scenario) -> None:
         """Makes the large file the scenario asks for, if it is not there yet."""
         name = scenario.load.url.rpartition("/")[2]
-        if name in LARGE:
-            make_large(self.root / name, LARGE[name])
+        if size := file_bytes(name):
+            make_large(self.root / name, size)
 
     def during(self, scenario: Scenario, server: str, host: str, port: int) -> Callable[[], None]:
         """Nothing happens beside the load."""
