@@ -36,6 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], int] = args.command
     try:
         return command(args)
+    except BrokenPipeError:
+        # Whoever read this has seen enough, and Python must not complain of it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (CatalogueError, records.RecordsError, install.InstallError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1

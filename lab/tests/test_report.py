@@ -250,10 +250,13 @@ def test_a_directory_without_results_is_named(tmp_path: Path) -> None:
 
 def test_a_report_of_nothing_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").write_text("")
+    with pytest.raises(UnreadableError, match="nothing was measured; begin a new one"):
+        data.read_full(tmp_path, {})
+    (tmp_path / "run.jsonl").write_text('{"kind":"note","text":"t","plan":{"seed":1}}\n')
     with pytest.raises(UnreadableError, match="nothing was measured; lab run --resume"):
         data.read_full(tmp_path, {})
     (tmp_path / "run.jsonl").write_text('{"kind":"sample","scenario":"Q1a","rate":3}\n\x00\n[]\n')
-    with pytest.raises(UnreadableError, match="3 lines could not be read"):
+    with pytest.raises(UnreadableError, match="could not be read: 3 "):
         data.read_full(tmp_path, {})
     with pytest.raises(UnreadableError, match="could not be read"):
         compare.report(tmp_path, tmp_path)

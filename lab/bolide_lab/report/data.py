@@ -247,10 +247,11 @@ def read_full(directory: Path, catalogue: dict[str, Scenario]) -> Run:
     name = file_of(directory)
     if run.unreadable:
         raise UnreadableError(
-            f"{name}: no sample; {run.unreadable} lines could not be read: they are damaged, "
-            "or of another version of the laboratory"
+            f"{name}: no sample; lines that could not be read: {run.unreadable} (damaged, or of "
+            "another version of the laboratory)"
         )
-    raise UnreadableError(f"{name}: no sample: nothing was measured; lab run --resume {directory}")
+    how = f"lab run --resume {directory}" if run.plan else "begin a new one with lab run"
+    raise UnreadableError(f"{name}: no sample: nothing was measured; {how}")
 
 
 def read(directory: Path, catalogue: dict[str, Scenario], files: Iterable[str] = FILES) -> Run:
