@@ -191,16 +191,20 @@ def test_with_few_repetitions_nothing_is_bold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("name", "said", "text"),
     [
-        ("nginx version: nginx/1.30.6", "nginx/1.30.6"),
-        ("h2o version 2.2.5", "h2o 2.2.5"),
-        ("wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 A B", "wrk debian/4.1.0-3+b2"),
-        ("vinyld (vinyl-cache-9.0.1 revision 423648c)", "vinyld vinyl-cache-9.0.1"),
+        ("nginx", "nginx version: nginx/1.30.6", "nginx 1.30.6"),
+        ("h2o", "h2o version 2.2.5", "H2O 2.2.5"),
+        ("caddy", "2.11.4", "Caddy 2.11.4"),
+        ("apache", "Server version: Apache/2.4.69 (Debian)", "Apache 2.4.69"),
+        ("wrk", "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 A B", "wrk 4.1.0"),
+        ("vinyl", "vinyld (vinyl-cache-9.0.1 revision 423648c)", "Vinyl 9.0.1"),
+        ("openloop", "bolide_lab.clients.openloop, Python 3.11.7", "openloop"),
+        ("odd", "of today", "odd"),
     ],
 )
-def test_a_version_is_told_in_few_words(said: str, text: str) -> None:
-    assert markdown.brief(said) == text
+def test_a_version_is_told_in_few_words(name: str, said: str, text: str) -> None:
+    assert markdown.brief(name, said) == text
 
 
 def test_what_is_better_is_said_beside_each_figure(run: Run) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bolide_lab import stats
 from bolide_lab.report import tables
-from bolide_lab.report.data import Run, describe
+from bolide_lab.report.data import Run, describe, display
 from bolide_lab.report.numbers import NONE, bounds, chance, short
 
 
@@ -174,10 +174,11 @@ def _not_measured(run: Run) -> str:
     return "Not measured:\n\n" + "\n".join(lines) if lines else ""
 
 
-def brief(version: str) -> str:
-    """A program's name and number, of all that it says of itself."""
-    text = re.sub(r"^\S+ version: (?=\S+/)", "", version).replace(" version ", " ")
-    return re.split(r" \[| Copyright| revision|, | built ", text)[0].replace("(", "").strip()
+def brief(name: str, version: str) -> str:
+    """A program's name and number, of all that it says of itself; our own have no number."""
+    found = re.search(r"\d+(\.\d+)+", version)
+    own = version.startswith("bolide_lab")
+    return f"{display(name)} {found[0]}" if found and not own else display(name)
 
 
 def _names(run: Run) -> str:
@@ -192,6 +193,6 @@ def _machine(run: Run) -> str:
         str(machine["cpu"]) if machine.get("cpu") else "",
         f"{machine['cores']} cores" if machine.get("cores") else "",
         f"Linux {machine['kernel']}" if machine.get("kernel") else "",
-        ", ".join(brief(text) for _, text in sorted(run.versions.items())),
+        ", ".join(brief(name, text) for name, text in sorted(run.versions.items())),
     ]
     return "Measured on: " + "; ".join(word for word in words if word) + "."
