@@ -206,11 +206,24 @@ def _take_all(trials: list[plan.Trial], lines: records.Records, seed: int, worke
             result = runner.take(trial)
             if isinstance(result, list):
                 taken += len(result)
-                progress.end(what, "; ".join(map(_short, result)))
+                progress.end(what, _told(result))
             else:
                 progress.end(what, f"OUT: {result}" if result else None)
     progress.close()
     return taken
+
+
+def _told(samples: list[Sample]) -> str:
+    """One or two samples in full; of many, as curl takes them, the middle time of each arm."""
+    if len(samples) <= 2:
+        return "; ".join(map(_short, samples))
+    arms: dict[str, list[float]] = {}
+    for sample in samples:
+        arms.setdefault(sample.scenario, []).append(sample.seconds)
+    said = [
+        f"{name} {1000 * sorted(found)[len(found) // 2]:.1f} ms" for name, found in arms.items()
+    ]
+    return f"{len(samples)} samples: {', '.join(said)}"
 
 
 def _short(sample: Sample) -> str:

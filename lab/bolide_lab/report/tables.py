@@ -31,6 +31,8 @@ RATES = ("requests_per_s", "seconds")
 SATURATED = "*"
 FAILED = "†"
 UP, DOWN = "↑", "↓"
+# Fewer points over time are no picture.
+SERIES_MIN = 8
 PERCENTILES = {
     "latency_us_p50": "p50",
     "latency_us_p90": "p90",
@@ -187,7 +189,7 @@ def tests(run: Run) -> list[Test]:
 def middle(samples: Sequence[Sample], metric: str) -> Sample | None:
     """The sample whose metric is the median, among those with a series."""
     ranked = sorted(
-        (sample for sample in samples if len(sample.series) > 2),
+        (sample for sample in samples if len(sample.series) >= SERIES_MIN),
         key=lambda sample: (math.isnan(value(sample, metric)), value(sample, metric)),
     )
     return ranked[(len(ranked) - 1) // 2] if ranked else None
