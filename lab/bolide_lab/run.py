@@ -38,6 +38,7 @@ class Runner:
         allowed = sorted(os.sched_getaffinity(0) - {self.server_core})
         self.client_cores = set(allowed)
         self.sites: dict[str, tuple[Site, Served]] = {}
+        self.broken: dict[str, str] = {}
         self.unfit: set[tuple[str, str, Variant]] = set()
         self.noted: set[tuple[str, ...]] = set()
         self.directory = Path(tempfile.mkdtemp(prefix="lab-"))
@@ -77,13 +78,20 @@ class Runner:
         return samples
 
     def _site(self, scenario: Scenario) -> tuple[Site, Served]:
-        if scenario.site not in self.sites:
-            one = site(scenario.site)
-            home = self.directory / scenario.site
-            home.mkdir()
+        name = scenario.site
+        if name in self.broken:
+            raise SiteError(self.broken[name])
+        if name not in self.sites:
+            one = site(name)
+            home = self.directory / name
+            home.mkdir(exist_ok=True)
             home.chmod(0o755)
-            self.sites[scenario.site] = (one, one.start(home, min(self.client_cores)))
-        return self.sites[scenario.site]
+            try:
+                self.sites[name] = (one, one.start(home, min(self.client_cores)))
+            except SiteError as error:
+                self.broken[name] = str(error)
+                raise
+        return self.sites[name]
 
     def _measure(self, trial: Trial) -> list[Sample]:
         scenario = trial.scenario
@@ -121,7 +129,7 @@ class Runner:
                 link=link,
             )
             beside = tuple(link.in_server([])) if link is not None else ()
-            self._check_body(trial, served, bench.address, beside)
+            self._check_body(trial, served, bench.address, beside, client.headers)
             end = one_site.during(scenario, server.name, place.host, place.plain_port)
             stack.callback(end)
             return samples(bench, trial, self.seed)
@@ -171,7 +179,12 @@ class Runner:
             )
 
     def _check_body(
-        self, trial: Trial, served: Served, address: Address, into: tuple[str, ...]
+        self,
+        trial: Trial,
+        served: Served,
+        address: Address,
+        into: tuple[str, ...],
+        headers: tuple[str, ...],
     ) -> None:
         scenario = trial.scenario
         key = ("body", trial.scenario.id, trial.server, trial.config)
@@ -182,7 +195,9 @@ class Runner:
             # The quick form may ask for a smaller file.
             expected = expected.with_name(scenario.load.url.rpartition("/")[2] or expected.name)
         for protocol in arms(scenario) or (scenario.load.protocol,):
+            # A cache may keep the form that it was first asked for.
             load = replace(scenario.load, protocol=cast(Protocol, protocol))
+            load = replace(load, headers=(*load.headers, *headers))
             answer = body.fetch(load, address, into)
             problem = body.problem(answer, expected)
             self.records.append(
@@ -218,11 +233,14 @@ def certificate(directory: Path) -> None:
 def contestants(
     scenarios: list[Scenario], wanted: list[str] | None, originals: bool
 ) -> tuple[list[tuple[Scenario, str, Variant]], dict[str, str]]:
-    """Who takes part where; and the servers that are not installed, with what would help."""
+    """Who takes part where; and the servers and clients that are missing, with what would help."""
     out: list[tuple[Scenario, str, Variant]] = []
     missing: dict[str, str] = {}
     installed = {name: kind() for name, kind in SERVERS.items()}
     for scenario in scenarios:
+        client = make_client(scenario.load.client)
+        if client.find() is None:
+            missing[client.name] = client.how_to_install()
         for name in scenario.servers:
             if wanted is not None and name not in wanted:
                 continue

@@ -22,7 +22,10 @@ WARMUP_SHARE = 0.25
 WARMUP_S = 0.5
 # Each user of the shop asks for each of the 20 pages before anything is timed.
 PAGES_EACH = 20
-FILES = ("512k", "1m", "2m", "5m", "10m", "20m", "50m", "100m", "200m", "500m", "1g")
+FILES = (
+    *("512k", "1m", "2m", "3m", "5m", "7m", "10m", "15m", "20m", "30m", "50m", "70m"),
+    *("100m", "150m", "200m", "300m", "500m", "1g"),
+)
 # Idle connections are about their number: opening them may take longer than a sample.
 IDLE_SHARE = 2.0
 IDLE_HELD_S = 1.0

@@ -48,6 +48,8 @@ class Client(ABC):
     name: str
     programs: tuple[str, ...] = ()
     install: str = "lab tools install"
+    # What it says to a server beside the load's own headers.
+    headers: tuple[str, ...] = ()
 
     def find(self) -> Path | None:
         """The program, None where it is not installed."""

@@ -203,6 +203,7 @@ class Curl(Client):
 
     name = "curl"
     programs = ("curl-h3", "curl")
+    headers = ("Accept-Encoding: deflate, gzip",)
 
     def supports(self, load: Load) -> str | None:
         """Whether there is a curl that speaks the protocols of all arms."""

@@ -50,6 +50,7 @@ class Siege(Client):
 
     name = "siege"
     programs = ("siege-sid", "siege")
+    headers = ("Accept-Encoding: gzip, deflate",)
 
     def version(self) -> str:
         """What it says after its banner; without settings of its own it asks for some."""

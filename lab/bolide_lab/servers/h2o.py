@@ -36,7 +36,7 @@ class H2o(Server):
         files = f'file.dir: {place.site}\n        file.index: ["index.html", "index.php"]\n'
         if variant == "original" or place.php is not None:
             files += "        compress: { gzip: 1 }\n"
-        else:
+        if variant == "best":
             files += "        file.send-compressed: ON\n"
         if place.php is not None:
             php = f"fastcgi.connect: {{ port: {place.php}, type: unix }}"
