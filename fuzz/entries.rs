@@ -21,6 +21,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("hpack", wire::hpack::fuzz::fuzz),
     ("http", http::fuzz::all),
     ("lsapi", wire::origin::fuzz::lsapi),
+    ("proxy", wire::proxy::fuzz::header),
     ("qpack", qpack),
     ("quic", quic),
     ("rules", cache::rules::fuzz::rules),

@@ -31,6 +31,8 @@ mod lscache;
 mod php;
 mod php_chaos;
 mod php_pool;
+mod proxy_protocol;
+mod real_ip;
 mod reload;
 mod rewrite;
 mod routing;

@@ -316,7 +316,9 @@ fn collect_hosts(source: &impl Source, nodes: &[Node], hosts: &mut HashMap<Strin
             }
         };
         match node.name() {
-            b"listen" => host_of(node.arg(0)).into_iter().for_each(&mut look_up),
+            b"listen" | b"set_real_ip_from" => {
+                host_of(node.arg(0)).into_iter().for_each(&mut look_up);
+            }
             b"server" if node.block.is_none() => {
                 host_of(node.arg(0)).into_iter().for_each(&mut look_up);
             }

@@ -77,6 +77,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         rewrite_log: false,
         uninitialized_variable_warn: true,
         referers: None,
+        real_ip: Arc::default(),
         access: Arc::default(),
         auth_basic: None,
         auth_basic_user_file: None,

@@ -36,6 +36,7 @@ mod params;
 mod pass;
 mod peer;
 mod php_pool;
+mod real_ip;
 mod referer;
 mod rewrite;
 mod secure_link;
@@ -66,6 +67,7 @@ const TABLES: &[&[Directive]] = &[
     rewrite::TABLE,
     map::TABLE,
     access::TABLE,
+    real_ip::TABLE,
     auth::TABLE,
     referer::TABLE,
     limit::TABLE,

@@ -107,8 +107,25 @@ pub struct ConnInfo {
     pub scheme: Scheme,
     /// The handshake's outcome, if there was one.
     pub tls: Option<TlsFacts>,
+    /// What the PROXY protocol said of the client, if it did.
+    pub proxy: Option<Box<ProxyFacts>>,
     /// When the connection was accepted.
     pub started: Now,
+}
+
+/// What a balancer says of a connection that it hands on (PROXY protocol).
+#[derive(Clone, Debug, Default)]
+pub struct ProxyFacts {
+    /// The client's address as text, maybe not a good one.
+    pub source: Box<str>,
+    /// The client's port.
+    pub source_port: u16,
+    /// The address that the client reached.
+    pub target: Box<str>,
+    /// The port that the client reached.
+    pub target_port: u16,
+    /// Further fields of version 2: type, two bytes of length, value, and again.
+    pub fields: Box<[u8]>,
 }
 
 /// Connections of the process, for `$connections_*`.

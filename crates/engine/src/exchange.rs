@@ -365,7 +365,7 @@ impl Exchange {
     fn begin(&mut self, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return State::Done };
         let next = match self.choose_server(&site, ctx) {
-            Ok(()) => Next::Step(Step::Server),
+            Ok(()) => self.meet(&site, ctx),
             Err(refusal) => {
                 self.log_refusal(refusal, &site, ctx);
                 Next::Fail(refusal.status)

@@ -15,6 +15,7 @@ mod exchange;
 pub mod explain;
 mod fill;
 mod filter;
+mod forwarded;
 pub mod fuzz;
 mod hash;
 mod keys;
@@ -36,7 +37,9 @@ pub use content::esi::Lineage;
 pub use content::page::Keeping;
 pub use content::recall::Recalled;
 pub use content::shortcut::{Open, Shortcut};
-pub use ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
+pub use ctx::{
+    ConnInfo, Counters, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake,
+};
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;
 pub use limit::Zones;

@@ -3,6 +3,7 @@
 mod access;
 mod auth;
 pub(crate) mod limits;
+mod real_ip;
 mod referer;
 pub(crate) mod rewrite;
 pub(crate) mod secure_link;

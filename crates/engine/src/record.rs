@@ -128,7 +128,7 @@ pub(crate) fn error_about(
     lines(logs, level, place, ctx.logs, |out| {
         text(out);
         out.extend_from_slice(b", client: ");
-        address(out, ctx.conn.remote);
+        address(out, request.client(ctx.conn));
         push_circumstances(request, origin, site, out);
     });
 }

@@ -8,7 +8,7 @@ use http::{Fields, Method, RequestBody, RequestHead, Version};
 use crate::body::Upload;
 use crate::captures::{Captures, Failure};
 use crate::content::esi::Lineage;
-use crate::ctx::SiteRef;
+use crate::ctx::{ConnInfo, Peer, SiteRef};
 use crate::phase::limits::Limited;
 use crate::phase::secure_link::Link;
 use crate::route::LocationId;
@@ -22,6 +22,8 @@ pub(crate) enum Note {
     Cycle(u16),
     /// A match took too many steps.
     Match(Box<Failure>),
+    /// A line for the log.
+    Text(String),
 }
 
 /// A request in work. Its buffers are kept between requests.
@@ -69,6 +71,8 @@ pub(crate) struct Request {
     pub(crate) redirects_left: u8,
     /// Whether `try_files` under a regex alias made the path part of the file name.
     pub(crate) appends_uri: bool,
+    /// Who asks, where the connection's other end only hands on.
+    pub(crate) real: Option<Peer>,
     /// When the head was complete.
     pub(crate) started: Now,
     /// Body bytes that arrived.
@@ -118,6 +122,7 @@ impl Request {
         self.in_error_page = false;
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
+        self.real = None;
         self.body_received = 0;
         self.lineage = None;
         self.is_fragment = false;
@@ -151,12 +156,19 @@ impl Request {
             captures: self.captures.clone(),
             encodes_groups: self.encodes_groups,
             appends_uri: self.appends_uri,
+            real: self.real,
             started: self.started,
             body_received: self.body_received,
             number_on_conn: self.number_on_conn,
             id: self.id,
             ..Self::default()
         }
+    }
+
+    /// Who asks.
+    #[inline]
+    pub(crate) fn client(&self, conn: &ConnInfo) -> Peer {
+        self.real.unwrap_or(conn.remote)
     }
 
     /// Gives the head back.

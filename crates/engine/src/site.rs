@@ -63,6 +63,8 @@ pub(crate) struct Server {
     pub(crate) root: LocationId,
     /// `$server_name`
     pub(crate) name: Arc<str>,
+    /// Whether the server block itself believes who says on whose behalf it asks.
+    pub(crate) believes: bool,
     /// `merge_slashes`
     pub(crate) merge_slashes: http::uri::MergeSlashes,
 }
@@ -78,8 +80,10 @@ pub(crate) struct Location {
     pub(crate) builtin: Option<Builtin>,
     /// The rewrite phase.
     pub(crate) program: Box<[Op]>,
-    /// Whether somebody may be kept out.
+    /// Whether somebody may be kept out, or may turn out to be somebody else.
     pub(crate) guarded: bool,
+    /// Whether somebody may be kept out.
+    pub(crate) keeps_out: bool,
     /// The origin that answers, if one does.
     pub(crate) pass: Option<Arc<Origin>>,
     /// Whether each request purges a key.

@@ -3,6 +3,7 @@
 //! Knows every variable of the language; one whose feature is not there is absent.
 
 mod origin;
+mod proxy_protocol;
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -76,6 +77,11 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Who asks.
+    pub(crate) fn client(&self) -> Peer {
+        self.request.client(self.conn)
+    }
+
     /// The request's location.
     pub(crate) fn location(&self) -> &'a Location {
         self.site.location(self.request.location)
@@ -144,6 +150,7 @@ impl<'a> Scope<'a> {
             .or_else(|| self.write_answer(var, out))
             .or_else(|| self.write_conn(var, out))
             .or_else(|| self.write_tls(var, out))
+            .or_else(|| self.write_proxy_protocol(var, out))
             .or_else(|| self.write_origin(var, out))
             .unwrap_or(Found::No)
     }
@@ -162,6 +169,13 @@ impl<'a> Scope<'a> {
             }
             Var::Host => text(out, &request.host),
             Var::RequestField(name) => joined(&head.fields, name, out),
+            Var::ProxyAddXForwardedFor => {
+                for value in head.fields.all(Name::XForwardedFor) {
+                    out.extend_from_slice(value);
+                    out.extend_from_slice(b", ");
+                }
+                address(out, self.client())
+            }
             Var::Cookie(name) => maybe(out, cookie(&head.fields, name.as_bytes())),
             Var::ContentType => maybe(out, head.fields.get(Name::ContentType)),
             Var::ContentLength => self.content_length(out),
@@ -245,9 +259,11 @@ impl<'a> Scope<'a> {
     fn write_conn(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
         let conn = self.conn;
         Some(match var {
-            Var::RemoteAddr | Var::RealipRemoteAddr => address(out, conn.remote),
-            Var::RemotePort | Var::RealipRemotePort => port(out, conn.remote),
-            Var::BinaryRemoteAddr => binary_address(out, conn.remote),
+            Var::RemoteAddr => address(out, self.client()),
+            Var::RealipRemoteAddr => address(out, conn.remote),
+            Var::RemotePort => port(out, self.client()),
+            Var::RealipRemotePort => port(out, conn.remote),
+            Var::BinaryRemoteAddr => binary_address(out, self.client()),
             Var::ServerAddr => address(out, conn.local),
             Var::ServerPort => port(out, conn.local),
             Var::Scheme => text(out, scheme(conn.scheme)),
@@ -357,6 +373,8 @@ pub(crate) fn address(out: &mut Vec<u8>, peer: Peer) -> Found {
 fn port(out: &mut Vec<u8>, peer: Peer) -> Found {
     match peer {
         Peer::Unix => Found::Yes,
+        // A client that only a field told of may have none.
+        Peer::Inet(addr) if addr.port() == 0 => Found::Yes,
         Peer::Inet(addr) => number(out, u64::from(addr.port())),
     }
 }

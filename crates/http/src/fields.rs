@@ -121,7 +121,7 @@ impl Fields {
     }
 
     /// All values of a known name, in order.
-    pub fn all(&self, name: Name) -> impl Iterator<Item = &[u8]> {
+    pub fn all(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.iter().filter(move |field| field.name == name).map(|field| field.value)
     }
 
@@ -179,7 +179,7 @@ impl Fields {
     }
 
     /// The fields in order.
-    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Field<'_>> {
         self.entries.iter().filter(|entry| !entry.removed).map(|entry| self.field(entry))
     }
 

@@ -1,4 +1,4 @@
-//! HTTP/1, HTTP/2, HTTP/3, FastCGI and LSAPI framing as machines without sockets and clocks.
+//! HTTP/1, HTTP/2, HTTP/3, FastCGI, LSAPI and PROXY framing as machines without sockets and clocks.
 //!
 //! A machine is fed bytes, tells events, takes response heads, and pulls bodies when it may write.
 //! It never sees a location, a file or a configuration beyond its own `Settings`.
@@ -15,6 +15,7 @@ mod integer;
 pub mod lsapi;
 pub mod origin;
 mod outgoing;
+pub mod proxy;
 pub mod pseudo;
 pub mod qpack;
 pub mod sched;

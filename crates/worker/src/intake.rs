@@ -12,6 +12,7 @@ use io::{Client, Io, Received, Reset, Watch};
 
 use crate::exchanges::Owner;
 use crate::framing::{FirstBytes, Framing, first_bytes};
+use crate::preface::Opening;
 use crate::tcp::{ROOM_MIN, TcpConn, Waiting};
 use crate::token::Token;
 use crate::worker::Worker;
@@ -34,6 +35,7 @@ impl<I: Io> Worker<I> {
             return self.io.close(client.fd, Reset::Yes);
         }
         let settings = &self.generation.listens[listen];
+        let opening = if settings.proxy_protocol { Opening::Proxy } else { Opening::First };
         let session = match &settings.tls {
             Some(acceptor) => match tls::Session::new(acceptor) {
                 Ok(session) => Some(Box::new(session)),
@@ -49,6 +51,7 @@ impl<I: Io> Worker<I> {
             listen,
             scheme: if session.is_some() { Scheme::Https } else { Scheme::Http },
             tls: None,
+            proxy: None,
             started: self.now,
         });
         let conn = TcpConn {
@@ -68,6 +71,7 @@ impl<I: Io> Worker<I> {
             hung_up: false,
             lingering: false,
             fresh: true,
+            opening,
             plain_on_tls: false,
             draining: false,
             waiting: Waiting::Head,
@@ -116,7 +120,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn take_bytes(&mut self, key: Key<TcpConn>, len: usize) {
+    fn take_bytes(&mut self, key: Key<TcpConn>, mut len: usize) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if conn.lingering {
             if conn.readable {
@@ -124,8 +128,14 @@ impl<I: Io> Worker<I> {
             }
             return;
         }
-        if conn.fresh {
-            conn.fresh = false;
+        conn.fresh = false;
+        if conn.opening == Opening::Proxy {
+            let Some(left) = self.take_proxy(key, len) else { return };
+            len = left;
+        }
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if conn.opening == Opening::First {
+            conn.opening = Opening::Over;
             let first = self.scratch.received[0];
             if conn.session.is_some() && !tls::opens_handshake(first) {
                 conn.session = None;
@@ -264,7 +274,7 @@ impl<I: Io> Worker<I> {
         self.leave_if_alone(key);
     }
 
-    fn after_input(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn after_input(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if !conn.unsent.is_empty() {
             self.mark_dirty(key);

@@ -17,6 +17,7 @@ mod log;
 mod mail;
 mod origin;
 mod output;
+mod preface;
 mod quic_conn;
 mod recall;
 mod settings;

@@ -11,6 +11,8 @@ use wire::{h1, h2, h3};
 pub struct ListenSettings {
     /// The TLS side, for `listen … ssl` and `listen … quic`.
     pub tls: Option<tls::Acceptor>,
+    /// Whether clients are announced by a header of the PROXY protocol.
+    pub proxy_protocol: bool,
     /// Whether HTTP/2 is spoken here.
     pub http2: bool,
     /// Whether HTTP/1 request heads may be answered at all by HTTP/3 (`http3 on`).
@@ -45,6 +47,7 @@ impl ListenSettings {
         let settings = &http.location(server.root).settings;
         let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
         Self {
+            proxy_protocol: listen.proxy_protocol,
             http2: server.http2 || listen.http2,
             http3: server.http3,
             h1: h1_settings(server, settings, scheme),

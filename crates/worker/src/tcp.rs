@@ -15,6 +15,7 @@ use engine::ConnInfo;
 use io::Fd;
 
 use crate::framing::Framing;
+use crate::preface::Opening;
 use crate::{Generation, ListenSettings};
 
 /// Bytes of the first write of a connection; it grows while the client takes all at once.
@@ -65,6 +66,8 @@ pub(crate) struct TcpConn {
     pub(crate) lingering: bool,
     /// No byte has been received yet.
     pub(crate) fresh: bool,
+    /// What comes before the client's own bytes.
+    pub(crate) opening: Opening,
     /// HTTP spoken in the clear to a TLS socket; answered once, with an error.
     pub(crate) plain_on_tls: bool,
     /// The server wants to be rid of idle connections.

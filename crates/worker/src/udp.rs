@@ -195,6 +195,7 @@ impl<I: Io> Worker<I> {
             listen: udp.listen,
             scheme: Scheme::Https,
             tls: None,
+            proxy: None,
             started: self.now,
         });
         let conn = QuicConn {

@@ -173,7 +173,6 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("http_random_index", &["random_index"]),
-    ("http_realip", &["real_ip_header", "real_ip_recursive", "set_real_ip_from"]),
     (
         "http_scgi",
         &[

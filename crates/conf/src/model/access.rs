@@ -1,4 +1,5 @@
-//! Who may come in: `allow`, `deny`, `auth_basic`, `valid_referers`, `secure_link`.
+//! Who a client is and who may come in: `set_real_ip_from`, `allow`, `deny`, `auth_basic`,
+//! `valid_referers`, `secure_link`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -54,6 +55,31 @@ pub enum Verdict {
     Allow,
     /// `deny`
     Deny,
+}
+
+/// `set_real_ip_from`, `real_ip_header`, `real_ip_recursive`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RealIp {
+    /// Who is believed; nobody leaves all as it is.
+    pub from: Vec<Who>,
+    /// Where the address is told.
+    pub header: RealIpHeader,
+    /// Whether addresses in the field are believed that are themselves in `from`.
+    pub recursive: bool,
+}
+
+/// Where the address of a client is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RealIpHeader {
+    /// `X-Real-IP`
+    #[default]
+    XRealIp,
+    /// `X-Forwarded-For`: a list, maybe in several fields.
+    XForwardedFor,
+    /// What the PROXY protocol said.
+    ProxyProtocol,
+    /// Another field; its name in lower case.
+    Field(Box<[u8]>),
 }
 
 /// A `valid_referers`.

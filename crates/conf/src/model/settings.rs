@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AccessLogs, AccessRule, Brotli, CacheSettings, ErrorLog, Gzip, Limits, OriginSettings,
+    AccessLogs, AccessRule, Brotli, CacheSettings, ErrorLog, Gzip, Limits, OriginSettings, RealIp,
     Referers, SecureLink, TypeSet, Zstd,
 };
 use crate::vars::Template;
@@ -77,6 +77,8 @@ pub struct Settings {
     pub uninitialized_variable_warn: bool,
     /// `valid_referers`
     pub referers: Option<Arc<Referers>>,
+    /// `set_real_ip_from`, `real_ip_header`, `real_ip_recursive`
+    pub real_ip: Arc<RealIp>,
     /// `allow` and `deny`, in file order.
     pub access: Arc<Vec<AccessRule>>,
     /// `auth_basic`: the realm; none and `off` ask for no password.

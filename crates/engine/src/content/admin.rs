@@ -21,7 +21,7 @@ const TAGS_MAX: u64 = 20_000;
 impl Exchange {
     /// Answers a request to such a location.
     pub(crate) fn admin(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
-        let ip = match ctx.conn.remote {
+        let ip = match self.request.client(ctx.conn) {
             Peer::Inet(addr) => Some(addr.ip().to_canonical()),
             Peer::Unix => None,
         };

@@ -28,7 +28,7 @@ impl Exchange {
             // Where it is off, what the application purges is all that counts.
             environment.is_off = page.mode == PageMode::Off;
             self.set_by_configuration(page, &mut environment, site, ctx);
-            if is_trusted(page, ctx.conn.remote)
+            if is_trusted(page, self.request.client(ctx.conn))
                 && let Some(value) = self.request.head().fields.get_text(b"X-LSCACHE-Vary-Value")
             {
                 environment.vary_value = (!value.is_empty()).then(|| value.into());
@@ -109,7 +109,7 @@ impl Exchange {
 
     /// Whether the client is a cache in front of this one.
     pub(crate) fn is_for_front(&self, page: &PageCache, ctx: &Ctx<'_>) -> bool {
-        is_trusted(page, ctx.conn.remote)
+        is_trusted(page, self.request.client(ctx.conn))
             && self.request.head().fields.get_text(b"X-LSCACHE").is_some()
     }
 

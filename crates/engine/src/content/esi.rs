@@ -14,7 +14,7 @@ use http::lscache::Control;
 use http::{BodyLen, Name, RequestHead, Version};
 
 use crate::answer::{Body, ByteSpan, Pulled, Source};
-use crate::ctx::{ConnInfo, SiteRef};
+use crate::ctx::{ConnInfo, Peer, SiteRef};
 use crate::exchange::Exchange;
 use crate::phase::limits::Told;
 
@@ -82,6 +82,8 @@ pub struct Lineage {
     own: Rc<Generation>,
     /// What the include says about looking it up.
     pub(crate) control: Control,
+    /// Who asks for the page, where the connection's other end only hands on.
+    real: Option<Peer>,
 }
 
 impl Lineage {
@@ -128,6 +130,7 @@ impl Exchange {
             family: Rc::new(family),
             own: Rc::new(Generation { target: head.target.clone(), depth: 0, parent: None }),
             control: Control::default(),
+            real: self.request.real,
         };
         self.request.lineage = Some(Box::new(lineage));
     }
@@ -144,6 +147,7 @@ impl Exchange {
         let [requests, connections] = lineage.family.told;
         self.request.limited.requests = requests;
         self.request.limited.connections = connections;
+        self.request.real = lineage.real;
         self.request.lineage = Some(lineage);
         self.request.is_fragment = true;
     }
@@ -209,7 +213,12 @@ impl Exchange {
             inherit(head, self.request.head(), &target);
             let (depth, parent) = (lineage.own.depth + 1, Some(lineage.own.clone()));
             let own = Rc::new(Generation { target, depth, parent });
-            return Some(Box::new(Lineage { family: family.clone(), own, control }));
+            return Some(Box::new(Lineage {
+                family: family.clone(),
+                own,
+                control,
+                real: lineage.real,
+            }));
         }
     }
 

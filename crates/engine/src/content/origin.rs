@@ -496,7 +496,7 @@ fn affinity(scope: &Scope<'_>, id: UpstreamId) -> Vec<u8> {
     let group = scope.site.http().and_then(|http| http.upstreams.get(id.index()));
     match group.map(|group| &group.balance) {
         Some(Balance::Hash { key, .. }) => scope.expand(key, &mut out),
-        Some(Balance::IpHash) => match scope.conn.remote {
+        Some(Balance::IpHash) => match scope.client() {
             Peer::Inet(addr) => match addr.ip().to_canonical() {
                 // As in nginx, the network of three octets.
                 std::net::IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()[..3]),

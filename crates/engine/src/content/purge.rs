@@ -44,7 +44,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
-        let ip = ip(ctx.conn.remote);
+        let ip = ip(self.request.client(ctx.conn));
         let method = &*self.request.head().method_text;
         if !caching.is_page() {
             let is_purge = match &caching.conf.purge {

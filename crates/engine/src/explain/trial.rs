@@ -116,6 +116,7 @@ impl Trial {
                 listen: question.listen,
                 scheme: question.scheme,
                 tls: (question.scheme == Scheme::Https).then(TlsFacts::default),
+                proxy: None,
                 started: now,
             },
             now,

@@ -309,6 +309,7 @@ impl World {
             listen: 0,
             scheme: Scheme::Http,
             tls: None,
+            proxy: None,
             started: now,
         };
         let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);

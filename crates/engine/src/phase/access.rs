@@ -22,13 +22,17 @@ impl Exchange {
     }
 
     fn check_access(&mut self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        self.find_client(site, ctx);
+        if !location.keeps_out {
+            return Self::admitted(location);
+        }
         self.request.is_straight = false;
         if !location.settings.limits.is_empty()
             && let Some(next) = self.limit(&location.settings.limits, site, ctx)
         {
             return next;
         }
-        let verdict = judge(&location.settings.access, ctx.conn.remote);
+        let verdict = judge(&location.settings.access, self.request.client(ctx.conn));
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {
             Some(Verdict::Allow) if any => return self.satisfied(site),

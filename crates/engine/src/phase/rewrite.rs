@@ -500,6 +500,9 @@ impl Exchange {
                         out.extend_from_slice(b"\" variable");
                     });
                 }
+                Note::Text(text) => {
+                    self.log_error(site, ctx, |out| out.extend_from_slice(text.as_bytes()));
+                }
                 Note::Cycle(slot) => self.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"cycle while evaluating variable \"");
                     push_log(out, name(*slot));

@@ -129,6 +129,7 @@ fn server(http: &Http, conf: &model::Server) -> Server {
         level: level(http, outer),
         named,
         root: conf.root.0,
+        believes: !http.location(conf.root).settings.real_ip.from.is_empty(),
         name: conf.primary_name.clone(),
         merge_slashes: match conf.settings.merge_slashes {
             true => MergeSlashes::On,
@@ -202,6 +203,9 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         .iter()
         .map(|conf| Header { name: Name::parse(&conf.name), conf: conf.clone() })
         .collect();
+    let keeps_out = !settings.limits.is_empty()
+        || !settings.access.is_empty()
+        || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     Location {
         is_decorated: expires || !headers.is_empty(),
@@ -217,9 +221,8 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
             model::Handler::Pass(_) | model::Handler::Static => None,
         },
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
-        guarded: !settings.limits.is_empty()
-            || !settings.access.is_empty()
-            || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some(),
+        guarded: keeps_out || !settings.real_ip.from.is_empty(),
+        keeps_out,
         pass: match &conf.handler {
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
             _ => None,

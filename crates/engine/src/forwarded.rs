@@ -1,0 +1,129 @@
+//! Whom a request comes from when those who hand it on say so: `X-Forwarded-For` and its like.
+//!
+//! Owns nginx's reading of such fields: from the end, as far as those who wrote are believed.
+//! Easiest to break: a word that is no address ends the search, and what was found so far holds.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use conf::model::Who;
+
+use crate::ctx::Peer;
+
+/// What came of one field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Nobody who is believed wrote it, or there is no address at its end.
+    Nothing,
+    /// An address; what stands before it, in fields before this one, may be asked, too.
+    Found,
+    /// An address whose writer is not believed any further.
+    Final,
+}
+
+/// Whether `peer` is one of those in `trusted`.
+pub(crate) fn is_trusted(trusted: &[Who], peer: Peer) -> bool {
+    trusted.iter().any(|who| match (who, peer) {
+        (Who::All, _) | (Who::Unix, Peer::Unix) => true,
+        (Who::Network(network), Peer::Inet(addr)) => network.contains(addr.ip().to_canonical()),
+        (Who::Unix, Peer::Inet(_)) | (Who::Network(_), Peer::Unix) => false,
+    })
+}
+
+/// The client that `fields`, the values of one name in their order, say `peer` asks for.
+pub(crate) fn client<'f>(
+    peer: Peer,
+    fields: impl DoubleEndedIterator<Item = &'f [u8]>,
+    trusted: &[Who],
+    recursive: bool,
+) -> Option<Peer> {
+    let (mut addr, mut is_found) = (peer, false);
+    for value in fields.rev() {
+        let outcome = read(&mut addr, value, trusted, recursive);
+        is_found |= outcome != Outcome::Nothing;
+        if !recursive || outcome != Outcome::Found {
+            break;
+        }
+    }
+    is_found.then_some(addr)
+}
+
+/// Reads one field from its end, with `addr` as the one who wrote it.
+fn read(addr: &mut Peer, field: &[u8], trusted: &[Who], recursive: bool) -> Outcome {
+    let mut rest = field;
+    let mut outcome = Outcome::Nothing;
+    loop {
+        // What was found so far holds; only a field that said nothing hides those before it.
+        let ended = if outcome == Outcome::Nothing { Outcome::Nothing } else { Outcome::Final };
+        if !is_trusted(trusted, *addr) {
+            return ended;
+        }
+        while let [_, .., b' ' | b','] = rest {
+            rest = &rest[..rest.len() - 1];
+        }
+        // As in nginx, the first byte always belongs to the word.
+        let before = rest.iter().skip(1).rposition(|byte| matches!(byte, b' ' | b','));
+        let start = before.map_or(0, |at| at + 2);
+        let Some(found) = parse(&rest[start..]) else { return ended };
+        *addr = Peer::Inet(found);
+        outcome = Outcome::Found;
+        if !recursive || start == 0 {
+            return outcome;
+        }
+        rest = &rest[..start - 1];
+    }
+}
+
+/// An address with or without a port, as nginx reads it; port 0 is none.
+pub(crate) fn parse(word: &[u8]) -> Option<SocketAddr> {
+    let text = std::str::from_utf8(word).ok()?;
+    if let Some(ip) = ip(text) {
+        return Some(SocketAddr::new(ip, 0));
+    }
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']')?;
+            if rest.is_empty() {
+                return Some(SocketAddr::new(ip(host)?, 0));
+            }
+            (host, rest.strip_prefix(':')?)
+        }
+        None => text.split_once(':')?,
+    };
+    let port = conf::value::number(port.as_bytes()).and_then(|port| u16::try_from(port).ok())?;
+    (port != 0).then_some(SocketAddr::new(ip(host)?, port))
+}
+
+/// An address without a port.
+pub(crate) fn ip(text: &str) -> Option<IpAddr> {
+    match ipv4(text.as_bytes()) {
+        Some(ip) => Some(ip.into()),
+        None => text.parse().ok().filter(IpAddr::is_ipv6),
+    }
+}
+
+/// Four decimal numbers; as in nginx, one may be empty or begin with zeros, and the last address
+/// of all is none.
+fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+    let (mut bits, mut octet, mut dots) = (0_u32, 0_u32, 0);
+    for byte in text {
+        match byte {
+            b'0'..=b'9' => {
+                octet = octet * 10 + u32::from(byte - b'0');
+                if octet > 255 {
+                    return None;
+                }
+            }
+            b'.' if dots < 3 => {
+                bits = bits << 8 | octet;
+                octet = 0;
+                dots += 1;
+            }
+            _ => return None,
+        }
+    }
+    let bits = bits << 8 | octet;
+    (dots == 3 && bits != u32::MAX).then_some(Ipv4Addr::from_bits(bits))
+}
+
+#[cfg(test)]
+mod tests;

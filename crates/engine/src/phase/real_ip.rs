@@ -1,0 +1,56 @@
+//! `set_real_ip_from`: the client is whom a believed one says it asks for.
+//!
+//! It holds for one request, from where it was found out on: for the server when the request
+//! begins, for a location before access is checked. What was found once is not looked for again.
+
+use conf::model::{RealIp, RealIpHeader};
+use http::Name;
+
+use crate::ctx::{Ctx, Peer};
+use crate::exchange::{Exchange, Next, Step};
+use crate::forwarded;
+use crate::site::Site;
+
+impl Exchange {
+    /// The first step of a request whose server is known.
+    #[inline]
+    pub(crate) fn meet(&mut self, site: &Site, ctx: &Ctx<'_>) -> Next {
+        if site.server(self.request.server).believes {
+            self.find_client(site, ctx);
+        }
+        Next::Step(Step::Server)
+    }
+
+    /// Finds out who asks, as the location of the request says.
+    pub(crate) fn find_client(&mut self, site: &Site, ctx: &Ctx<'_>) {
+        let terms = &site.location(self.request.location).settings.real_ip;
+        if terms.from.is_empty() || self.request.real.is_some() {
+            return;
+        }
+        self.request.real = self.real(terms, ctx);
+    }
+
+    fn real(&self, terms: &RealIp, ctx: &Ctx<'_>) -> Option<Peer> {
+        let fields = &self.request.head().fields;
+        let peer = ctx.conn.remote;
+        let one = |value: Option<&[u8]>| {
+            forwarded::client(peer, value.into_iter(), &terms.from, terms.recursive)
+        };
+        match &terms.header {
+            RealIpHeader::XRealIp => one(fields.get(Name::XRealIp)),
+            RealIpHeader::XForwardedFor => {
+                let values = fields.all(Name::XForwardedFor);
+                forwarded::client(peer, values, &terms.from, terms.recursive)
+            }
+            RealIpHeader::Field(name) => one(fields.get_text(name)),
+            RealIpHeader::ProxyProtocol => {
+                let said = ctx.conn.proxy.as_deref()?;
+                let found = one(Some(said.source.as_bytes()))?;
+                Some(match found {
+                    Peer::Inet(addr) => Peer::Inet((addr.ip(), said.source_port).into()),
+                    Peer::Unix => Peer::Unix,
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+"""Owns: configurations about who a client is, and about variables made of addresses and hashes."""
+from .mistakes import http as http_mistake
+from .mistakes import server as server_mistake
+from .sites import http, server
+
+WHO = '"[$remote_addr][$realip_remote_addr][$proxy_add_x_forwarded_for]"'
+WHOSE = '"$who' + WHO[1:]
+ADDRESSES = ["192.0.2.1", "192.0.2.1:80", "[2001:db8::1]:80", "[2001:db8::1]", "2001:db8::1", "192.0.2.1:0", "192.0.2.1:99999", "192.0.2", "x",
+             "192.0.2.1, 198.51.100.7", "198.51.100.7,192.0.2.1", "unix:", "192.0.2.1:", "01.2.3.4", "192.0.2.1,", "192.0.2.1, ,", "", "192.0.2.256",
+             "[192.0.2.1]:80", "192.0.2.1;198.51.100.7", ",192.0.2.1", "fe80::1%eth0", "255.255.255.255", "1..2.3", "1.2.3.4.5"]
+LISTS = [["192.0.2.1"], ["192.0.2.1, 10.0.0.1"], ["10.0.0.1, 10.0.0.2"], ["192.0.2.1, 10.0.0.1,10.0.0.2"], ["192.0.2.1", "10.0.0.1"],
+         ["10.0.0.1", "192.0.2.1"], ["192.0.2.1, 198.51.100.7", "10.0.0.1, 10.0.0.2"], ["x, 10.0.0.1"], ["x", "10.0.0.1"], ["192.0.2.1, x"],
+         ["192.0.2.1", "x"], ["10.0.0.5:80, 10.0.0.1:90"], ["10.0.0.1", ""], ["192.0.2.1,, ,10.0.0.1"], ["x 10.0.0.1"],
+         ["[2001:db8::1]:80, 10.0.0.1"], ["10.0.0.1 , "], [",10.0.0.1"], ["10.0.0.3", "x", "10.0.0.1"]]
+
+
+def forwarded(path, name="X-Forwarded-For"):
+    return [" | ".join([f"GET {path}"] + [f"{name}: {value}" for value in values]) for values in LISTS]
+
+
+server("real addresses", f"set_real_ip_from 127.0.0.1; return 200 {WHO};",
+       [f"GET / | X-Real-IP: {address}" for address in ADDRESSES] + ["GET / | X-Real-IP: 192.0.2.1 | X-Real-IP: 192.0.2.2", "GET /"])
+server("real addresses with ports", "set_real_ip_from 127.0.0.0/8; location /next { return 204; } location / { return 200 \"$remote_addr $remote_port\"; }",
+       [f"GET / | X-Real-IP: {address}" for address in ("192.0.2.1:80", "[::1]:81", "192.0.2.1", "[192.0.2.1]:82")])
+server("forwarded addresses", f"set_real_ip_from 127.0.0.1; set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For; return 200 {WHO};", forwarded("/"))
+server("forwarded addresses, recursive", f"set_real_ip_from 127.0.0.1; set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For; real_ip_recursive on; return 200 {WHO};", forwarded("/"))
+server("addresses in another field", f"set_real_ip_from 127.0.0.1; set_real_ip_from 10.0.0.0/8; real_ip_header x-forwarded-for; real_ip_recursive on; return 200 {WHO};", forwarded("/"))
+server("strangers are not believed", f"set_real_ip_from 192.0.2.0/24; set_real_ip_from unix:; set_real_ip_from ::1; return 200 {WHO};", ["GET / | X-Real-IP: 192.0.2.1"])
+http("real addresses by place", f"""
+    set_real_ip_from 127.0.0.1; real_ip_header X-A;
+    map $remote_addr $who {{ 192.0.2.1 one; 192.0.2.2 two; default other; }}
+    server {{ listen 127.0.0.1:@P0@; root @DIR@/www;
+        location /early {{ return 200 {WHOSE}; }}
+        location /b {{ real_ip_header X-B; try_files /x @show; }}
+        location /none {{ set_real_ip_from 192.0.2.9; try_files /x @show; }}
+        location @show {{ return 200 {WHOSE}; }}
+        location /deny {{ deny 192.0.2.1; allow all; try_files /x @show; }}
+        location /allow {{ allow 192.0.2.1; deny all; try_files /hello.txt =404; }}
+        location /late {{ real_ip_header X-B; deny 192.0.2.2; try_files /x @show; }}
+        location /page {{ error_page 404 /early; }}
+    }}
+""", [f"GET {path} | X-A: {a} | X-B: {b}" for path in ("/early", "/b", "/none", "/deny", "/allow", "/late", "/page", "/hello.txt")
+      for a, b in (("192.0.2.1", "192.0.2.2"), ("x", "192.0.2.2"), ("192.0.2.2", "192.0.2.1"), ("192.0.2.3:7", ""))], errors=True)
+
+for text in ("set_real_ip_from;", "set_real_ip_from a b;", "set_real_ip_from 1.2.3.4/33;", "set_real_ip_from 1.2.3.4/8;", "set_real_ip_from unix:/x;", "set_real_ip_from all;",
+             "set_real_ip_from nohost.invalid;", "set_real_ip_from [::1];", "set_real_ip_from 2001::/129;", "set_real_ip_from 1.2.3.4:80;", "set_real_ip_from localhost;", "set_real_ip_from '';",
+             "set_real_ip_from 10/8;", "real_ip_header;", "real_ip_header a; real_ip_header b;", "real_ip_header '';", "real_ip_recursive yes;", "real_ip_recursive on; real_ip_recursive on;"):
+    http_mistake(text)
+server_mistake("if ($uri) { set_real_ip_from 1.1.1.1; }")
+server_mistake("location / { if ($uri) { real_ip_header X; } }")
+
+# The header of the PROXY protocol, and what is asked behind it; sent as it is.
+ASK = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+SAID = ('"[$proxy_protocol_addr][$proxy_protocol_port][$proxy_protocol_server_addr][$proxy_protocol_server_port][$remote_addr]'
+        '[$proxy_protocol_tlv_alpn][$proxy_protocol_tlv_0x01][$proxy_protocol_tlv_authority][$proxy_protocol_tlv_0x2][$proxy_protocol_tlv_unique_id]'
+        '[$proxy_protocol_tlv_netns][$proxy_protocol_tlv_0xEA][$proxy_protocol_tlv_ssl_version][$proxy_protocol_tlv_ssl_cn]'
+        '[$proxy_protocol_tlv_ssl_cipher][$proxy_protocol_tlv_ssl_verify]"')
+LINES = ["TCP4 192.0.2.1 198.51.100.7 80 90", "TCP6 2001:db8::1 ::2 80 90", "UNKNOWN", "UNKNOWN a b c", "UNKNOWNx", "TCP4 192.0.2.1 198.51.100.7 80",
+         "TCP4 999.2.3.4 198.51.100.7 80 90", "TCP4 192.0.2.1 198.51.100.7 99999 90", "TCP4 192.0.2.1 198.51.100.7 80 99999", "TCP4 192.0.2.1 198.51.100.7 0 0",
+         "TCP4 192.0.2.1  198.51.100.7 80 90", "TCP4 x 198.51.100.7 80 90", "TCP4 abc def 80 90", "TCP5 192.0.2.1 198.51.100.7 80 90", "TCP", "", "TCP4",
+         "TCP4 192.0.2.1 198.51.100.7 80 90 ", "TCP4 192.0.2.1 198.51.100.7 080 +90", "TCP4 ::1 ::2 080 90", "TCP4  198.51.100.7 80 90", "TCP4 192.0.2.1 198.51.100.7  90"]
+
+
+def field(kind, value):
+    return bytes([kind]) + len(value).to_bytes(2, "big") + value
+
+
+def binary(version_command, family, rest):
+    return b"\r\n\r\n\0\r\nQUIT\n" + bytes([version_command, family]) + len(rest).to_bytes(2, "big") + rest
+
+
+V4 = bytes([192, 0, 2, 1, 198, 51, 100, 7, 0, 80, 0, 90])
+V6 = bytes([0x20, 1, 0x0d, 0xb8]) + bytes(11) + b"\1" + bytes(15) + b"\2" + bytes([0, 80, 0, 90])
+INSIDE = b"\1\0\0\0\5" + field(0x21, b"TLSv1.3") + field(0x22, b"cn!") + field(0x23, b"CIPHER")
+FIELDS = field(1, b"h2") + field(2, b"auth.test") + field(5, b"uid") + field(0x30, b"ns") + field(0xea, b"vpce") + field(0x20, INSIDE)
+BINARY = [binary(0x21, 0x11, V4), binary(0x21, 0x11, V4 + FIELDS), binary(0x21, 0x21, V6), binary(0x21, 0x21, V6 + FIELDS), binary(0x20, 0x11, V4), binary(0x20, 0, b""),
+          binary(0x21, 0, b"xyz"), binary(0x21, 0x31, bytes(216)), binary(0x21, 0x12, V4), binary(0x31, 0x11, V4), binary(0x11, 0x11, V4), binary(0x22, 0x11, V4),
+          binary(0x21, 0x11, V4[:8]), binary(0x21, 0x21, V4), binary(0x21, 0x41, V4), binary(0x21, 0x11, V4 + field(1, b"first") + field(1, b"second")),
+          binary(0x21, 0x11, V4 + field(4, b"x" * 5000)), b"\r\n\r\n\0\r\nQUITx!\x11\0\0"]
+HEADERS = [(f"PROXY {line}", f"PROXY {line}\r\n".encode() + ASK) for line in LINES] + [(repr(header)[2:60], header + ASK) for header in BINARY] + [
+    ("no header", ASK), ("in capitals only", b"proxy TCP4 1.2.3.4 5.6.7.8 80 90\r\n" + ASK), ("LF alone", b"PROXY TCP4 1.2.3.4 5.6.7.8 80 90\n" + ASK),
+    ("two headers", b"PROXY TCP4 1.2.3.4 5.6.7.8 80 90\r\nPROXY TCP4 1.2.3.4 5.6.7.8 80 90\r\n" + ASK)]
+http("the PROXY protocol", f"server {{ listen 127.0.0.1:@P0@; }} server {{ listen 127.0.0.1:@P2@ proxy_protocol; return 200 {SAID}; }}",
+     HEADERS, port=2, alone=True, errors=True)
+http("real addresses by the PROXY protocol", f"""server {{ listen 127.0.0.1:@P0@; }} server {{ listen 127.0.0.1:@P2@ proxy_protocol;
+     set_real_ip_from 127.0.0.1; real_ip_header proxy_protocol; return 200 "[$proxy_protocol_addr]"{WHO[1:]}; }}""".replace('"[$proxy_protocol_addr]"[', '"[$proxy_protocol_addr]['),
+     [case for case in HEADERS if b"999." not in case[1]], port=2, alone=True)
+http("fields of the PROXY protocol that are not", "server { listen 127.0.0.1:@P0@; } server { listen 127.0.0.1:@P2@ proxy_protocol; return 200 \"[$proxy_protocol_tlv_alpn][$proxy_protocol_tlv_nope]\"; }",
+     [("cut", binary(0x21, 0x11, V4 + field(1, b"h2")[:-1]) + ASK), ("one byte", binary(0x21, 0x11, V4 + b"\1") + ASK), ("cut behind", binary(0x21, 0x11, V4 + field(1, b"a") + b"\2\0") + ASK)],
+     port=2, alone=True, errors=True)

@@ -1,0 +1,104 @@
+//! Owns: who a client is when somebody hands its request on: `set_real_ip_from` and its kin.
+
+use testkit::server::Home;
+use testkit::{Server, wait_until};
+
+use crate::{BOLIDE, http, report};
+
+/// Path, further fields, body.
+type Rows<'a> = &'a [(&'a str, &'a str, &'a str)];
+
+fn check(server: &Server, rows: Rows<'_>) {
+    let mut failures = Vec::new();
+    for (path, fields, wanted) in rows {
+        let got = server.connect().get(path, fields).text();
+        if got != *wanted {
+            failures.push(format!("{path} {fields:?}: {got}, want {wanted}"));
+        }
+    }
+    report(rows.len(), &failures);
+}
+
+const SHOW: &str = "return 200 \"$remote_addr|$realip_remote_addr\";";
+
+#[test]
+fn the_field_of_who_is_believed_says_who_asks() {
+    let server = http(&format!(
+        "server {{ {} set_real_ip_from 127.0.0.1; set_real_ip_from 10.0.0.0/8;
+           location /real {{ {SHOW} }}
+           location /port {{ return 200 $remote_addr:$remote_port; }}
+         }}",
+        testkit::server::LISTEN
+    ));
+    check(
+        &server,
+        &[
+            ("/real", "", "127.0.0.1|127.0.0.1"),
+            ("/real", "X-Real-IP: 192.0.2.7\r\n", "192.0.2.7|127.0.0.1"),
+            ("/real", "X-Real-IP: 2001:db8::1\r\n", "2001:db8::1|127.0.0.1"),
+            ("/real", "X-Real-IP: nobody\r\n", "127.0.0.1|127.0.0.1"),
+            ("/real", "X-Forwarded-For: 192.0.2.7\r\n", "127.0.0.1|127.0.0.1"),
+            ("/port", "X-Real-IP: 192.0.2.7:81\r\n", "192.0.2.7:81"),
+            ("/port", "X-Real-IP: [::1]:81\r\n", "::1:81"),
+            ("/port", "X-Real-IP: 192.0.2.7\r\n", "192.0.2.7:"),
+        ],
+    );
+}
+
+#[test]
+fn an_inner_list_replaces_the_outer_and_nobody_else_is_believed() {
+    let server = http(&format!(
+        "set_real_ip_from 127.0.0.1; real_ip_header X-Forwarded-For; real_ip_recursive on;
+         map $remote_addr $who {{ 192.0.2.7 seven; default other; }}
+         server {{ {listen} set_real_ip_from 192.0.2.1;
+           location /strange {{ {SHOW} }}
+           location /again {{ set_real_ip_from 127.0.0.0/8; set_real_ip_from 10.0.0.0/8;
+             root /nowhere; try_files /x @show; }}
+           location @show {{ {SHOW} }}
+           location /deny {{ set_real_ip_from 127.0.0.1; deny 192.0.2.7; allow all;
+             try_files /x @who; }}
+           location @who {{ return 200 $who; }} }}",
+        listen = testkit::server::LISTEN
+    ));
+    check(
+        &server,
+        &[
+            ("/strange", "X-Forwarded-For: 192.0.2.7\r\n", "127.0.0.1|127.0.0.1"),
+            ("/again", "X-Forwarded-For: 192.0.2.7, 10.0.0.1\r\n", "192.0.2.7|127.0.0.1"),
+            ("/again", "X-Forwarded-For: 8.8.8.8, 9.9.9.9\r\n", "9.9.9.9|127.0.0.1"),
+            ("/deny", "X-Forwarded-For: 192.0.2.8\r\n", "other"),
+        ],
+    );
+    let denied = server.connect().get("/deny", "X-Forwarded-For: 192.0.2.7\r\n");
+    assert_eq!(denied.status, 403);
+    let forbidden = "access forbidden by rule, client: 192.0.2.7, server";
+    wait_until(forbidden, || server.error_log().contains(forbidden));
+    assert!(server.access_lines(5)[4].starts_with("192.0.2.7 - "), "{}", server.access_log());
+}
+
+#[test]
+fn wrong_words_are_refused_in_nginxs_terms() {
+    let home = Home::new(BOLIDE);
+    let rows = [
+        ("set_real_ip_from;", "invalid number of arguments in \"set_real_ip_from\" directive"),
+        ("set_real_ip_from all;", "host not found in set_real_ip_from \"all\""),
+        ("set_real_ip_from 1.2.3.4/33;", "host not found in set_real_ip_from \"1.2.3.4/33\""),
+        ("set_real_ip_from unix:/x;", "host not found in set_real_ip_from \"unix:/x\""),
+        ("real_ip_header;", "invalid number of arguments in \"real_ip_header\" directive"),
+        ("real_ip_header a; real_ip_header b;", "\"real_ip_header\" directive is duplicate"),
+        (
+            "real_ip_recursive yes;",
+            "invalid value \"yes\" in \"real_ip_recursive\" directive, \
+             it must be \"on\" or \"off\"",
+        ),
+    ];
+    let mut failures = Vec::new();
+    for (n, (conf, wanted)) in rows.iter().enumerate() {
+        let file = home.write(&format!("r{n}.conf"), &format!("events {{}} http {{ {conf} }}"));
+        let done = home.run(&["-t", "-c", file.to_str().unwrap()]);
+        if done.code != 1 || !done.stderr.contains(wanted) {
+            failures.push(format!("{conf}: {}", done.stderr));
+        }
+    }
+    report(rows.len(), &failures);
+}
