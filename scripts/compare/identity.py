@@ -88,3 +88,40 @@ http("real addresses by the PROXY protocol", f"""server {{ listen 127.0.0.1:@P0@
 http("fields of the PROXY protocol that are not", "server { listen 127.0.0.1:@P0@; } server { listen 127.0.0.1:@P2@ proxy_protocol; return 200 \"[$proxy_protocol_tlv_alpn][$proxy_protocol_tlv_nope]\"; }",
      [("cut", binary(0x21, 0x11, V4 + field(1, b"h2")[:-1]) + ASK), ("one byte", binary(0x21, 0x11, V4 + b"\1") + ASK), ("cut behind", binary(0x21, 0x11, V4 + field(1, b"a") + b"\2\0") + ASK)],
      port=2, alone=True, errors=True)
+
+GEO = r"""
+    geo $net { default d; 127.0.0.0/8 loop; 10.0.0.0/8 ten; 10.1.0.0/16 one; 10.1.2.0/24 two; 10.1.2.3 three; 10.1.2.4/32 four; 2001:db8::/32 doc; 2001:db8::1 self; }
+    geo $arg_a $by_arg { 0.0.0.0/0 all; 192.0.2.0/24 net; 192.0.2.128/25 half; ::/0 six; ::ffff:192.0.2.1 mapped; 255.255.255.255 none; delete 192.0.2.128/25; }
+    geo $arg_a $plain { 192.0.2.1 $uri; 192.0.2.2 ""; }
+    geo $arg_a $ranged { ranges; default out; 10.0.0.0-10.3.255.255 wide; 10.0.0.10-10.0.0.20 in; 10.0.0.15-10.0.0.15 deep; 10.1.0.0-10.1.255.255 whole; 192.0.2.0-192.0.2.9 nine; delete 192.0.2.0-192.0.2.9; }
+    geo $told { default no; proxy 127.0.0.1; proxy 10.0.0.0/8; 192.0.2.0/24 yes; 10.0.0.0/8 ten; }
+    geo $told_on { default no; proxy 127.0.0.1; proxy 10.0.0.0/8; proxy_recursive; 192.0.2.0/24 yes; 10.0.0.0/8 ten; }
+    geo $empty { } geo $twice { 127.0.0.1 one; 127.0.0.1 two; } geo $again { 127.0.0.1 one; } geo $again { default new; }
+    geo $included { include @DIR@/geo-*.none; default included; volatile; }
+    map $net $of_net { ten TEN; default "not $net"; }
+"""
+http("geo", GEO + "server { listen 127.0.0.1:@P0@; set_real_ip_from 127.0.0.1; return 200 \"[$net][$by_arg][$plain][$ranged][$told][$told_on][$empty][$twice][$again][$included][$of_net]\"; }",
+     [f"GET / | X-Real-IP: {ip}" for ip in ("10.0.0.1", "10.1.0.1", "10.1.2.0", "10.1.2.3", "10.1.2.4", "11.0.0.0", "2001:db8::1", "2001:db8::2", "2001:db9::", "::ffff:10.1.2.3")]
+     + [f"GET /?a={ip}" for ip in ("", "x", "192.0.2.1", "192.0.2.2", "192.0.2.200", "10.0.0.9", "10.0.0.10", "10.0.0.15", "10.0.0.16", "10.0.0.21", "10.1.2.3", "10.3.255.255", "10.4.0.0",
+                                   "::1", "::ffff:192.0.2.1", "192.0.2.1:80", "255.255.255.255", "192.0.2.1,1.1.1.1", "192.0.02.1")]
+     + [f"GET / | X-Forwarded-For: {text}" for text in ("192.0.2.1", "192.0.2.1, 10.0.0.1", "8.8.8.8", "x", "192.0.2.1, 8.8.8.8")])
+SPLIT = r"""
+    split_clients $arg_a $half { 50% one; * two; } split_clients "$arg_a$uri" $third { 33.33% a; 33.33% b; 0.01% c; * d; }
+    split_clients $arg_a $some { 0.5% a; 10% b$uri; } split_clients $arg_a $all { 99.99% x; 0.01% y; } split_clients k$arg_a $empty { } split_clients x $rest { * all; }
+"""
+http("split_clients", SPLIT + "server { listen 127.0.0.1:@P0@; return 200 \"$half|$third|$some|$all|$empty|$rest\"; }",
+     ["GET /"] + [f"GET /?a={'x' * (n % 7)}{n}" for n in range(80)] + ["GET /?a=%c3%a9", "GET /?a=192.0.2.1", "GET /?a=2001:db8::1"])
+
+for text in ("geo { }", "geo a { }", "geo $a b { }", "geo $r $a { }", "geo $a $b $c { }", "geo $a;", "geo $a { default 1; default 2; }", "geo $a { default; }", "geo $a { 1.2.3.4 a b; }",
+             "geo $a { 1.2.3.4; }", "geo $a { 1.2.3.4/8 a; }", "geo $a { 1.2.3.4/33 a; }", "geo $a { 1.2.3 a; }", "geo $a { 1.2.3.4 a; 1.2.3.4 b; }", "geo $a { 1.2.3.0/24 a; 1.2.3.0/24 b; 1.2.3.0/24 c; }",
+             "geo $a { ::1 a; ::1 b; }", "geo $a { delete 1.2.3.4; }", "geo $a { 1.2.3.4 a; delete 1.2.3.4; }", "geo $a { delete x; }", "geo $a { ranges x; }", "geo $a { 1.2.3.4 a; ranges; }",
+             "geo $a { default x; ranges; 1.2.3.4-1.2.3.5 a; }", "geo $a { ranges; 1.2.3.4 a; }", "geo $a { ranges; 1.2.3.5-1.2.3.4 a; }", "geo $a { ranges; 1.2.3.4-1.2.3.x a; }",
+             "geo $a { ranges; 1.2.3.4-1.2.3.8 a; 1.2.3.4-1.2.3.8 b; }", "geo $a { ranges; 1.2.3.4-1.2.3.8 a; 1.2.3.6-1.2.3.10 b; }", "geo $a { ranges; 1.2.3.4-1.2.3.8 a; 1.2.3.0-1.2.3.10 b; }",
+             "geo $a { ranges; delete 1.2.3.4-1.2.3.8; }", "geo $a { ranges; 1.2.3.4-1.2.3.8 a; delete 1.2.3.4-1.2.3.6; }", "geo $a { ranges; default a; default b; }", "geo $a { ranges; ::1-::2 a; }",
+             "geo $a { ranges; 1.0.0.0-1.2.0.0 a; 1.0.0.0-1.2.0.0 b; }", "geo $a { proxy 1.2.3.4/8; }", "geo $a { proxy x; }", "geo $a { proxy unix:; }", "geo $a { proxy_recursive on; }", "geo $a { proxy; }",
+             "geo $a { include none.conf; }", "geo $a { 1.2.3.4 a { } }", "geo $a { ::/0 y; default z; }", "geo $a { default z; ::/0 y; 0.0.0.0/0 q; }", "geo $a { all b; }", "geo $a { 10/8 b; }", "geo $uri { 1.1.1.1 a; }",
+             "geo $nope $a { }", "geo $a { ranges; 0.0.0.0-255.255.255.255 a; }", "geo $a { ranges; 1.2.3.4-1.2.3.5-1.2.3.6 a; }",
+             "split_clients;", "split_clients a $b;", "split_clients a b { }", "split_clients a $b { 50% x; 60% y; }", "split_clients a $b {\n50% x;\n60% y;\n}", "split_clients a $b { 0.555% x; }", "split_clients a $b { 0% x; }",
+             "split_clients a $b { 50 x; }", "split_clients a $b { x% y; }", "split_clients a $b { * x; 50% y; }", "split_clients a $b { 101% y; }", "split_clients a $b { 99.99% y; 0.02% z; }", "split_clients $nope $b { 50% a; }",
+             "split_clients a $uri { 50% a; }", "split_clients a $b { -5% a; }", "split_clients a $b { 50% x { } }", "split_clients a $b { 5.% a; .5% b; }", "split_clients a $b { 99999999999999999999% x; }"):
+    http_mistake(text)

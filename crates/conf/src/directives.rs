@@ -18,6 +18,8 @@ mod errors;
 mod events;
 mod fastcgi;
 mod files;
+mod geo;
+mod geo_ranges;
 mod gzip;
 mod headers;
 mod http2;
@@ -42,6 +44,7 @@ mod rewrite;
 mod secure_link;
 mod server;
 mod server_name;
+mod split_clients;
 mod tls;
 mod types;
 mod upstream;
@@ -66,6 +69,8 @@ const TABLES: &[&[Directive]] = &[
     location::TABLE,
     rewrite::TABLE,
     map::TABLE,
+    geo::TABLE,
+    split_clients::TABLE,
     access::TABLE,
     real_ip::TABLE,
     auth::TABLE,

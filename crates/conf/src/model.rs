@@ -19,12 +19,11 @@ pub mod origin;
 pub mod rewrite;
 pub mod server;
 pub mod settings;
+pub mod spans;
 pub mod tls;
 pub mod upstream;
 
-pub use access::{
-    AccessRule, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who,
-};
+pub use access::{AccessRule, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
     DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
@@ -51,6 +50,7 @@ pub use settings::{
     IfModifiedSince, KeepaliveDisable, LingeringClose, Mapping, OpenFileCache, Overwrite, Root,
     Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
+pub use spans::Spans;
 pub use tls::{Certificate, Protocols, SessionCache, TlsConf, VerifyClient};
 pub use upstream::{
     Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,

@@ -1,5 +1,6 @@
 //! Numbers, sizes and times as nginx writes them.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// A decimal number of digits only; none when empty, malformed or too large.
@@ -87,6 +88,31 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
             return u64::try_from(total).ok().map(Duration::from_millis);
         }
     }
+}
+
+/// An address of four decimal numbers; as in nginx, one may be empty or begin with zeros, and the
+/// last address of all is none.
+#[must_use]
+pub fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+    let (mut bits, mut octet, mut dots) = (0_u32, 0_u32, 0);
+    for byte in text {
+        match byte {
+            b'0'..=b'9' => {
+                octet = octet * 10 + u32::from(byte - b'0');
+                if octet > 255 {
+                    return None;
+                }
+            }
+            b'.' if dots < 3 => {
+                bits = bits << 8 | octet;
+                octet = 0;
+                dots += 1;
+            }
+            _ => return None,
+        }
+    }
+    let bits = bits << 8 | octet;
+    (dots == 3 && bits != u32::MAX).then_some(Ipv4Addr::from_bits(bits))
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
-//! Variables that the configuration defines, evaluated when they are read: `map`, and what `set`
-//! and captures assigned.
+//! Variables that the configuration defines, evaluated when they are read: `map`, `geo`,
+//! `split_clients`, and what `set` and captures assigned.
 //!
 //! A value is kept until the request ends, unless the map is `volatile`.
 
-use conf::model::{Definition, Http, MapKey};
+use conf::model::{Definition, Geo, Http, MapKey, SplitClients};
 use conf::vars::{Part, Template, Var};
 
 use crate::captures::Pattern;
 use crate::keys::Keys;
 use crate::request::Note;
 use crate::vars::{Found, Scope};
+
+mod addressed;
 
 /// LIMIT: buffers that a request keeps for values on their way.
 const SPARE_MAX: usize = 4;
@@ -20,6 +22,8 @@ pub(crate) enum Derived {
     Captured,
     Assigned,
     Map(Box<Map>),
+    Geo(Box<Geo>),
+    Split(Box<SplitClients>),
 }
 
 /// A `map`.
@@ -44,6 +48,8 @@ impl Derived {
         let Definition::Map(map) = definition else {
             return match definition {
                 Definition::Assigned => Self::Assigned,
+                Definition::Geo(geo) => Self::Geo(geo.clone()),
+                Definition::Split(split) => Self::Split(split.clone()),
                 _ => Self::Captured,
             };
         };
@@ -140,6 +146,14 @@ impl Scope<'_> {
             Derived::Map(map) => {
                 self.look_up(map, out);
                 !map.volatile
+            }
+            Derived::Geo(geo) => {
+                self.locate(geo, out);
+                !geo.volatile
+            }
+            Derived::Split(split) => {
+                self.split(split, out);
+                true
             }
         };
         self.request.depth.set(depth);

@@ -3,7 +3,7 @@
 //! Owns nginx's reading of such fields: from the end, as far as those who wrote are believed.
 //! Easiest to break: a word that is no address ends the search, and what was found so far holds.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use conf::model::Who;
 
@@ -95,34 +95,10 @@ pub(crate) fn parse(word: &[u8]) -> Option<SocketAddr> {
 
 /// An address without a port.
 pub(crate) fn ip(text: &str) -> Option<IpAddr> {
-    match ipv4(text.as_bytes()) {
+    match conf::value::ipv4(text.as_bytes()) {
         Some(ip) => Some(ip.into()),
         None => text.parse().ok().filter(IpAddr::is_ipv6),
     }
-}
-
-/// Four decimal numbers; as in nginx, one may be empty or begin with zeros, and the last address
-/// of all is none.
-fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
-    let (mut bits, mut octet, mut dots) = (0_u32, 0_u32, 0);
-    for byte in text {
-        match byte {
-            b'0'..=b'9' => {
-                octet = octet * 10 + u32::from(byte - b'0');
-                if octet > 255 {
-                    return None;
-                }
-            }
-            b'.' if dots < 3 => {
-                bits = bits << 8 | octet;
-                octet = 0;
-                dots += 1;
-            }
-            _ => return None,
-        }
-    }
-    let bits = bits << 8 | octet;
-    (dots == 3 && bits != u32::MAX).then_some(Ipv4Addr::from_bits(bits))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A fast hash for tables whose keys come from the configuration only.
+//! A fast hash for tables whose keys come from the configuration only, and one that others share.
 //!
-//! It is not keyed: never put what a client sends into a table that hashes with it.
+//! Neither is keyed: never put what a client sends into a table that hashes with them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -45,6 +45,24 @@ impl Hasher for WordHasher {
         // The table takes its tag from the top bits and its slot from the bottom ones.
         self.0 ^ (self.0 >> 29)
     }
+}
+
+/// MurmurHash2 with the seed 0, as nginx has it: clients of `split_clients` stay in their parts.
+pub(crate) fn murmur2(bytes: &[u8]) -> u32 {
+    const MULTIPLIER: u32 = 0x5bd1_e995;
+    let mut hash = bytes.len() as u32;
+    let (words, rest) = bytes.as_chunks::<4>();
+    for word in words {
+        let mut key = u32::from_le_bytes(*word).wrapping_mul(MULTIPLIER);
+        key = (key ^ (key >> 24)).wrapping_mul(MULTIPLIER);
+        hash = hash.wrapping_mul(MULTIPLIER) ^ key;
+    }
+    if !rest.is_empty() {
+        let tail = rest.iter().rev().fold(0_u32, |tail, byte| tail << 8 | u32::from(*byte));
+        hash = (hash ^ tail).wrapping_mul(MULTIPLIER);
+    }
+    hash = (hash ^ (hash >> 13)).wrapping_mul(MULTIPLIER);
+    hash ^ (hash >> 15)
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_bind", "fastcgi_store", "fastcgi_store_access"]),
     ("http_flv", &["flv"]),
-    ("http_geo", &["geo"]),
     (
         "http_geoip",
         &["geoip_city", "geoip_country", "geoip_org", "geoip_proxy", "geoip_proxy_recursive"],
@@ -225,7 +224,6 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("http_slice_filter", &["slice"]),
-    ("http_split_clients", &["split_clients"]),
     (
         "http_ssi_filter",
         &[

@@ -1,7 +1,7 @@
 //! Variables that the configuration itself defines: `map`, `geo`, `split_clients`, `set`.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
+use super::Who;
+use super::spans::Spans;
 use crate::regex::Regex;
 use crate::vars::Template;
 
@@ -52,27 +52,29 @@ pub enum MapKey {
 }
 
 /// A `geo`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geo {
     /// What gives the address; the client's own if absent.
     pub source: Option<Template>,
-    /// Networks in the order of their first addresses; none overlaps another.
-    pub v4: Vec<(Ipv4Addr, Ipv4Addr, Box<[u8]>)>,
+    /// Which of `values` each address has.
+    pub v4: Spans<u32>,
     /// As `v4`.
-    pub v6: Vec<(Ipv6Addr, Ipv6Addr, Box<[u8]>)>,
-    /// What there is for all other addresses.
-    pub default: Box<[u8]>,
+    pub v6: Spans<u128>,
+    /// The texts.
+    pub values: Vec<Box<[u8]>>,
     /// `proxy`: who may say on whose behalf it asks.
-    pub proxies: Vec<super::Network>,
+    pub proxies: Vec<Who>,
     /// `proxy_recursive`
     pub recursive: bool,
+    /// `volatile`: looked up at every use.
+    pub volatile: bool,
 }
 
 /// A `split_clients`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitClients {
     /// What is hashed.
     pub source: Template,
-    /// Hashes below the number take the text; 0 takes the rest.
-    pub parts: Vec<(u32, Template)>,
+    /// Hashes below the number take the text; where there is none, all the rest do.
+    pub parts: Vec<(Option<u32>, Box<[u8]>)>,
 }

@@ -268,6 +268,10 @@ fn reads_answer(text: &conf::Template, http: &Http, depth: usize) -> bool {
                 let mut texts = values.chain([&map.source, &map.default]);
                 texts.any(|text| reads_answer(text, http, depth + 1))
             }
+            Some(model::Definition::Geo(geo)) => {
+                geo.source.iter().any(|text| reads_answer(text, http, depth + 1))
+            }
+            Some(model::Definition::Split(split)) => reads_answer(&split.source, http, depth + 1),
             _ => false,
         },
         _ => false,

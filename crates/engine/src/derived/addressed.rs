@@ -1,0 +1,56 @@
+//! `geo` and `split_clients`: which text an address or a hash has.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use conf::model::{Geo, SplitClients};
+use http::Name;
+
+use crate::ctx::Peer;
+use crate::forwarded;
+use crate::hash::murmur2;
+use crate::vars::Scope;
+
+impl Scope<'_> {
+    /// Appends what `geo` has for the address that it is about.
+    pub(super) fn locate(&self, geo: &Geo, out: &mut Vec<u8>) {
+        let asker = match &geo.source {
+            None => Some(self.client()),
+            Some(source) => {
+                let mut text = self.spare();
+                self.expand(source, &mut text);
+                let ip = std::str::from_utf8(&text).ok().and_then(forwarded::ip);
+                self.give_back(text);
+                ip.map(|ip| Peer::Inet(SocketAddr::new(ip, 0)))
+            }
+        };
+        let asker = asker.map(|asker| {
+            if geo.proxies.is_empty() {
+                return asker;
+            }
+            let fields = self.request.head().fields.all(Name::XForwardedFor);
+            let told = forwarded::client(asker, fields, &geo.proxies, geo.recursive);
+            told.unwrap_or(asker)
+        });
+        let number = match asker {
+            Some(Peer::Inet(addr)) => match addr.ip().to_canonical() {
+                IpAddr::V4(ip) => geo.v4.find(ip.to_bits()),
+                IpAddr::V6(ip) => geo.v6.find(ip.to_bits()),
+            },
+            // As in nginx, who has no address has the last one of all.
+            Some(Peer::Unix) | None => geo.v4.find(Ipv4Addr::BROADCAST.to_bits()),
+        };
+        out.extend_from_slice(geo.values.get(*number as usize).map_or(&[][..], |value| value));
+    }
+
+    /// Appends the text of the share that this request falls into.
+    pub(super) fn split(&self, split: &SplitClients, out: &mut Vec<u8>) {
+        let mut text = self.spare();
+        self.expand(&split.source, &mut text);
+        let hash = murmur2(&text);
+        self.give_back(text);
+        let is_in = |until: &Option<u32>| until.is_none_or(|until| hash < until);
+        if let Some((_, value)) = split.parts.iter().find(|(until, _)| is_in(until)) {
+            out.extend_from_slice(value);
+        }
+    }
+}
