@@ -125,3 +125,32 @@ for text in ("geo { }", "geo a { }", "geo $a b { }", "geo $r $a { }", "geo $a $b
              "split_clients a $b { 50 x; }", "split_clients a $b { x% y; }", "split_clients a $b { * x; 50% y; }", "split_clients a $b { 101% y; }", "split_clients a $b { 99.99% y; 0.02% z; }", "split_clients $nope $b { 50% a; }",
              "split_clients a $uri { 50% a; }", "split_clients a $b { -5% a; }", "split_clients a $b { 50% x { } }", "split_clients a $b { 5.% a; .5% b; }", "split_clients a $b { 99999999999999999999% x; }"):
     http_mistake(text)
+
+MAPS = r"""
+    map $arg_a $plain { default d; one 1; TWO 2; "" empty; \default word; \hostnames host; \~tilde t; ~^re(?<tail>.*)$ "re$tail"; ~*^ci(.*)$ "ci$1"; ~x$ $uri; \\back b; 'a b' blank; }
+    map $arg_a $host_of { hostnames; default d; example.com exact; *.example.com suffix; .example.org both; mail.* prefix; www.example.com www; ~^r\d $arg_a; }
+    map $arg_a$arg_b $both { onetwo joined; default "$arg_b$arg_a"; } map $plain $of_plain { 1 first; re of_re; default other; }
+    map $arg_a $nothing { one 1; } map $arg_b $flight { volatile; default "$arg_a-$arg_b"; } map $arg_a $dollar { one $host; two ${uri}x; default "q$arg_b?"; }
+    map "$arg_a:$request_method" $pair { "one:GET" get; ~^one:(?<m>.+) $m; } map $http_x_map $field { "~^(.)(.)" "$2$1"; default none; }
+"""
+http("map", MAPS + "server { listen 127.0.0.1:@P0@; location /c { if ($uri ~ ^/c(.*)$) { return 200 \"$1|$plain|$1\"; } } location / { return 200 \"$plain|$host_of|$both|$of_plain|$nothing|$flight|$dollar|$pair|$field\"; } }",
+     [f"GET /?a={a}" for a in ("", "one", "ONE", "two", "default", "hostnames", "~tilde", "retail", "CIthing", "xx", "%5Cback", "a%20b", "example.com", "EXAMPLE.com.", "a.example.com", "www.example.com", "a.b.example.com",
+                               "example.org", "x.example.org", "mail.x", "mail.", "r1", "example.com.", "re", "a+b")]
+     + ["GET /?a=one&b=two", "GET /?a=two&b=one", "HEAD /?a=one", "POST /?a=one", "GET /cre?a=rest", "GET /c?a=one", "GET / | X-Map: ab", "GET / | X-Map: a"])
+for text in ("map a b { }", "map $a { }", "map $uri $b;", "map $uri $b { a b c; }", "map $uri $b { a; }", "map $uri $b { default 1; default 2; }", "map $uri $b { a 1; A 2; }", "map $uri $b { hostnames; *.a 1; *.a 2; }",
+             "map $uri $b { hostnames; .a.com 1; a.com 2; }", "map $uri $b { hostnames; a*b 1; }", "map $uri $b { ~( 1; }", "map $uri $b { a $nope; }", "map $nope $b { a 1; }", "map $uri $uri { a 1; }", "map $uri $b { include none; }",
+             "map $uri $b { a { } }", "map $uri $b { volatile x; }", "map $uri $b { hostnames x; }"):
+    http_mistake(text)
+server("referers again", r"""
+    location /a { valid_referers none blocked server_names *.example.com example.* www.example.org/galleries/ ~\.google\.; if ($invalid_referer) { return 403; } return 200 "ok[$invalid_referer]"; }
+    location /b { valid_referers server_names; return 200 "[$invalid_referer]"; } location /c { return 200 "[$invalid_referer]"; } location /d { valid_referers none; valid_referers example.com; return 200 "[$invalid_referer]"; }
+""", [f"GET {path} | Referer: {referer}" for path in ("/a", "/b", "/c", "/d") for referer in ("", "http://localhost/", "https://localhost/x", "http://a.example.com/x", "HTTP://A.EXAMPLE.com", "http://example.com", "http://example.net:8080/x",
+      "http://www.example.org/", "http://www.example.org/galleries/x", "http://maps.google.de/x", "www.example.com", "xyz", "ftp://example.com", "http://other/", "http://")] + ["GET /a", "GET /b", "GET /d"])
+
+VALUES = ["uri", "request_uri", "args", "is_args", "host", "remote_user", "server_addr", "server_name", "server_protocol", "scheme", "https", "request", "request_method", "request_length", "request_completion",
+          "request_filename", "request_body", "request_body_file", "document_root", "realpath_root", "connection_requests", "limit_rate", "status", "http2", "http3", "content_type", "content_length",
+          "gzip_ratio", "ssl_protocol", "ssl_cipher", "ssl_ciphers", "ssl_curve", "ssl_curves", "ssl_server_name", "ssl_session_reused", "ssl_early_data", "ssl_alpn_protocol", "ssl_client_verify", "ssl_client_s_dn",
+          "invalid_referer", "proxy_host", "proxy_port", "proxy_add_x_forwarded_for", "upstream_addr", "upstream_status", "upstream_cache_status", "proxy_protocol_addr", "proxy_protocol_port", "http_x", "sent_http_x",
+          "sent_trailer_x", "cookie_x", "arg_x", "upstream_http_x", "bytes_sent", "body_bytes_sent", "binary_remote_addr", "sent_http_content_type", "http_cookie", "http_via", "request_port", "is_request_port"]
+server("values at once", "location / { return 200 '%s'; }" % " ".join(f"{name}=[${name}]" for name in VALUES),
+       ["GET /a%20b?x=1&y | X: 1 | Cookie: x=2; y=3", "GET / HTTP/1.0", "HEAD /", "GET / | Host: other:81 | Authorization: Basic dTpw"])
