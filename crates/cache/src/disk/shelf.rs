@@ -458,6 +458,11 @@ impl Shelf {
         journal::push(&mut due, entry, unix_ms);
     }
 
+    /// Purges may have come before it was named: what lies there is as if all of it was purged.
+    pub fn note_missed_purges(&self) {
+        self.is_purged_early.store(!self.is_open(), Ordering::Relaxed);
+    }
+
     /// Whether there was a purge before it began. Until it begins, that could be lost: the caller
     /// takes the journal's name away, so that no process believes what lies there.
     #[must_use]

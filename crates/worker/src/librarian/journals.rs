@@ -31,7 +31,10 @@ impl<I: Io> Librarian<I> {
     /// Opens shelves. Their journals, and those that are open already, are told the number that
     /// this process counts from before anybody uses it.
     pub(super) fn open(&mut self, shelves: Vec<Arc<Shelf>>) {
+        // What this process has purged before it was told of them hits them as well.
+        let are_late = self.store.stats().purges > 0;
         let mut opened = Vec::new();
+        shelves.iter().filter(|_| are_late).for_each(|shelf| shelf.note_missed_purges());
         for shelf in shelves {
             match self.open_journal(&shelf) {
                 Ok(found) => opened.push((shelf, Some(found))),

@@ -36,6 +36,16 @@ impl Drop for Directory {
     }
 }
 
+fn settings(root: &Path) -> ShelfSettings {
+    ShelfSettings {
+        root: root.as_os_str().as_encoded_bytes().into(),
+        levels: [1].into(),
+        max_size: 0,
+        inactive: 600,
+        min_free: 0,
+    }
+}
+
 /// A process that uses a directory.
 struct Life {
     store: Arc<Store>,
@@ -49,13 +59,7 @@ impl Life {
     fn new(root: &Path) -> Self {
         let store = Store::new(StoreLimits::default(), 1);
         let site = store.namespace(b"zone:one");
-        let settings = ShelfSettings {
-            root: root.as_os_str().as_encoded_bytes().into(),
-            levels: [1].into(),
-            max_size: 0,
-            inactive: 600,
-            min_free: 0,
-        };
+        let settings = settings(root);
         let shelf = store.shelf(&settings);
         store.set_shelves(&[(settings, Arc::clone(&shelf), vec![site])]);
         // No two processes seal their journals alike.
@@ -138,6 +142,24 @@ fn a_purge_that_comes_while_its_shelf_is_opened_outlives_the_process() {
     // The worker did not get to its part yet.
     life.store.purge_all(life.site, Purge::Dead);
     life.librarian.settle(Now::default());
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
+    let directory = Directory::new("unnamed");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    let settings = settings(&directory.0);
+    life.store.set_shelves(&[]);
+    life.librarian.settle(Now::default());
+    life.store.purge_all(life.site, Purge::Dead);
+    life.shelf = life.store.shelf(&settings);
+    life.store.set_shelves(&[(settings, Arc::clone(&life.shelf), vec![life.site])]);
+    life.librarian.settle(Now::default());
+    assert!(life.shelf.is_open());
     assert!(!life.believes(&file));
     drop(life);
     assert!(!Life::start(&directory.0).believes(&file));
