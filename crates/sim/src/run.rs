@@ -130,7 +130,7 @@ impl World {
         let mut kernel = Kernel::new(seed, count, scenario.faults(), telling);
         let has_shelves = scenario.has_shelves();
         if has_shelves {
-            kernel.faults.store_in = [0, 400, 4000][chance.index(3)];
+            kernel.faults.store_in = [0, 1000, 8000][chance.index(3)];
             habits.rest_max = [100, 300, 1000][chance.index(3)] * MILLI;
         }
         kernel.age_max = if has_shelves { 300 } else { 3 };
@@ -145,16 +145,20 @@ impl World {
         let anchor = Anchor::new().map_err(words)?;
         let extra =
             ["sendfile on;", "keepalive_requests 3;", "open_file_cache off;", "sendfile off;"];
-        let mut extra = extra[chance.index(extra.len())].to_owned();
-        if has_shelves {
-            let size = ["", "max_size=20k", "max_size=200k"][chance.index(3)];
-            extra = format!("{extra} page_cache_path /pages levels=1:2 {size};");
-        }
+        let extra = extra[chance.index(extra.len())].to_owned();
+        let page_path = if has_shelves { site::page_path(&mut chance) } else { "" };
         let is_tight = scenario == Scenario::Clients && chance.one_in(3);
         let connections = if is_tight { 3 } else { 512 };
         kernel.is_tight = is_tight;
-        let layout =
-            Layout { number: 1, ports: vec![8080, 8081], workers: count, connections, extra };
+        let layout = Layout {
+            number: 1,
+            ports: vec![8080, 8081],
+            workers: count,
+            connections,
+            extra,
+            page_path,
+            keeps_long: has_shelves,
+        };
         let kernel = Rc::new(RefCell::new(kernel));
         let birth =
             Birth { anchor: &anchor, limits: store, layout: &layout, has_shelves, seed, life: 0 };
@@ -377,6 +381,10 @@ impl World {
             2 => vec![8082, 8080, 8081],
             _ => vec![8080, 8081],
         };
+        if self.scenario.has_shelves() {
+            let has_path = !self.chance.one_in(3);
+            self.layout.page_path = if has_path { site::page_path(&mut self.chance) } else { "" };
+        }
         let generation =
             self.server.sockets.generation(&self.layout, &mut self.kernel.borrow_mut());
         match generation {

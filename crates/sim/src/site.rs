@@ -53,6 +53,16 @@ pub fn content(path: &str, chance: &mut Chance) -> Vec<u8> {
     bytes
 }
 
+/// A directory that pages are kept in, with some limit.
+pub fn page_path(chance: &mut Chance) -> &'static str {
+    let all = [
+        "page_cache_path /pages levels=1:2;",
+        "page_cache_path /pages levels=1:2 max_size=20k;",
+        "page_cache_path /pages levels=1:2 max_size=200k;",
+    ];
+    all[chance.index(all.len())]
+}
+
 /// What differs between configurations.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -66,6 +76,10 @@ pub struct Layout {
     pub connections: u32,
     /// Further directives of the `http` block.
     pub extra: String,
+    /// Where pages are kept on the disk, if they are.
+    pub page_path: &'static str,
+    /// Whether nginx's directives keep pages for minutes instead of seconds.
+    pub keeps_long: bool,
 }
 
 impl Layout {
@@ -93,7 +107,7 @@ http {{
     upstream crowded {{ server unix:/run/small.sock max_conns=2; queue 100 timeout=60s; }}
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
-    {extra}
+    {extra} {page_path}
     server {{
 {listens}        http2 on;
         server_name site;
@@ -116,8 +130,13 @@ http {{
             workers = self.workers,
             connections = self.connections,
             extra = self.extra,
+            page_path = self.page_path,
             number = self.number,
-            pages = LOCATIONS,
+            pages = match self.keeps_long {
+                true =>
+                    LOCATIONS.replace("valid 200 1s", "valid 200 5m").replace("200 2s", "200 5m"),
+                false => LOCATIONS.to_owned(),
+            },
         )
     }
 }

@@ -16,31 +16,35 @@ impl World {
     /// Something happens to the machine.
     pub(super) fn harm(&mut self, now: u64) {
         self.next_event = now + 20 * MILLI + self.chance.below(2000 * MILLI);
-        match self.chance.below(8) {
-            0 | 1 if self.deaths_left > 0 => {
+        match self.chance.below(16) {
+            0..=2 if self.deaths_left > 0 => {
                 let loses_power = self.chance.one_in(2);
                 self.restart(loses_power);
             }
-            2 | 3 if self.deaths_left > 0 => {
-                let calls = self.chance.size(16) as u64;
+            3..=5 if self.deaths_left > 0 => {
+                let calls = self.chance.size(64) as u64;
                 self.kernel.borrow_mut().dies_in = Some(calls);
             }
-            4 => {
-                let full = self.chance.below(2000 * MILLI);
-                let mut kernel = self.kernel.borrow_mut();
-                kernel.full_until = now + full;
-                kernel.tell(|| format!("the disk is full for {full} ns"));
-            }
-            5 => {
+            6 => self.fill_disk(2000 * MILLI),
+            7..=9 => {
                 let mut kernel = self.kernel.borrow_mut();
                 if let Some(path) = kernel.disk.flip(&mut self.chance) {
                     kernel.deeds.broken_files += 1;
                     kernel.tell(|| format!("a bit of {path} flips"));
                 }
             }
-            6 if self.layout.number < 6 => self.reload(now),
-            _ => self.jump(),
+            10..=12 if self.layout.number < 6 => self.reload(now),
+            13 => self.jump(),
+            _ => {}
         }
+    }
+
+    /// Nothing can be written for a while.
+    fn fill_disk(&mut self, longest: u64) {
+        let full = self.chance.below(longest);
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.full_until = kernel.nanos + full;
+        kernel.tell(|| format!("the disk is full for {full} ns"));
     }
 
     /// The server dies, and another one starts.
@@ -60,10 +64,7 @@ impl World {
             }
         }
         if self.chance.one_in(8) {
-            let full = self.chance.below(3000 * MILLI);
-            let mut kernel = self.kernel.borrow_mut();
-            kernel.full_until = kernel.nanos + full;
-            kernel.tell(|| format!("the disk is full for {full} ns"));
+            self.fill_disk(3000 * MILLI);
         }
         let birth = Birth {
             anchor: &self.anchor,
@@ -109,6 +110,8 @@ impl World {
             self.next_event = 0;
             let mut kernel = self.kernel.borrow_mut();
             (kernel.faults.store_in, kernel.full_until) = (0, 0);
+        }
+        if self.act + 1 == ACTS || self.chance.one_in(2) {
             self.habits.weights = self.habits.weights.without_purges();
         }
         self.restart(loses_power);
