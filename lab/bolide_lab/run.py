@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from bolide_lab import body, machine
+from bolide_lab import body, machine, proc
 from bolide_lab.clients import client as make_client
 from bolide_lab.clients.base import Address, Client, ClientError
 from bolide_lab.measure import Bench, Failed, Unfit, samples
@@ -113,6 +113,7 @@ class Runner:
             link = None
             if scenario.link is not None:
                 link = stack.enter_context(_open_link(scenario, self.seed))
+                proc.own_cores(link.pids(), self.client_cores)
             if isinstance(one_site, TellsCaches):
                 into = tuple(link.in_server([])) if link is not None else ()
                 served = one_site.serve_with(trial.server, trial.config, into)

@@ -32,6 +32,18 @@ def test_cpu_of_a_process_and_its_children_is_seen() -> None:
     child.stdin and child.stdin.close()
 
 
+def test_children_that_have_ended_are_counted() -> None:
+    code = f"import subprocess,sys;subprocess.run([sys.executable,'-c',{SPIN.format(0.2)!r}])"
+    code += ";print(1,flush=True);sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as child:  # type: ignore[call-overload]
+        try:
+            assert child.stdout.readline() == b"1\n"
+            assert proc.cpu([child.pid]).exact_s >= 0.2
+        finally:
+            proc.end([child.pid])
+
+
 def test_user_and_system_add_up_to_the_exact_time() -> None:
     spent = proc.Cpu(1.5, 0.5, 2.02).since(proc.Cpu(0.5, 0.0, 0.5))
     assert sum(spent.split()) == pytest.approx(1.52)
