@@ -33,6 +33,10 @@ class Unfit(Exception):
     """A contestant cannot take part in a scenario; the text is the reason that is recorded."""
 
 
+class Failed(Unfit):
+    """What may be chance: it is tried once more."""
+
+
 @dataclass(frozen=True)
 class ClientRun:
     """What a client printed, and the CPU it took."""
@@ -118,7 +122,7 @@ def _sample(bench: Bench, trial: Trial, scenario: Scenario) -> Sample:
     spent = Spent(started, proc.cpu(pids).since(before), rows, proc.rss_mib(pids, "VmHWM"))
     outcome = bench.client.read_files(bench.client.parse(ran.text), bench.address.directory)
     if outcome.requests == 0:
-        raise Unfit(f"no request succeeded, {outcome.failed} failed")
+        raise Failed(f"no request succeeded, {outcome.failed} failed")
     extra: dict[str, Any] = dict(outcome.extra)
     extra["client_seconds"] = round(ran.seconds, 4)
     extra["steal_s"] = round(proc.steal_s() - stolen, 3)

@@ -65,9 +65,12 @@ def cpu(pids: Iterable[int]) -> Cpu:
     for pid in tree(pids):
         # The name may hold spaces and brackets; fields count from after the last one.
         fields = _text(PROC / str(pid) / "stat").rpartition(")")[2].split()
-        if len(fields) > 12:
-            user += int(fields[11]) * TICK_S
-            system += int(fields[12]) * TICK_S
+        if len(fields) > 14:
+            # Children that have ended and were waited for have no place of their own any more.
+            ended_user, ended_system = (int(fields[n]) * TICK_S for n in (13, 14))
+            user += int(fields[11]) * TICK_S + ended_user
+            system += int(fields[12]) * TICK_S + ended_system
+            exact += ended_user + ended_system
         for task in _tasks(pid):
             words = _text(task / "schedstat").split()
             exact += int(words[0]) / 1e9 if words else 0.0

@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from bolide_lab import body, machine
+from bolide_lab import body, machine, proc
 from bolide_lab.clients import client as make_client
 from bolide_lab.clients.base import Address, Client, ClientError
-from bolide_lab.measure import Bench, Unfit, samples
+from bolide_lab.measure import Bench, Failed, Unfit, samples
 from bolide_lab.model import Protocol, Sample, Scenario, Variant
 from bolide_lab.plan import Trial, arms
 from bolide_lab.records import Records
@@ -61,7 +61,7 @@ class Runner:
         if contestant in self.unfit:
             return None
         try:
-            samples = self._measure(trial)
+            samples = self._measured(trial)
         except (Unfit, ServerError, ClientError, SiteError, OSError) as error:
             self.unfit.add(contestant)
             reason = str(error) or type(error).__name__
@@ -76,6 +76,15 @@ class Runner:
         for sample in samples:
             self.records.sample(sample)
         return samples
+
+    def _measured(self, trial: Trial) -> list[Sample]:
+        """A second try is given to what may have been chance; what failed is in the records."""
+        try:
+            return self._measure(trial)
+        except (Failed, ServerError, ClientError) as error:
+            name = f"{trial.scenario.id} {trial.server} {trial.config} {trial.repetition}"
+            self.records.append("note", text=f"Tried again: {name}: {error}")
+            return self._measure(trial)
 
     def _site(self, scenario: Scenario) -> tuple[Site, Served]:
         name = scenario.site
@@ -104,6 +113,7 @@ class Runner:
             link = None
             if scenario.link is not None:
                 link = stack.enter_context(_open_link(scenario, self.seed))
+                proc.own_cores(link.pids(), self.client_cores)
             if isinstance(one_site, TellsCaches):
                 into = tuple(link.in_server([])) if link is not None else ()
                 served = one_site.serve_with(trial.server, trial.config, into)
@@ -210,7 +220,7 @@ class Runner:
                 **answer.words(),
             )
             if problem:
-                raise Unfit(f"body check: {problem}")
+                raise Failed(f"body check: {problem}")
         self.noted.add(key)
 
 

@@ -32,6 +32,18 @@ def test_cpu_of_a_process_and_its_children_is_seen() -> None:
     child.stdin and child.stdin.close()
 
 
+def test_children_that_have_ended_are_counted() -> None:
+    code = f"import subprocess,sys;subprocess.run([sys.executable,'-c',{SPIN.format(0.2)!r}])"
+    code += ";print(1,flush=True);sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as child:  # type: ignore[call-overload]
+        try:
+            assert child.stdout.readline() == b"1\n"
+            assert proc.cpu([child.pid]).exact_s >= 0.2
+        finally:
+            proc.end([child.pid])
+
+
 def test_user_and_system_add_up_to_the_exact_time() -> None:
     spent = proc.Cpu(1.5, 0.5, 2.02).since(proc.Cpu(0.5, 0.0, 0.5))
     assert sum(spent.split()) == pytest.approx(1.52)
@@ -129,3 +141,31 @@ def test_the_machine_is_recorded_without_its_name() -> None:
     assert "kernel" in text
     node = platform.node()
     assert not node or f'"{node}"' not in text
+
+
+def test_what_may_be_chance_is_tried_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bolide_lab import measure, run
+    from bolide_lab.catalogue import load_catalogue
+    from bolide_lab.plan import Trial
+    from bolide_lab.records import Records, read_lines
+
+    errors: list[Exception] = [measure.Failed("once")]
+
+    def taken(self: run.Runner, trial: Trial) -> list[object]:
+        if errors:
+            raise errors.pop(0)
+        return []
+
+    monkeypatch.setattr(run.Runner, "_measure", taken)
+    with Records.create(tmp_path, "2026-01-01", "t") as lines, run.Runner(lines, 1) as runner:
+        scenario = load_catalogue()["B-h2-html"]
+        assert runner.take(Trial(scenario, "nginx", "best", 1)) == []
+        errors = [measure.Unfit("never")]
+        assert runner.take(Trial(scenario, "caddy", "best", 1)) == "never"
+        assert runner.take(Trial(scenario, "caddy", "best", 2)) is None
+        errors = [measure.Failed("twice"), measure.Failed("twice")]
+        assert runner.take(Trial(scenario, "h2o", "best", 1)) == "twice"
+    found = [(line["kind"], line.get("server")) for line in read_lines(lines.directory)]
+    assert found == [("note", None), ("excluded", "caddy"), ("note", None), ("excluded", "h2o")]

@@ -78,6 +78,10 @@ class Link(ABC):
     def client_namespace(self) -> str:
         """A path that names the client's namespace."""
 
+    def pids(self) -> list[int]:
+        """Processes that relay packets, where the kernel does not: none may disturb a server."""
+        return []
+
     def in_server(self, argv: list[str]) -> list[str]:
         """The command that runs `argv` where the server is."""
         return ["nsenter", f"--net={self.server_namespace()}", "--", *argv]

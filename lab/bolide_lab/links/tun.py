@@ -72,6 +72,10 @@ class TunLink(Link):
         more = [spec.loss_percent, self.seed, MTU]
         return [str(path), *(f"{number:.15g}" for number in [*numbers, *more])]
 
+    def pids(self) -> list[int]:
+        """The one that relays."""
+        return [self._process.pid] if self._process is not None else []
+
     def server_namespace(self) -> str:
         """The namespace through the process that made it."""
         return f"/proc/{self._ready['pid']}/fd/{self._ready['server_namespace']}"
