@@ -2,9 +2,10 @@
 # Owns: the gate against regressions in instructions per request, which other work
 # on the machine cannot disturb as it disturbs times.
 #
-#   bench/instructions.sh [--update] [h1|h2|h3|page]...
+#   bench/instructions.sh [--update] [h1|h2|h3|page|esi]...
 #
-# h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2.
+# h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2, and
+# esi for such a page with five cached fragments.
 # The release binary runs under callgrind twice per protocol, for N and for 2N requests;
 # (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
 # bench/instructions.toml by its tolerance. --update writes the results there.
@@ -18,7 +19,7 @@ table=bench/instructions.toml
 update=
 [ "${1:-}" = --update ] && { update=1; shift; }
 protocols=("${@:-}")
-[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page)
+[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi)
 
 binary=${BOLIDE_BINARY:-}
 if [ -z "$binary" ]; then
@@ -46,6 +47,10 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
 for conf in nginx.conf fastcgi_params; do
     sed "s|@DIR@|$dir|g" "bench/conf/$conf" >"$dir/$conf"
 done
+# What nginx does not know stands in no file that it reads, too.
+assembled="location ^~ /esi/ { page_cache auto; fastcgi_pass unix:$dir/php.sock;"
+assembled="$assembled include $dir/fastcgi_params; }"
+sed -i "s|^ *location = /page.php.*|$assembled\n&|" "$dir/nginx.conf"
 
 # PHP is asked once; it is stopped with the server that asked it.
 start_php() {
@@ -54,6 +59,19 @@ start_php() {
     [ -n "$fpm" ] || { echo "missing tool: php-fpm (run scripts/setup.sh test)" >&2; return 1; }
     cat >"$dir/site/page.php" <<'PHP'
 <?php for ($i = 0; $i < 600; $i++) echo "<p class='item'>", $i, ' of a list whose lines are much alike', "</p>\n";
+PHP
+    mkdir -p "$dir/site/esi"
+    cat >"$dir/site/esi/page.php" <<'PHP'
+<?php header('X-LiteSpeed-Cache-Control: public,max-age=3600,esi=on');
+for ($i = 0; $i < 500; $i++) {
+    echo "<p class='item'>", $i, ' of a list whose lines are much alike', "</p>\n";
+    if ($i % 100 == 50) echo "<esi:include src='/esi/part.php?from=", $i, "'/>\n";
+}
+PHP
+    cat >"$dir/site/esi/part.php" <<'PHP'
+<?php header('X-LiteSpeed-Cache-Control: public,max-age=3600');
+for ($i = 0; $i < 20; $i++)
+    echo "<p class='part'>", $_GET['from'] + $i, ' of a list whose lines are much alike', "</p>\n";
 PHP
     printf '[global]\nerror_log=%s/php.log\n[www]\nuser=nobody\nlisten=%s/php.sock\n' "$dir" "$dir" \
         >"$dir/php.conf"
@@ -69,8 +87,9 @@ PHP
 load() {
     local url=https://127.0.0.1:8443/1k.jpg alpn=$1 streams=10 more=()
     [ "$1" != h1 ] || alpn=http/1.1 streams=1
-    if [ "$1" = page ]; then
+    if [ "$1" = page ] || [ "$1" = esi ]; then
         url=https://127.0.0.1:8443/page.php alpn=h2 more=(-H accept-encoding:gzip)
+        [ "$1" = page ] || url=https://127.0.0.1:8443/esi/page.php
         # The first answer is kept, the second asks for its compressed form.
         h2load-h3 "${more[@]}" -n 2 -c 1 $url >"$dir/load"
         sleep 2
@@ -111,7 +130,7 @@ tolerance=$(value tolerance_percent)
 failed=0
 for protocol in "${protocols[@]}"; do
     n=5000
-    [ "$protocol" != page ] || [ -n "$php" ] || start_php
+    case $protocol in page | esi) [ -n "$php" ] || start_php ;; esac
     instructions "$protocol" $n
     once=$count
     instructions "$protocol" $((2 * n))

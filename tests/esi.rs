@@ -299,6 +299,55 @@ fn what_a_page_was_made_of_a_moment_ago_is_not_for_everybody() {
 }
 
 #[test]
+fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
+    let app = App::start();
+    let coded = "gzip on; gzip_min_length 1; gzip_types text/html; brotli on; zstd on;";
+    let server = serve(&app.address(), coded);
+    let text = "a line of a page that repeats itself. ".repeat(300);
+    let page = format!("<html>{text}<esi:include src='/f'/>{text}<esi:include src='/g'/></html>");
+    say(&app, "/page", PAGE, &page);
+    say(&app, "/f", &format!("{PUBLIC}\nX-LiteSpeed-Tag: F"), &text);
+    say(&app, "/g", PUBLIC, "g");
+    for coding in ["identity", "gzip", "br", "zstd"] {
+        let field = format!("Accept-Encoding: {coding}");
+        for proto in [Proto::H1, Proto::H2, Proto::H3] {
+            let url = server.url(proto, "/page");
+            let ask = || server.curl(proto).field(&field).args(["--compressed"]).get(&url);
+            let whole = format!("<html>{text}{text}{text}g</html>");
+            // What was found is relied upon for a second.
+            wait_until("the page has a length", || {
+                let reply = ask();
+                assert!(reply.text() == whole, "{proto:?} {coding}");
+                reply.header("content-length").is_some()
+            });
+            let raw = server.curl(proto).field(&field).get(&url);
+            let told = raw.header("content-length").map(str::to_owned);
+            assert!(told.is_none_or(|told| told == raw.body.len().to_string()), "{coding}");
+            let head = server.curl(proto).field(&field).args(["-I"]).get(&url);
+            assert_eq!(head.status, 200);
+        }
+    }
+    // Nobody with a session is given it.
+    let own = "Cookie: PHPSESSID=abcdefghijklmnopqrst\r\n";
+    assert_eq!(ask(&server, "/page", own).header("content-length"), None);
+    say(&app, "/purge", "X-LiteSpeed-Purge: tag=F", "");
+    say(&app, "/f", PUBLIC, "f");
+    assert_eq!(server.get("/purge").status, 200);
+    for _ in 0..4 {
+        assert!(body(&server, "/page") == format!("<html>{text}f{text}g</html>"));
+    }
+    // Nor what fails: it is asked for each time.
+    say(&app, "/g", "Status: 503 Oops\nX-LiteSpeed-Cache-Control: no-cache", "an error");
+    let purged = server.connect().ask("PURGE /g HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(purged.status, 200);
+    for _ in 0..4 {
+        let reply = server.get("/page");
+        assert_eq!((reply.header("content-length"), reply.status), (None, 200));
+        assert!(reply.text() == format!("<html>{text}f{text}</html>"));
+    }
+}
+
+#[test]
 fn elements_do_what_they_are_for() {
     let app = App::start();
     let server = serve(&app.address(), "");

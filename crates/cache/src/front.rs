@@ -15,6 +15,7 @@ use crate::growing::{Growing, Wakes};
 use crate::key::Key;
 use crate::object::{Kind, Object};
 use crate::store::{Freshness, Lookup, Store, judge};
+use crate::whole::Whole;
 
 /// Objects larger than this are always asked for at the store, so that tables pin little memory.
 const FRONT_OBJECT_MAX: u64 = 1024 * 1024;
@@ -33,6 +34,8 @@ pub struct Memo {
     pub own_date: bool,
     /// Its body.
     pub body: Bytes,
+    /// For a page that is put together: what came of it.
+    pub whole: Option<Arc<Whole>>,
 }
 
 /// The kept answer that stands at a place of a page, as it was found a moment ago.
@@ -62,6 +65,20 @@ impl Slot {
         self.hits = 0;
         self.memos = Vec::new();
         self.shortcuts = Vec::new();
+    }
+
+    /// Lets go of what others have let go of.
+    fn shed(&mut self) {
+        if self.object.as_ref().is_some_and(|object| object.is_retired()) {
+            return self.clear();
+        }
+        if self.shortcuts.is_empty() {
+            return;
+        }
+        self.shortcuts.retain(|shortcut| !shortcut.object.is_retired());
+        for memo in &mut self.memos {
+            memo.whole.take_if(|whole| whole.is_retired());
+        }
     }
 }
 
@@ -207,22 +224,45 @@ impl Front {
         slot.memos.push(memo());
     }
 
-    /// The fresh answer that stands at a place of `page`: which one, and under which circumstances.
+    /// How `page` was put together under the circumstances of `tag`, if it would be now.
+    pub fn whole(&mut self, page: &Arc<Object>, tag: [u64; 2], now_ms: u64) -> Option<Arc<Whole>> {
+        let place = self.place_of(page)?;
+        let memo = self.slots[place].memos.iter_mut().find(|memo| memo.tag == tag)?;
+        let whole = memo.whole.as_ref()?;
+        if !whole.is_good(&self.store.tags, now_ms) {
+            memo.whole = None;
+            return None;
+        }
+        whole.touch(now_ms);
+        self.hits += whole.count();
+        Some(Arc::clone(whole))
+    }
+
+    /// Remembers how `page` was put together; its answer must be remembered already.
+    pub fn keep_whole(&mut self, page: &Arc<Object>, tag: [u64; 2], whole: &Arc<Whole>) {
+        let Some(place) = self.place_of(page) else { return };
+        if let Some(memo) = self.slots[place].memos.iter_mut().find(|memo| memo.tag == tag) {
+            memo.whole = Some(Arc::clone(whole));
+        }
+    }
+
+    /// The fresh answer that stands at a place of `page` (which one, and under which
+    /// circumstances), and until when that may be relied upon.
     pub fn shortcut(
         &mut self,
         page: &Arc<Object>,
         at: (u32, [u64; 2]),
         now_ms: u64,
-    ) -> Option<Arc<Object>> {
+    ) -> Option<(Arc<Object>, u64)> {
         let place = self.place_of(page)?;
         let found = self.slots[place].shortcuts.iter().find(|shortcut| shortcut.at == at)?;
         let is_good = now_ms < found.until_ms
             && found.object.session().is_none()
             && judge(&found.object, &self.store.tags, now_ms) == Freshness::Fresh;
-        let object = is_good.then(|| Arc::clone(&found.object))?;
+        let (object, until_ms) = is_good.then(|| (Arc::clone(&found.object), found.until_ms))?;
         object.touch(now_ms);
         self.hits += 1;
-        Some(object)
+        Some((object, until_ms))
     }
 
     /// Remembers that `object` stands at a place of `page`, until then.
@@ -299,10 +339,7 @@ impl Front {
     pub fn tend(&mut self, budget: usize) {
         for _ in 0..budget.min(self.slots.len()) {
             self.cursor = (self.cursor + 1) & (self.slots.len() - 1);
-            let slot = &mut self.slots[self.cursor];
-            if slot.object.as_ref().is_some_and(|object| object.is_retired()) {
-                slot.clear();
-            }
+            self.slots[self.cursor].shed();
         }
         let counters = &self.store.counters;
         for (own, shared) in [(&mut self.hits, &counters.hits), (&mut self.stale, &counters.stale)]

@@ -65,6 +65,7 @@ mod shard;
 mod stats;
 mod store;
 mod tags;
+mod whole;
 
 pub use decisions::{Class, DECISIONS_MAX, Decision, Note};
 pub use front::{Front, Memo};
@@ -77,3 +78,4 @@ pub use permit::{Abandon, Committed, FillPermit, Moved};
 pub use stats::{NamespaceStats, Stats};
 pub use store::{Freshness, Lookup, Store, StoreLimits};
 pub use tags::{Purge, Scope, TAGS_MAX, TAGS_SIZE_MAX, Tags, Verdict};
+pub use whole::Whole;

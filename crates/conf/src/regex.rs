@@ -1,6 +1,8 @@
 //! Regular expressions as nginx means them: PCRE on bytes, compiled once, with JIT if possible.
 //! What a match means is the business of whoever asks.
 
+mod ending;
+
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -58,6 +60,16 @@ impl Regex {
     #[must_use]
     pub fn compiled(&self) -> &bytes::Regex {
         &self.compiled
+    }
+
+    /// Bytes that every text in which it matches ends with, but for a line feed behind them: `.php`
+    /// of `\.php$`. Empty if that is not plain to see.
+    #[must_use]
+    pub fn ending(&self) -> &[u8] {
+        match self.case {
+            Case::Sensitive => ending::of(&self.source),
+            Case::Insensitive => &[],
+        }
     }
 
     /// Whether it matches somewhere in `text`; a match that takes too many steps is none.

@@ -8,6 +8,7 @@ mod growth;
 mod inflow;
 mod outside;
 mod script;
+pub(crate) mod strand;
 
 use base::{FileRef, SendChain};
 use bytes::Bytes;
@@ -24,6 +25,7 @@ pub(crate) use assembly::Assembly;
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
+pub(crate) use strand::Strand;
 
 /// What one pull gave.
 #[derive(Clone, Debug)]
@@ -96,6 +98,8 @@ pub(crate) enum Body {
     Growing(Box<Growth>),
     /// A page that is put together.
     Assembly(Box<Assembly>),
+    /// Such a page as it was put together a moment ago.
+    Whole(Strand),
 }
 
 /// What is left of a span.
@@ -150,6 +154,7 @@ impl Body {
             Self::Origin(inflow) => inflow.pull(max, out),
             Self::Growing(growth) => growth.pull(max, out),
             Self::Assembly(assembly) => assembly.pull(max, out),
+            Self::Whole(strand) => strand.pull(max, out),
         }
     }
 
@@ -212,7 +217,8 @@ impl Body {
             | Self::Span(..)
             | Self::Origin(_)
             | Self::Growing(_)
-            | Self::Assembly(_) => {}
+            | Self::Assembly(_)
+            | Self::Whole(_) => {}
         }
     }
 
@@ -223,7 +229,7 @@ impl Body {
             Self::Parts(parts) => parts.span.as_mut(),
             Self::Origin(inflow) => return inflow.advance(len),
             Self::Assembly(assembly) => return assembly.advance(len),
-            Self::Empty | Self::Stream(_) | Self::Growing(_) => None,
+            Self::Empty | Self::Stream(_) | Self::Growing(_) | Self::Whole(_) => None,
         };
         if let Some(span) = span {
             debug_assert!(len <= span.end - span.at, "no more is sent than was described");
@@ -253,15 +259,10 @@ fn pull_span(source: &Source, span: &mut ByteSpan, max: usize, out: &mut SendCha
         }
         Source::Memory(bytes) => {
             let (start, stop) = (span.at as usize, (span.at + len) as usize);
-            if stop - start == bytes.len() {
-                out.push_bytes(bytes);
-            } else {
-                match bytes.get(start..stop) {
-                    Some(slice) if slice.len() < SHARED_MIN => out.push_slice(slice),
-                    Some(_) => out.push_owned(bytes.slice(start..stop)),
-                    None => return Piece::Broken,
-                }
+            if stop > bytes.len() {
+                return Piece::Broken;
             }
+            push_part(bytes, start, stop, out);
             span.at += len;
             if span.at == span.end { Piece::End } else { Piece::More }
         }
@@ -270,6 +271,18 @@ fn pull_span(source: &Source, span: &mut ByteSpan, max: usize, out: &mut SendCha
 
 /// Slices shorter than this are copied rather than counted.
 const SHARED_MIN: usize = 1024;
+
+/// Appends a part of `bytes` in the cheapest way.
+#[inline]
+fn push_part(bytes: &Bytes, start: usize, end: usize, out: &mut SendChain) {
+    if end - start == bytes.len() {
+        out.push_bytes(bytes);
+    } else if end - start < SHARED_MIN {
+        out.push_slice(&bytes[start..end]);
+    } else {
+        out.push_owned(bytes.slice(start..end));
+    }
+}
 
 impl Parts {
     fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {

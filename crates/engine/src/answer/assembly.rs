@@ -29,7 +29,7 @@ pub(crate) const AT_ONCE: usize = 8;
 /// LIMIT: bytes of a page that comes which are waited for before its head leaves.
 const HEAD_WAIT_MAX: u64 = 256 * 1024;
 /// LIMIT: bytes of a kept fragment whose compressed form is kept for pages.
-const PARTS_MAX: u64 = 1024 * 1024;
+pub(super) const PARTS_MAX: u64 = 1024 * 1024;
 /// LIMIT: cookies that fragments of one page set.
 const COOKIES_MAX: usize = 64;
 /// LIMIT: bytes of a fragment that is used at several places (`as-var`); a larger one is none.

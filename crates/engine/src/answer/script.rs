@@ -14,7 +14,7 @@ use esi::{Include, Limits, Parser};
 use http::negotiate::Coding;
 
 use super::growth::{Grown, Growth};
-use super::{Inflow, Piece};
+use super::{Inflow, Piece, push_part};
 
 /// What comes next in a page.
 #[derive(Debug)]
@@ -242,19 +242,6 @@ impl Kept {
             self.within = 0;
         }
         Next::Piece(Piece::More)
-    }
-}
-
-/// Slices shorter than this are copied rather than counted.
-const SHARED_MIN: usize = 1024;
-
-fn push_part(bytes: &Bytes, start: usize, end: usize, out: &mut SendChain) {
-    if start == 0 && end == bytes.len() {
-        out.push_bytes(bytes);
-    } else if end - start < SHARED_MIN {
-        out.push_slice(&bytes[start..end]);
-    } else {
-        out.push_owned(bytes.slice(start..end));
     }
 }
 

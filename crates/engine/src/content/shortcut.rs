@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use cache::{Front, Object};
+use cache::{Front, Object, Whole};
+use http::negotiate::Coding;
 
-use crate::answer::Body;
+use crate::answer::{Body, strand};
 use crate::content::page::Cached;
 use crate::ctx::Ctx;
 use crate::exchange::Exchange;
@@ -100,6 +101,31 @@ impl Exchange {
         let Body::Assembly(assembly) = &mut self.answer.body else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let now_ms = ctx.now.unix_millis;
-        assembly.place(|number| front.shortcut(page, (number, tag), now_ms));
+        assembly.place(|number| Some(front.shortcut(page, (number, tag), now_ms)?.0));
+    }
+
+    /// A kept page with all its fragments, if shortcuts lead to every one: as it was last put
+    /// together under the circumstances of `tag`, or put together now.
+    pub(crate) fn whole(
+        &self,
+        page: &Arc<Object>,
+        tag: [u64; 2],
+        coding: Option<(Coding, i8)>,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Arc<Whole>> {
+        if !self.takes_shortcuts(page) || self.open(site).is_none() {
+            return None;
+        }
+        let front = ctx.cache.as_deref_mut()?;
+        let now_ms = ctx.now.unix_millis;
+        if let Some(whole) = front.whole(page, tag, now_ms) {
+            return Some(whole);
+        }
+        let place = [site.serial(), u64::from(self.request.location)];
+        let found = |number| front.shortcut(page, (number, place), now_ms);
+        let whole = Arc::new(strand::put_together(page, coding, found)?);
+        front.keep_whole(page, tag, &whole);
+        Some(whole)
     }
 }

@@ -1,7 +1,7 @@
 //! The head of a page that is put together from fragments.
 //!
-//! Owns what such a page cannot promise: a length, validators, ranges. Easiest to break: the mark
-//! by which the store knows ESI is shown to nobody.
+//! Owns what such a page cannot promise: validators, ranges, and a length unless it is sent as it
+//! was a moment ago. Easiest to break: the mark by which the store knows ESI is shown to nobody.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use conf::model::CharsetOf;
 use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name, OriginHead};
 
-use crate::answer::{Assembly, Body, Growth, Inflow};
+use crate::answer::{Assembly, Body, Growth, Inflow, Strand};
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect, Wake};
 use crate::exchange::{Exchange, Next};
@@ -102,6 +102,11 @@ impl Exchange {
         if let Some((coding, level)) = coding {
             object.make_parts(coding, level);
         }
+        if let Some(whole) = self.whole(object, tag, coding, site, ctx) {
+            self.answer.head.body = BodyLen::Exact(whole.len());
+            self.answer.body = Body::Whole(Strand::new(whole));
+            return Some(Next::Respond);
+        }
         self.answer_assembled(200, Assembly::kept(object.clone()), coding);
         self.take_shortcuts(object, site, ctx);
         Some(self.assemble(ctx))
@@ -123,7 +128,8 @@ impl Exchange {
         let Some(tag) = self.warm_tag(location, site).filter(|_| charset) else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let body = bytes::Bytes::new();
-        front.remember(object, || Memo { tag, fields: fields.clone(), own_date, body });
+        let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
+        front.remember(object, memo);
     }
 
     /// Answers with a page that somebody else fetches, its fragments in it.

@@ -62,7 +62,8 @@ impl Exchange {
         let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let own_date = location.hides(Name::Date) || given.head.fields.get(Name::Date).is_none();
-        front.remember(object, || Memo { tag, fields: fields.clone(), own_date, body });
+        let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
+        front.remember(object, memo);
     }
 
     /// What two requests have to share so that their answers are alike; none if this one is

@@ -1,0 +1,132 @@
+//! The body of a page with ESI that leaves as it did a moment ago: texts one after another, of a
+//! length that is known.
+//!
+//! Owns what such a page consists of; whether it is still true is the store's. Easiest to break: it
+//! is byte for byte what [`super::Assembly`] would send.
+
+use std::sync::Arc;
+
+use base::SendChain;
+use bytes::Bytes;
+use cache::{Object, Whole};
+use esi::splice::Joint;
+use http::negotiate::Coding;
+
+use super::assembly::PARTS_MAX;
+use super::{Piece, push_part};
+
+/// A page on its way.
+#[derive(Debug)]
+pub(crate) struct Strand {
+    whole: Arc<Whole>,
+    /// The piece that leaves, and bytes of it that have left.
+    piece: usize,
+    within: usize,
+}
+
+impl Strand {
+    pub(crate) const fn new(whole: Arc<Whole>) -> Self {
+        Self { whole, piece: 0, within: 0 }
+    }
+
+    /// `End` also when this call appended the last bytes.
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        let mut left = max;
+        while let Some(bytes) = self.whole.pieces().get(self.piece) {
+            let end = bytes.len().min(self.within + left);
+            push_part(bytes, self.within, end, out);
+            left -= end - self.within;
+            if end < bytes.len() {
+                self.within = end;
+                return Piece::More;
+            }
+            self.piece += 1;
+            self.within = 0;
+        }
+        Piece::End
+    }
+}
+
+/// What `page` is with the fragments that `find` knows, by their numbers, and until when each may be
+/// relied upon. None if one is missing, or is not a plain matter.
+pub(crate) fn put_together(
+    page: &Arc<Object>,
+    coding: Option<(Coding, i8)>,
+    mut find: impl FnMut(u32) -> Option<(Arc<Object>, u64)>,
+) -> Option<Whole> {
+    let mut text = Text { pieces: Vec::new(), coder: None };
+    if let Some((coding, level)) = coding {
+        let joint = Joint::new(coding);
+        text.push(Bytes::from_static(joint.head()));
+        text.coder = Some((joint, level));
+    }
+    let (mut parts, mut until_ms, mut number) = (Vec::new(), u64::MAX, 0);
+    for (at, piece) in page.prepared().program().pieces.iter().enumerate() {
+        match piece {
+            esi::Piece::Literal(bytes) => text.push_literal(page, at, bytes)?,
+            esi::Piece::Include(include) if include.as_var => return None,
+            esi::Piece::Include(_) => {
+                let (object, until) = find(number)?;
+                text.push_object(&object)?;
+                number += 1;
+                until_ms = until_ms.min(until);
+                parts.push(object);
+            }
+        }
+    }
+    if let Some((joint, _)) = &text.coder {
+        let tail = Bytes::copy_from_slice(joint.tail().as_bytes());
+        text.push(tail);
+    }
+    Whole::new(text.pieces, parts, until_ms)
+}
+
+struct Text {
+    pieces: Vec<Bytes>,
+    coder: Option<(Joint, i8)>,
+}
+
+impl Text {
+    fn push(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.pieces.push(bytes);
+        }
+    }
+
+    fn push_literal(&mut self, page: &Object, at: usize, bytes: &Bytes) -> Option<()> {
+        let Some((joint, _)) = &mut self.coder else {
+            self.push(bytes.clone());
+            return Some(());
+        };
+        let part = page.prepared().parts(joint.coding())?.get(at)?;
+        joint.add(part);
+        self.push(part.bytes().clone());
+        Some(())
+    }
+
+    fn push_object(&mut self, object: &Object) -> Option<()> {
+        if object.outside().is_some() {
+            return None;
+        }
+        let Some((joint, level)) = &mut self.coder else {
+            let mut at = 0;
+            while let Some(piece) = object.piece_at(at) {
+                at += piece.len() as u64;
+                self.push(piece);
+            }
+            return Some(());
+        };
+        if object.body_len() > PARTS_MAX {
+            return None;
+        }
+        let (coding, level) = (joint.coding(), *level);
+        object.make_parts(coding, level);
+        for part in object.prepared().parts(coding)? {
+            joint.add(part);
+            if !part.bytes().is_empty() {
+                self.pieces.push(part.bytes().clone());
+            }
+        }
+        Some(())
+    }
+}
