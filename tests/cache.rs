@@ -60,6 +60,23 @@ pub(crate) fn pair(status: &str, body: &str) -> (String, String) {
 }
 
 #[test]
+fn the_second_answer_is_compressed_for_whom_likes_it_so() {
+    let php = Php::start(2);
+    let coded = "gzip on; gzip_min_length 1; gzip_types text/html; brotli on; zstd on;";
+    let server = serve(&php, ZONE, &format!("{KEEP} {coded}"));
+    for coding in ["gzip", "br", "zstd"] {
+        let path = format!("/count.php?n={coding}&more=3000");
+        assert_eq!(told(&server, &path).0, "MISS");
+        for _ in 0..3 {
+            let reply = ask(&server, &path, &format!("Accept-Encoding: {coding}\r\n"));
+            assert_eq!(reply.header("x-status"), Some("HIT"));
+            assert_eq!(reply.header("content-encoding"), Some(coding));
+            assert!(reply.body.len() < 3000, "{coding} {}", reply.body.len());
+        }
+    }
+}
+
+#[test]
 fn a_zone_answers_the_second_request() {
     let php = Php::start(2);
     let server = serve(&php, ZONE, KEEP);

@@ -126,6 +126,12 @@ impl Front {
         &self.store
     }
 
+    /// Whether it only looks: nothing is changed through it.
+    #[must_use]
+    pub const fn is_dry(&self) -> bool {
+        self.is_dry
+    }
+
     /// The worker whose it is.
     #[must_use]
     pub const fn worker(&self) -> u16 {

@@ -5,6 +5,7 @@
 pub(crate) mod accel;
 pub(crate) mod compress;
 pub(crate) mod esi;
+mod form;
 pub(crate) mod headers;
 pub(crate) mod kept;
 pub(crate) mod range;

@@ -5,34 +5,24 @@
 
 use std::sync::Arc;
 
-use cache::{Follower, Object, Variant, Waiter};
+use cache::{Follower, Object, Waiter};
 use files::Answer as Verdict;
 use http::conditional::Validator;
-use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name, OriginHead};
 
 use crate::answer::{Body, ByteSpan, FromFile, Growth, Source};
 use crate::content::confirm::push_validators;
 use crate::content::page::Cached;
-use crate::ctx::{Ctx, Effect};
+use crate::ctx::Ctx;
 use crate::exchange::{Exchange, Next};
 use crate::filter::accel::{Shape, media, tells_ranges};
+use crate::filter::form::Form;
 use crate::filter::range::parts;
 use crate::filter::weigh::weigh;
 use crate::filter::{compress, warm};
 use crate::kinds::{Kind, kind};
 use crate::site::{Location, Site};
 use conf::model::{PageMode, StatusHeader};
-
-/// In which form an object leaves.
-enum Form {
-    /// Compressed.
-    Coded(bytes::Bytes),
-    /// As it is.
-    Plain,
-    /// As it is, until its compressed form is made.
-    Later,
-}
 
 impl Exchange {
     /// Answers with a kept object.
@@ -195,7 +185,7 @@ impl Exchange {
         Next::Respond
     }
 
-    /// Which coding leaves; one that is not there yet is made for later.
+    /// Which coding leaves; one that is not there yet is made.
     fn kept_shape(
         &self,
         object: &Arc<Object>,
@@ -215,20 +205,11 @@ impl Exchange {
         let choice = compress::choose(location, kind, head.status, Some(len), client);
         shape.choice.varies = choice.varies;
         let Some(coding) = choice.coding else { return (shape, Form::Plain) };
-        match object.variant(coding) {
-            Some(Variant::Ready(form)) => {
-                shape.choice.coding = Some(coding);
-                (shape, Form::Coded(form.clone()))
-            }
-            Some(Variant::NotWorth) => (shape, Form::Plain),
-            None => {
-                if object.claim_variant(coding) {
-                    let level = compress::level(location, coding).max(lasting_level(coding));
-                    ctx.effects.push(Effect::CompressObject(object.clone(), coding, level));
-                }
-                (shape, Form::Later)
-            }
+        let form = Form::of(object, coding, compress::level(location, coding), ctx);
+        if matches!(form, Form::Coded(_)) {
+            shape.choice.coding = Some(coding);
         }
+        (shape, form)
     }
 
     /// `Age`, and what the configuration lets clients know.
@@ -383,14 +364,5 @@ fn source(object: &Arc<Object>) -> Source {
     match object.body() {
         Some(bytes) => Source::Memory(bytes),
         None => Source::Object(object.clone()),
-    }
-}
-
-/// How hard a form is compressed at least that is made once, in the background, and sent often.
-const fn lasting_level(coding: Coding) -> i8 {
-    match coding {
-        Coding::Gzip => 7,
-        Coding::Brotli => 6,
-        Coding::Zstd => 12,
     }
 }
