@@ -1,7 +1,7 @@
 //! A page with ESI as it left last: its text and what it was put together from.
 //!
-//! Owns until when that is how the page leaves. Easiest to break: one part that was purged, replaced
-//! or is too old takes the whole with it, and nothing that is for one session is ever a part.
+//! Owns until when that is how the page leaves. Easiest to break: one part that was purged,
+//! replaced or is too old takes the whole with it, and nothing for one session is ever a part.
 
 use std::sync::Arc;
 

@@ -81,7 +81,8 @@ impl Captures {
 
     /// Matches `subject`; on success its groups replace the numbered ones held so far.
     pub(crate) fn capture(&mut self, pattern: &Pattern, subject: &[u8]) -> bool {
-        // PERF: `location ~ \.php$` is asked about each file; PCRE needs 600 instructions to say no.
+        // PERF: `location ~ \.php$` is asked about each file, and PCRE needs 600 instructions for
+        // a no.
         if !subject.ends_with(&pattern.ending) && !subject.ends_with(b"\n") {
             return false;
         }

@@ -47,8 +47,8 @@ impl Strand {
     }
 }
 
-/// What `page` is with the fragments that `find` knows, by their numbers, and until when each may be
-/// relied upon. None if one is missing, or is not a plain matter.
+/// What `page` is with the fragments that `find` knows by their numbers, and until when each may
+/// be relied upon. None if one is missing, or is not a plain matter.
 pub(crate) fn put_together(
     page: &Arc<Object>,
     coding: Option<(Coding, i8)>,
