@@ -29,7 +29,7 @@ from compare import cache_mistakes, fastcgi, fastcgi_mistakes, zones  # noqa: E4
 from compare.files import fill  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
-from compare import identity, limiting, rewriting  # noqa: E402, F401
+from compare import filters, identity, limiting, rewriting  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent

@@ -21,6 +21,7 @@ mod compression;
 mod config;
 mod esi;
 mod explain;
+mod filters;
 mod geo;
 mod h1;
 mod h2;

@@ -18,6 +18,7 @@ mod errors;
 mod events;
 mod fastcgi;
 mod files;
+mod filters;
 mod geo;
 mod geo_ranges;
 mod gzip;
@@ -53,6 +54,7 @@ mod zstd;
 pub(crate) use cache::CacheDraft;
 pub(crate) use cache_zone::{HeldPath, SharedZone};
 pub(crate) use fastcgi::OriginDraft;
+pub(crate) use headers::settle as settle_headers;
 pub(crate) use limit::none as no_limits;
 pub(crate) use log::combined;
 pub(crate) use pass::GroupKey;
@@ -88,6 +90,7 @@ const TABLES: &[&[Directive]] = &[
     gzip::TABLE,
     brotli::TABLE,
     zstd::TABLE,
+    filters::TABLE,
     tls::TABLE,
     http2::TABLE,
     http3::TABLE,

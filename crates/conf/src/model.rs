@@ -11,6 +11,7 @@ pub mod access;
 pub mod cache;
 pub mod compress;
 pub mod derived;
+pub mod filters;
 pub mod limits;
 pub mod listen;
 pub mod location;
@@ -31,6 +32,7 @@ pub use cache::{
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
+pub use filters::{Filters, Substitution};
 pub use limits::{ConnLimit, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
 pub use location::{
@@ -47,8 +49,8 @@ pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};
 pub use settings::{
     AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, ErrorPage, Expires, ExpiresRule,
-    IfModifiedSince, KeepaliveDisable, LingeringClose, Mapping, OpenFileCache, Overwrite, Root,
-    Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
+    IfModifiedSince, KeepaliveDisable, LingeringClose, ListInherit, Mapping, OpenFileCache,
+    Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
 pub use spans::Spans;
 pub use tls::{Certificate, Protocols, SessionCache, TlsConf, VerifyClient};

@@ -7,7 +7,9 @@ mod assembly;
 mod growth;
 mod inflow;
 mod outside;
+mod reworked;
 mod script;
+mod substitute;
 
 use base::{FileRef, SendChain};
 use bytes::Bytes;
@@ -24,6 +26,8 @@ pub(crate) use assembly::Assembly;
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
+pub(crate) use reworked::{Reworked, Work};
+pub(crate) use substitute::{Pair, Substitute};
 
 /// What one pull gave.
 #[derive(Clone, Debug)]
@@ -44,8 +48,9 @@ pub enum Piece {
         offset: u64,
         /// Bytes to read; fewer may be fed.
         len: u64,
-        /// What the file must still look like, lest two versions be mixed.
-        expect: Meta,
+        /// What the file must still look like, lest two versions be mixed; none for a file of the
+        /// server's own.
+        expect: Option<Meta>,
     },
     /// Pull from the exchange of this name, give what came to `Exchange::take_fragment`, then ask
     /// again.
@@ -96,6 +101,8 @@ pub(crate) enum Body {
     Growing(Box<Growth>),
     /// A page that is put together.
     Assembly(Box<Assembly>),
+    /// Another body, changed on its way.
+    Reworked(Box<Reworked>),
 }
 
 /// What is left of a span.
@@ -150,6 +157,7 @@ impl Body {
             Self::Origin(inflow) => inflow.pull(max, out),
             Self::Growing(growth) => growth.pull(max, out),
             Self::Assembly(assembly) => assembly.pull(max, out),
+            Self::Reworked(reworked) => reworked.pull(max, out),
         }
     }
 
@@ -158,6 +166,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.origin(),
+            Self::Reworked(reworked) => reworked.inner.inflow(),
             _ => None,
         }
     }
@@ -167,6 +176,32 @@ impl Body {
         match self {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.inflow_mut(),
+            Self::Reworked(reworked) => reworked.inner.inflow_mut(),
+            _ => None,
+        }
+    }
+
+    /// The body that others change on its way.
+    pub(crate) fn innermost(&self) -> &Self {
+        match self {
+            Self::Reworked(reworked) => reworked.inner.innermost(),
+            body => body,
+        }
+    }
+
+    /// The page that is put together, if one is.
+    pub(crate) fn assembly(&self) -> Option<&Assembly> {
+        match self.innermost() {
+            Self::Assembly(assembly) => Some(assembly),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn assembly_mut(&mut self) -> Option<&mut Assembly> {
+        match self {
+            Self::Assembly(assembly) => Some(assembly),
+            Self::Reworked(reworked) => reworked.inner.assembly_mut(),
             _ => None,
         }
     }
@@ -176,6 +211,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => inflow.push(bytes),
             Self::Assembly(assembly) => assembly.push(bytes),
+            Self::Reworked(reworked) => reworked.inner.push(bytes),
             _ => {}
         }
     }
@@ -185,6 +221,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => inflow.finish(),
             Self::Assembly(assembly) => assembly.finish(),
+            Self::Reworked(reworked) => reworked.inner.finish(),
             _ => {}
         }
     }
@@ -194,6 +231,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => inflow.fail(),
             Self::Assembly(assembly) => assembly.fail(),
+            Self::Reworked(reworked) => reworked.inner.fail(),
             _ => {}
         }
     }
@@ -202,6 +240,7 @@ impl Body {
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         match self {
             Self::Stream(stream) => stream.feed(bytes),
+            Self::Reworked(reworked) => reworked.feed(bytes),
             Self::Span(Source::Outside(file), span) => file.feed(span.at, bytes),
             Self::Parts(parts) => {
                 if let (Source::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
@@ -223,6 +262,7 @@ impl Body {
             Self::Parts(parts) => parts.span.as_mut(),
             Self::Origin(inflow) => return inflow.advance(len),
             Self::Assembly(assembly) => return assembly.advance(len),
+            Self::Reworked(reworked) => return reworked.inner.advance(len),
             Self::Empty | Self::Stream(_) | Self::Growing(_) => None,
         };
         if let Some(span) = span {
@@ -338,7 +378,7 @@ impl Stream {
             if self.span.at < self.span.end {
                 let len = STREAM_READ.min(self.span.end - self.span.at);
                 let (file, expect) = (self.file.clone(), self.expect);
-                return Piece::Read { file, offset: self.span.at, len, expect };
+                return Piece::Read { file, offset: self.span.at, len, expect: Some(expect) };
             }
             let Some(encoder) = self.encoder.take() else { return Piece::End };
             if encoder.finish(&mut self.ready).is_err() {

@@ -588,7 +588,7 @@ impl Exchange {
         if let Some(timeout) = settings.keepalive_header
             && !timeout.is_zero()
             && !self.answer.head.close
-            && stays(self.request.head())
+            && client::stays(self.request.head())
         {
             self.answer.head.fields.push_writing(Name::KeepAlive, |out| {
                 out.extend_from_slice(b"timeout=");
@@ -601,6 +601,9 @@ impl Exchange {
             self.answer.head.fields.push_writing(Name::RetryAfter, |out| {
                 http::digits::push_decimal(out, u64::from(seconds));
             });
+        }
+        if site.location(self.request.location).reworks {
+            self.rework(site, ctx);
         }
         if self.request.head().method == Method::Head {
             self.answer.body = Body::Empty;
@@ -740,21 +743,6 @@ fn reading_what(reason: &str) -> &'static str {
         ""
     } else {
         " while reading client request headers"
-    }
-}
-
-/// Whether an HTTP/1 client wants its connection kept.
-fn stays(head: &RequestHead) -> bool {
-    let asks = |option: &[u8]| {
-        head.fields.iter().filter(|field| field.name == Name::Connection).any(|field| {
-            let mut options = field.value.split(|&byte| byte == b',');
-            options.any(|item| item.trim_ascii().eq_ignore_ascii_case(option))
-        })
-    };
-    match head.version {
-        Version::Http11 => !asks(b"close"),
-        Version::Http10 => asks(b"keep-alive") && !asks(b"close"),
-        _ => false,
     }
 }
 

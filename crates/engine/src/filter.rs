@@ -8,6 +8,7 @@ pub(crate) mod esi;
 pub(crate) mod headers;
 pub(crate) mod kept;
 pub(crate) mod range;
+mod rework;
 pub(crate) mod told;
 mod warm;
 mod weigh;

@@ -112,6 +112,8 @@ pub(crate) struct Location {
     pub(crate) coded: bool,
     /// Whether `expires` does anything.
     pub(crate) expires: bool,
+    /// Whether bodies may be changed on their way.
+    pub(crate) reworks: bool,
     /// Whether `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,
     /// Whether some `add_header` has a variable of the answer itself.

@@ -9,7 +9,7 @@ use engine::{Exchange, Pulled, Wake};
 use io::Io;
 use wire::{BodySource, Pull, StreamId};
 
-use crate::bodies::Bodies;
+use crate::bodies::{Bodies, pull_through};
 use crate::effects::StreamAct;
 use crate::exchanges::{Live, Owner, Upload};
 use crate::worker::Worker;
@@ -54,7 +54,7 @@ impl<I: Io> Bodies<'_, I> {
     pub(crate) fn pull_page(&mut self, page: Key<Live>, max: usize, out: &mut SendChain) -> Pull {
         let pull = loop {
             let Some(live) = self.exchanges.get_mut(page) else { return Pull::Broken };
-            match live.exchange.pull(max, out) {
+            match pull_through(self.io, &mut live.exchange, max, out) {
                 engine::Piece::Fragment(child) => {
                     if !self.pull_fragment(page, child, max) {
                         break Pull::Pending;

@@ -61,8 +61,7 @@ const NAMES: &[(&str, &[&str])] = &[
             "grpc_ssl_verify_depth",
         ],
     ),
-    ("http_gunzip_filter", &["gunzip", "gunzip_buffers"]),
-    ("http_headers_filter", &["add_header_inherit", "add_trailer", "add_trailer_inherit"]),
+    ("http_headers_filter", &["add_trailer", "add_trailer_inherit"]),
     (
         "http_image_filter",
         &[
@@ -237,10 +236,6 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("http_stub_status", &["stub_status"]),
-    (
-        "http_sub_filter",
-        &["sub_filter", "sub_filter_last_modified", "sub_filter_once", "sub_filter_types"],
-    ),
     (
         "http_tunnel",
         &[

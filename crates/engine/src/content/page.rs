@@ -189,7 +189,7 @@ impl Exchange {
             Body::Assembly(assembly) => assembly.is_waiting(),
             _ => false,
         };
-        let waits = waits(&self.answer.body) || self.is_assembling();
+        let waits = waits(self.answer.body.innermost()) || self.is_assembling();
         self.page.follower.is_some() || waits
     }
 

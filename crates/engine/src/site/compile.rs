@@ -252,6 +252,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
         coded: Kinds::is_coded(settings),
+        reworks: !settings.filters.sub.is_empty() || settings.filters.gunzip,
     }
 }
 
