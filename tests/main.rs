@@ -11,6 +11,7 @@
 
 mod abuse;
 mod access;
+mod auth_request;
 mod browser;
 mod cache;
 mod cache_cli;

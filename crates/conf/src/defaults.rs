@@ -83,6 +83,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         access: Arc::default(),
         auth_basic: None,
         auth_basic_user_file: None,
+        auth_request: Arc::default(),
         satisfy: Satisfy::All,
         limits: crate::directives::no_limits(),
         secure_link: None,

@@ -7,6 +7,7 @@ use crate::directive::{Contexts, Directive};
 
 mod access;
 mod auth;
+mod auth_request;
 mod autoindex;
 mod body;
 mod brotli;
@@ -76,6 +77,7 @@ const TABLES: &[&[Directive]] = &[
     access::TABLE,
     real_ip::TABLE,
     auth::TABLE,
+    auth_request::TABLE,
     referer::TABLE,
     limit::TABLE,
     secure_link::TABLE,

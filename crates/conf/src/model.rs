@@ -24,7 +24,9 @@ pub mod spans;
 pub mod tls;
 pub mod upstream;
 
-pub use access::{AccessRule, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who};
+pub use access::{
+    AccessRule, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who,
+};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
     DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,

@@ -234,6 +234,8 @@ pub enum Effect {
     Respond,
     /// Ask for the fragments that `Exchange::next_fragment` names.
     Fragments,
+    /// Ask what `Exchange::pose` says; wake with `Fragment` when it is answered.
+    Question,
     /// A body that was pending may have bytes.
     Ready,
     /// What comes of the request body is thrown away without waking.

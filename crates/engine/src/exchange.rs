@@ -31,6 +31,7 @@ use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
 use crate::explain::{Trace, Trial};
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
+use crate::phase::question::Verdict;
 use crate::phase::rewrite::Cursor;
 use crate::record;
 use crate::request::Request;
@@ -68,6 +69,8 @@ enum State {
     Joining,
     /// Heads of fragments are on their way, which the page's own waits for.
     Assembling,
+    /// Another location was asked whether the request may come in.
+    Questioning,
     /// The head was handed over; the body is pulled.
     Delivering,
     /// The answer was handed over; the origin has not said that it is done.
@@ -87,7 +90,7 @@ pub(crate) enum Step {
     Location,
     /// The rewrite phase of a server block or location, from an instruction on.
     Rewrite(Cursor),
-    /// `allow`, `deny`, `auth_basic`
+    /// `allow`, `deny`, `auth_basic`, `auth_request`
     Access,
     /// `try_files`, from this candidate on.
     TryFiles(usize),
@@ -128,6 +131,8 @@ pub(crate) enum Next {
     Join,
     /// Nowhere until the heads of the page's fragments are there.
     Assemble,
+    /// Nowhere until it is known whether the request may come in.
+    Question,
     /// To an error answer.
     Fail(u16),
     /// To a redirect to the address in `Exchange::location`; error pages may apply.
@@ -154,6 +159,8 @@ pub struct Exchange {
     pub(crate) location: Vec<u8>,
     /// What came of checking a password, until it is looked at.
     pub(crate) password: Option<bool>,
+    /// What came of asking another location, until it is looked at.
+    pub(crate) verdict: Option<Box<Verdict>>,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
     /// For whatever a step needs.
@@ -192,6 +199,7 @@ impl Exchange {
         self.location.clear();
         self.challenge.clear();
         self.password = None;
+        self.verdict = None;
         self.probes_left = PROBES_MAX;
         self.waited_for_form = false;
         self.waited_for_listing = false;
@@ -241,6 +249,11 @@ impl Exchange {
             (State::Assembling, wake @ (Wake::Fragment | Wake::Filled | Wake::Origin(_))) => {
                 self.go_on(|exchange, site, ctx| exchange.assemble_on(wake, site, ctx), ctx)
             }
+            (State::Questioning, Wake::Fragment) => {
+                // As in nginx, a question that is not answered ends the connection.
+                let lost = self.verdict.is_none();
+                self.run(if lost { Next::Silence(444) } else { Next::Step(Step::Access) }, ctx)
+            }
             (State::Delivering, Wake::Filled | Wake::Fragment) => {
                 ctx.effects.push(Effect::Ready);
                 State::Delivering
@@ -259,6 +272,7 @@ impl Exchange {
                 | State::Collecting(_)
                 | State::Fetching
                 | State::Joining
+                | State::Questioning
                 | State::Assembling),
                 Wake::BodyRefused(refusal),
             ) => self.refuse_body(state, refusal, ctx),
@@ -277,10 +291,10 @@ impl Exchange {
         self.run(next, ctx)
     }
 
-    /// Whether the heads of its fragments are waited for.
+    /// Whether the heads of its fragments, or of its question, are waited for.
     #[must_use]
     pub fn is_assembling(&self) -> bool {
-        self.state == State::Assembling
+        matches!(self.state, State::Assembling | State::Questioning)
     }
 
     /// The head of the answer; to be read when `Effect::Respond` was asked for.
@@ -466,6 +480,7 @@ impl Exchange {
                 Next::Fetch => return State::Fetching,
                 Next::Join => return State::Joining,
                 Next::Assemble => return State::Assembling,
+                Next::Question => return State::Questioning,
                 Next::Respond => return self.respond(&site, ctx),
                 Next::Silence(status) => {
                     self.answer.bare_status = status;

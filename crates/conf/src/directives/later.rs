@@ -10,7 +10,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("eventport", &["eventport_events"]),
     ("google_perftools", &["google_perftools_profiles"]),
     ("http_addition_filter", &["add_after_body", "add_before_body", "addition_types"]),
-    ("http_auth_request", &["auth_request", "auth_request_set"]),
     (
         "http_browser",
         &["ancient_browser", "ancient_browser_value", "modern_browser", "modern_browser_value"],

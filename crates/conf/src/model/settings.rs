@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AccessLogs, AccessRule, Brotli, CacheSettings, ErrorLog, Filters, Gzip, Limits, OriginSettings,
-    RealIp, Referers, SecureLink, TypeSet, Zstd,
+    AccessLogs, AccessRule, AuthRequest, Brotli, CacheSettings, ErrorLog, Filters, Gzip, Limits,
+    OriginSettings, RealIp, Referers, SecureLink, TypeSet, Zstd,
 };
 use crate::vars::Template;
 
@@ -89,6 +89,8 @@ pub struct Settings {
     pub auth_basic: Option<Template>,
     /// `auth_basic_user_file`
     pub auth_basic_user_file: Option<Template>,
+    /// `auth_request`, `auth_request_set`
+    pub auth_request: Arc<AuthRequest>,
     /// `satisfy`
     pub satisfy: Satisfy,
     /// `limit_req*`, `limit_conn*`

@@ -192,6 +192,10 @@ impl Trial {
                     Effect::CheckPassword(check) => {
                         self.next = Some(Wake::PasswordChecked(check.run()));
                     }
+                    Effect::Question => {
+                        self.exchange.take_for_granted();
+                        self.next = Some(Wake::Fragment);
+                    }
                     // Whoever asks next makes it.
                     Effect::CompressObject(object, coding, _) => object.unclaim_variant(coding),
                     Effect::Deadline(_) if !self.exchange.is_joined() => {

@@ -477,6 +477,7 @@ impl World {
             }
             // There is one exchange, which waits for nobody; nothing is done behind its back.
             Effect::News(_) => {}
+            Effect::Question => unreachable!("this world asks nobody"),
             Effect::Refresh(..) => unreachable!("this world has no background"),
             Effect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
             Effect::Fetch(request) => self.origin.ask(*request),

@@ -204,6 +204,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         .map(|conf| Header { name: Name::parse(&conf.name), conf: conf.clone() })
         .collect();
     let keeps_out = !settings.limits.is_empty()
+        || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
