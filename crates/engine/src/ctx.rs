@@ -7,8 +7,8 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Now;
 use base::prng::Prng;
+use base::{ClientCert, Now};
 use bytes::Bytes;
 use http::Scheme;
 use upstream::Groups;
@@ -90,6 +90,8 @@ pub struct TlsFacts {
     pub server_name: Option<Box<str>>,
     /// Whether a session was resumed.
     pub reused: bool,
+    /// What the client's certificate says and is worth, where one is asked for.
+    pub client: Option<Arc<ClientCert>>,
 }
 
 /// What is known of a connection, the same for all its requests.

@@ -17,6 +17,7 @@
 //! Only `step` assigns the state; everything else computes. The invariant that is easiest to
 //! break: an exchange asks for `Respond` at most once, and for `Finish` exactly once.
 
+mod admit;
 mod client;
 mod pace;
 
@@ -382,6 +383,8 @@ impl Exchange {
             Ok(()) => self.meet(&site, ctx),
             Err(refusal) => {
                 self.log_refusal(refusal, &site, ctx);
+                // Known before the head was read to its end; nginx then keeps no connection.
+                self.answer.head.close |= refusal.status == 421;
                 Next::Fail(refusal.status)
             }
         };
@@ -442,15 +445,7 @@ impl Exchange {
         let server = site.server(request.server);
         request.location = server.root;
         request.settle_target(server.merge_slashes).map_err(|error| bad(error.reason()))?;
-        match self.request.head().method {
-            Method::Trace => Err(Refusal { status: 405, reason: "client sent TRACE method" }),
-            Method::Connect => Err(Refusal { status: 405, reason: "client sent CONNECT method" }),
-            // RFC 8470 §5.2: what may be a replay is answered 425 unless it is safe.
-            method if self.request.head().early && !method.is_safe() => {
-                Err(Refusal { status: 425, reason: "client sent unsafe request in early data" })
-            }
-            _ => Ok(()),
-        }
+        admit::admit(&self.request, site, ctx.conn)
     }
 
     /// Makes steps until something has to be waited for.

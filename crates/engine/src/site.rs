@@ -67,6 +67,8 @@ pub(crate) struct Server {
     pub(crate) believes: bool,
     /// `merge_slashes`
     pub(crate) merge_slashes: http::uri::MergeSlashes,
+    /// `ssl_verify_client`
+    pub(crate) verify_client: model::VerifyClient,
 }
 
 /// A location with everything hot precomputed.
@@ -293,6 +295,12 @@ impl Site {
         captures: &mut Captures,
     ) -> u32 {
         self.listens.get(listen).map_or(0, |listening| listening.names.find(host, captures))
+    }
+
+    /// Whether some server on `listen` has a name that `host` matches.
+    pub(crate) fn is_named(&self, listen: usize, host: &[u8], captures: &mut Captures) -> bool {
+        let listening = self.listens.get(listen);
+        listening.is_some_and(|listening| listening.names.find_named(host, captures).is_some())
     }
 
     /// The default server of `listen`.

@@ -4,6 +4,7 @@
 
 mod origin;
 mod proxy_protocol;
+mod tls;
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -286,23 +287,6 @@ impl<'a> Scope<'a> {
             Var::Pid => number(out, u64::from(self.pid)),
             Var::NginxVersion => text(out, env!("CARGO_PKG_VERSION").as_bytes()),
             Var::Pipe => text(out, b"."),
-            _ => return None,
-        })
-    }
-
-    fn write_tls(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
-        let tls = self.conn.tls.as_ref()?;
-        let some = |value: &'static str| (!value.is_empty()).then_some(value.as_bytes());
-        Some(match var {
-            Var::SslProtocol => maybe(out, some(tls.protocol)),
-            Var::SslCipher => maybe(out, some(tls.cipher)),
-            Var::SslCurve => maybe(out, some(tls.curve)),
-            Var::SslAlpnProtocol => maybe(out, some(tls.alpn)),
-            Var::SslServerName => maybe(out, tls.server_name.as_deref().map(str::as_bytes)),
-            Var::SslSessionReused => text(out, if tls.reused { b"r" } else { b"." }),
-            Var::SslEarlyData if self.request.head().early => text(out, b"1"),
-            Var::SslEarlyData => Found::Yes,
-            Var::SslClientVerify => text(out, b"NONE"),
             _ => return None,
         })
     }

@@ -606,7 +606,7 @@ impl Generation {
 }
 
 /// What a finished handshake settled, as the engine names it.
-pub(crate) fn tls_facts(session: &tls::Session) -> TlsFacts {
+pub(crate) fn tls_facts(session: &mut tls::Session) -> TlsFacts {
     TlsFacts {
         protocol: session.protocol(),
         cipher: session.cipher(),
@@ -619,5 +619,6 @@ pub(crate) fn tls_facts(session: &tls::Session) -> TlsFacts {
         },
         server_name: session.server_name().map(Box::from),
         reused: session.is_resumed(),
+        client: session.take_client_cert().map(Into::into),
     }
 }

@@ -199,7 +199,7 @@ impl<I: Io> Worker<I> {
     /// The handshake is done: the protocol is known, and who is called.
     fn secured(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
-        let Some(session) = &conn.session else { return };
+        let Some(session) = &mut conn.session else { return };
         conn.info.tls = Some(crate::exchanges::tls_facts(session));
         conn.framing = Some(match session.alpn() {
             Some(b"h2") => Framing::h2(),

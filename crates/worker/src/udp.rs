@@ -235,9 +235,9 @@ impl<I: Io> Worker<I> {
         };
         let result = match event {
             QuicEvent::Connected { .. } => {
-                conn.info.tls = Some(tls_facts(transport));
-                let settings = &conn.generation.listens[conn.info.listen].h3;
-                conn.h3.start(settings, &mut Streams(transport));
+                let settings = &conn.generation.listens[conn.info.listen];
+                conn.info.tls = Some(tls_facts(transport, settings.tls.as_ref()));
+                conn.h3.start(&settings.h3, &mut Streams(transport));
                 conn.started = true;
                 Ok(())
             }

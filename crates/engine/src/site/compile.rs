@@ -135,6 +135,7 @@ fn server(http: &Http, conf: &model::Server) -> Server {
             true => MergeSlashes::On,
             false => MergeSlashes::Off,
         },
+        verify_client: conf.tls.verify_client,
     }
 }
 
