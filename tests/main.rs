@@ -17,6 +17,7 @@ mod cache;
 mod cache_cli;
 mod cache_disk;
 mod caching_rfc9111;
+mod check;
 mod client_cert;
 mod compare;
 mod compression;

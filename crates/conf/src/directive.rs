@@ -207,6 +207,16 @@ impl Directive {
         matches!(self.parse, Parse::Block(_) | Parse::Leaf(_))
     }
 
+    /// Whether other directives stand between its braces.
+    #[must_use]
+    pub fn holds_rows(&self) -> bool {
+        match self.parse {
+            Parse::Block(_) => true,
+            Parse::Leaf(_) => matches!(self.name, "upstream" | "php_pool"),
+            _ => false,
+        }
+    }
+
     /// Whether it is checked and otherwise ignored.
     #[must_use]
     pub const fn has_no_effect(&self) -> bool {

@@ -62,7 +62,14 @@ pub(crate) use pass::GroupKey;
 pub(crate) use secure_link::Forms;
 pub(crate) use server::Listened;
 
-const TABLES: &[&[Directive]] = &[
+/// Makes the list of the tables, each with the name of its file.
+macro_rules! families {
+    ($($name:ident::TABLE,)*) => {
+        const FAMILIES: &[(&str, &[Directive])] = &[$((stringify!($name), $name::TABLE)),*];
+    };
+}
+
+families![
     main::TABLE,
     events::TABLE,
     core::TABLE,
@@ -110,9 +117,14 @@ const TABLES: &[&[Directive]] = &[
 /// [`crate::Options::reads_unbuilt`] says otherwise.
 const UNBUILT: &[&str] = &[];
 
+/// The tables by the name of their feature, in the order of the documentation.
+pub fn families() -> impl Iterator<Item = (&'static str, &'static [Directive])> {
+    FAMILIES.iter().copied()
+}
+
 /// Every directive that is understood, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Directive> {
-    TABLES.iter().copied().flatten()
+    families().flat_map(|(_, table)| table)
 }
 
 /// Whether nothing comes of what a row says.
@@ -154,6 +166,15 @@ pub(crate) fn find(name: &[u8], context: Contexts) -> Found {
     match rows.iter().find(|(_, row)| row.contexts.contains(context)) {
         Some((number, row)) => Found::Row(*number, row),
         None => Found::Elsewhere,
+    }
+}
+
+/// What a name means wherever it may stand.
+pub(crate) fn find_anywhere(name: &[u8]) -> Found {
+    match index().get(name) {
+        Some(rows) => Found::Row(rows[0].0, rows[0].1),
+        None if later::is_known(name) => Found::Later,
+        None => Found::Unknown,
     }
 }
 
