@@ -28,6 +28,7 @@ mod http2;
 mod http3;
 mod later;
 mod limit;
+mod limit_except;
 mod listen;
 mod location;
 mod log;
@@ -80,6 +81,7 @@ const TABLES: &[&[Directive]] = &[
     auth_request::TABLE,
     referer::TABLE,
     limit::TABLE,
+    limit_except::TABLE,
     secure_link::TABLE,
     files::TABLE,
     body::TABLE,
