@@ -1,5 +1,6 @@
 //! `limit_req`, `limit_conn`, `limit_except`: how many requests may come, how many may be in work,
 //! and which go elsewhere for their method.
+//!
 //! A request is told once what became of it, and is not counted again behind a redirect inside the
 //! server. Easiest to break: a request that one zone refuses is charged to none.
 
