@@ -28,6 +28,7 @@ mod http2;
 mod http3;
 mod later;
 mod limit;
+mod limit_except;
 mod listen;
 mod location;
 mod log;
@@ -87,6 +88,7 @@ families![
     auth_request::TABLE,
     referer::TABLE,
     limit::TABLE,
+    limit_except::TABLE,
     secure_link::TABLE,
     files::TABLE,
     body::TABLE,

@@ -38,7 +38,7 @@ pub use filters::{Filters, Substitution};
 pub use limits::{ConnLimit, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
 pub use location::{
-    Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
+    Except, Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
 };
 pub use log::{
     AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget, Syslog,

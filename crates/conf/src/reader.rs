@@ -18,10 +18,10 @@ use crate::directives::{
     self, CacheDraft, Forms, Found, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
 };
 use crate::model::{
-    AddHeader, Address, CacheSettings, CacheZone, Config, Definition, Events, Handler, Http, Level,
-    LimitZone, Listen, Location, LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore,
-    PhpPool, Place, RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings, Transport,
-    TryFiles, Upstream, UpstreamId, Written,
+    AddHeader, Address, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler,
+    Http, Level, LimitZone, Listen, Location, LocationId, LogFormat, Main, Matcher, OriginSettings,
+    PageStore, PhpPool, Place, RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings,
+    Transport, TryFiles, Upstream, UpstreamId, Written,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
@@ -120,6 +120,7 @@ pub(crate) struct Scope {
     /// Which forms of secure links stood in this block.
     pub(crate) links: Forms,
     pub(crate) try_files: Option<TryFiles>,
+    pub(crate) except: Option<Except>,
     pub(crate) nested: Vec<LocationId>,
     /// Which of them took the one slot of this block.
     pub(crate) root_word: Option<RootWord>,
@@ -177,6 +178,7 @@ impl Scope {
             has_referer_regexes: false,
             links: Forms::default(),
             try_files: None,
+            except: None,
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,
@@ -210,6 +212,7 @@ impl Scope {
             has_referer_regexes: false,
             links: Forms::default(),
             try_files: None,
+            except: None,
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,

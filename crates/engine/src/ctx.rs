@@ -17,6 +17,7 @@ use crate::fill::Fill;
 use crate::log::Logs;
 use crate::password::Check as PasswordCheck;
 use crate::site::Site;
+use crate::tally::Tallies;
 
 /// A site as one worker holds it: cloning it for a request touches no counter of another core.
 #[derive(Clone, Debug)]
@@ -130,19 +131,6 @@ pub struct ProxyFacts {
     pub fields: Box<[u8]>,
 }
 
-/// Connections of the process, for `$connections_*`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counters {
-    /// Open ones.
-    pub active: u64,
-    /// Those that read a request head.
-    pub reading: u64,
-    /// Those that are answered.
-    pub writing: u64,
-    /// Idle ones.
-    pub waiting: u64,
-}
-
 /// Why framing refused a request or its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -215,8 +203,8 @@ pub struct Ctx<'a> {
     pub effects: &'a mut Vec<Effect>,
     /// Requests on this connection so far, this one included.
     pub requests_on_conn: u64,
-    /// Connections of the process.
-    pub counters: Counters,
+    /// Connections and requests of the process.
+    pub counters: &'a Tallies,
     /// This worker's table of kept answers, if any are kept.
     pub cache: Option<&'a mut cache::Front>,
     /// Names this exchange to those who wake it with `Filled`.

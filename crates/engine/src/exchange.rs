@@ -556,9 +556,15 @@ impl Exchange {
 
     /// What is checked as soon as the location is known.
     fn check_location(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
-        let location = site.location(self.request.location);
+        let mut location = site.location(self.request.location);
         if location.internal && !self.request.internal {
             return Some(Next::Fail(404));
+        }
+        if let Some(except) = &location.except
+            && let Some(other) = self.except(except)
+        {
+            self.request.location = other;
+            location = site.location(other);
         }
         if !self.request.in_error_page
             && let RequestBody::Length(len) = self.request.head().body

@@ -78,6 +78,8 @@ pub(crate) struct Location {
     pub(crate) settings: Arc<Settings>,
     /// `internal`
     pub(crate) internal: bool,
+    /// `limit_except`
+    pub(crate) except: Option<Box<model::Except>>,
     /// Who answers, if neither files nor an origin do.
     pub(crate) builtin: Option<Builtin>,
     /// The rewrite phase.
@@ -129,6 +131,8 @@ pub(crate) enum Builtin {
     Admin,
     /// `empty_gif`
     EmptyGif,
+    /// `stub_status`
+    StubStatus,
 }
 
 /// A `…_pass`, with everything about it that is known beforehand.

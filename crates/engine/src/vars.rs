@@ -17,9 +17,10 @@ use http::{BodyLen, Fields, Name, Scheme, Version};
 
 use crate::answer::Answer;
 use crate::credentials::push_basic;
-use crate::ctx::{ConnInfo, Counters, Ctx, Peer};
+use crate::ctx::{ConnInfo, Ctx, Peer};
 use crate::request::Request;
 use crate::site::{Location, Site};
+use crate::tally::{Count, Tallies};
 
 /// Everything a variable may look at.
 #[derive(Clone, Copy)]
@@ -30,7 +31,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) conn: &'a ConnInfo,
     pub(crate) now: base::Now,
     pub(crate) clock: &'a http::date::Clock,
-    pub(crate) counters: Counters,
+    pub(crate) counters: &'a Tallies,
     pub(crate) pid: u32,
 }
 
@@ -274,10 +275,10 @@ impl<'a> Scope<'a> {
             Var::ConnectionTime => {
                 millis(out, self.now.unix_millis.saturating_sub(conn.started.unix_millis))
             }
-            Var::ConnectionsActive => number(out, self.counters.active),
-            Var::ConnectionsReading => number(out, self.counters.reading),
-            Var::ConnectionsWriting => number(out, self.counters.writing),
-            Var::ConnectionsWaiting => number(out, self.counters.waiting),
+            Var::ConnectionsActive => number(out, self.counters.sum(Count::Active)),
+            Var::ConnectionsReading => number(out, self.counters.sum(Count::Reading)),
+            Var::ConnectionsWriting => number(out, self.counters.sum(Count::Writing)),
+            Var::ConnectionsWaiting => number(out, self.counters.sum(Count::Waiting)),
             Var::Msec => millis(out, self.now.unix_millis),
             Var::TimeLocal => text(out, self.clock.time_local()),
             Var::TimeIso8601 => text(out, self.clock.time_iso8601()),

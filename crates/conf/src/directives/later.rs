@@ -15,7 +15,7 @@ const NAMES: &[(&str, &[&str])] = &[
         &["ancient_browser", "ancient_browser_value", "modern_browser", "modern_browser_value"],
     ),
     ("http_charset_filter", &["charset_map"]),
-    ("http_core", &["limit_except", "post_action"]),
+    ("http_core", &["post_action"]),
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_bind", "fastcgi_store", "fastcgi_store_access"]),
@@ -234,7 +234,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "ssi_value_length",
         ],
     ),
-    ("http_stub_status", &["stub_status"]),
     (
         "http_tunnel",
         &[

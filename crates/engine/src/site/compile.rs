@@ -217,9 +217,11 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         expires,
         settings: settings.clone(),
         internal: conf.internal,
+        except: conf.except.clone().map(Box::new),
         builtin: match conf.handler {
             model::Handler::Admin => Some(Builtin::Admin),
             model::Handler::EmptyGif => Some(Builtin::EmptyGif),
+            model::Handler::StubStatus => Some(Builtin::StubStatus),
             model::Handler::Pass(_) | model::Handler::Static => None,
         },
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
