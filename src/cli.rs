@@ -10,6 +10,8 @@ use lexopt::prelude::*;
 
 pub(crate) use admin::{ADMIN_HELP, Admin};
 
+use crate::check::{Check, Detail};
+
 /// Where files are looked for, unless `-p` says otherwise.
 const PREFIX: &str = "/etc/bolide";
 /// The configuration below the prefix, unless `-c` says otherwise: the first that is there.
@@ -21,6 +23,7 @@ Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
               [-e filename] [-c filename] [-g directives]
        bolide serve [--php] [--http PORT] [--https PORT] [--print-config]
                     [DIRECTORY]
+       bolide check [--all] [FILE]
        bolide php status | restart [NAME]
        bolide explain URL | --request ID
        bolide cache list | stats | purge | warm
@@ -44,6 +47,8 @@ Commands:
   serve         : serve a directory at once, on http and https; with --php,
                   run its PHP too; with --print-config, print the
                   configuration instead, to grow from
+  check         : tell what becomes of each directive of a configuration; with
+                  --all, also of those that work as in nginx
   php status    : tell how the php pools of the running server are
   php restart   : start php pools again, without losing a request
   demo          : serve the demonstration site
@@ -67,6 +72,8 @@ pub(crate) enum Command {
     Run,
     /// Serve a directory without a configuration file.
     Serve(Serve),
+    /// Tell what becomes of a configuration.
+    Check(Check),
     /// Command the php pools of the running server.
     Php(Php),
     /// Ask the running server.
@@ -153,6 +160,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
             Value(word) if command.is_none() && word == "demo" => {
                 command = Some(Command::Serve(serve(&mut parser)?));
             }
+            Value(word) if command.is_none() && word == "check" => {
+                command = Some(Command::Check(check(&mut parser, &mut globals)?));
+            }
             Value(word) if command.is_none() && word == "explain" => {
                 command = Some(admin::explain(&mut parser, &mut globals)?);
             }
@@ -231,6 +241,19 @@ fn signal(word: &str) -> Result<Command, String> {
     }))
 }
 
+fn check(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<Check, String> {
+    let mut check = Check { file: None, detail: Detail::Differences };
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Long("all") => check.detail = Detail::Everything,
+            Short(letter @ ('q' | 'p' | 'c' | 'e' | 'g')) => globals.take(letter, parser)?,
+            Value(file) if check.file.is_none() => check.file = Some(file.into()),
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    Ok(check)
+}
+
 fn php(parser: &mut lexopt::Parser) -> Result<Php, String> {
     let word = text(parser, "php", "a command")?;
     match word.as_str() {
@@ -269,7 +292,7 @@ fn port(parser: &mut lexopt::Parser, option: &str) -> Result<u16, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, Php, parse};
+    use super::{Check, Command, Detail, Php, parse};
     use std::path::Path;
 
     fn args(words: &[&str]) -> Result<super::Invocation, String> {
@@ -298,6 +321,18 @@ mod tests {
         assert_eq!(php(&["-p", "/x", "php", "restart", "www"]), Php::Restart(Some("www".into())));
         assert_eq!(args(&["php"]).unwrap_err(), "option \"php\" requires a command");
         assert_eq!(args(&["php", "stop"]).unwrap_err(), "invalid option: \"php stop\"");
+    }
+
+    #[test]
+    fn a_file_to_check_stands_behind_the_command() {
+        let check = |words: &[&str]| match args(words).unwrap().command {
+            Command::Check(check) => check,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(check(&["check"]), Check { file: None, detail: Detail::Differences });
+        let all = Check { file: Some("a.conf".into()), detail: Detail::Everything };
+        assert_eq!(check(&["check", "-p", "/x", "--all", "a.conf"]), all);
+        assert!(args(&["check", "a", "b"]).is_err() && args(&["check", "--some"]).is_err());
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::pid::PidFile;
 use crate::reading::{self, Reading};
 use crate::sockets::{self, Open};
 use crate::tls_setup::TlsState;
-use crate::{serve, upgrade};
+use crate::{check, serve, upgrade};
 
 /// How often the control thread looks up from waiting for signals.
 const TICK: Duration = Duration::from_millis(500);
@@ -64,6 +64,7 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
             start(invocation, reading, Some(&ready.greeting))
         })),
         Command::Php(Php::Keep(program)) => php::keeper::run(program),
+        Command::Check(request) => check::run(invocation, request),
         Command::Admin(request) => admin::client::run(invocation, request),
         Command::AdminHelp => {
             out(ADMIN_HELP.as_bytes());

@@ -2,6 +2,7 @@
 
 mod admin;
 mod assemble;
+mod check;
 mod cli;
 mod control;
 mod control_log;

@@ -23,12 +23,17 @@ pub(crate) struct Reading {
 ///
 /// One text per mistake, in nginx's words.
 pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Vec<String>> {
+    sort(conf::parse(&Disk, &invocation.conf, &options_of(invocation)))
+}
+
+/// What the command line and this machine say about reading.
+pub(crate) fn options_of(invocation: &Invocation) -> conf::Options {
     let mut options = options(invocation.prefix.clone());
     options.globals.clone_from(&invocation.globals);
     if let Some(error_log) = &invocation.error_log {
         options.error_log.clone_from(error_log);
     }
-    sort(conf::parse(&Disk, &invocation.conf, &options))
+    options
 }
 
 /// Reads a configuration from memory, as if it stood in the file `name`.

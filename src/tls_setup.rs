@@ -1,12 +1,15 @@
 //! From `ssl_*` directives to what handshakes need: certificates by name, suites, tickets.
 
+mod client_auth;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::model::{Config, Http, Listen, Server, ServerName, Transport};
 use tls::{
-    Acceptor, AcceptorOptions, CertError, Certificate, CipherOrder, EarlyData, ServerCerts, Tickets,
+    Acceptor, AcceptorOptions, CertError, CertSet, Certificate, CipherOrder, EarlyData,
+    ServerCerts, Tickets,
 };
 
 /// What every generation of certificates shares.
@@ -46,23 +49,18 @@ pub(crate) fn acceptor(
     if !listen.tls && listen.transport == Transport::Tcp {
         return Ok(None);
     }
-    let mut read = Read::new();
     let mut certs = ServerCerts::new();
     let mut patterns = Vec::new();
-    for &id in &listen.servers {
-        let server = http.server(id);
-        if server.tls.certificates.is_empty() {
-            continue;
-        }
-        let mut own = Vec::new();
-        for pair in server.tls.certificates.iter() {
-            own.push(certificate(&mut read, &pair.chain, &pair.key)?);
-        }
-        let set = certs.add(own);
-        if id == listen.default_server {
-            certs.set_default(set);
-        }
-        for name in &server.names {
+    let sets = sets(http, listen, &mut certs, warnings)?;
+    let default = listen.servers.iter().position(|id| *id == listen.default_server);
+    let default = default.and_then(|at| sets[at]);
+    if let Some(set) = default {
+        certs.set_default(set);
+    }
+    for (&id, own) in listen.servers.iter().zip(&sets) {
+        // A server without certificates of its own borrows the default server's, and all else.
+        let Some(set) = own.or(default) else { continue };
+        for name in &http.server(id).names {
             match name {
                 ServerName::Exact(name) if name.is_empty() => {}
                 ServerName::Exact(name) => certs.name(name, set),
@@ -81,6 +79,39 @@ pub(crate) fn acceptor(
     let server = http.server(listen.default_server);
     let options = options(config, server, listen, state, warnings);
     Acceptor::new(&Arc::new(certs), &options).map(Some).map_err(|error| error.to_string())
+}
+
+/// What handshakes of each server of a listen need; none for those without certificates.
+fn sets(
+    http: &Http,
+    listen: &Listen,
+    certs: &mut ServerCerts,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Option<CertSet>>, String> {
+    let mut read = Read::new();
+    let mut sets = Vec::new();
+    for &id in &listen.servers {
+        let conf = &http.server(id).tls;
+        if conf.reject_handshake {
+            sets.push(Some(certs.add(Vec::new())));
+            continue;
+        }
+        if conf.certificates.is_empty() {
+            sets.push(None);
+            continue;
+        }
+        let mut own = Vec::new();
+        for pair in conf.certificates.iter() {
+            own.push(certificate(&mut read, &pair.chain, &pair.key)?);
+        }
+        let stapled = client_auth::stapled(conf, own, warnings)?;
+        let set = certs.add(stapled);
+        if let Some(auth) = client_auth::client_auth(conf)? {
+            certs.ask_clients(set, auth);
+        }
+        sets.push(Some(set));
+    }
+    Ok(sets)
 }
 
 fn options(

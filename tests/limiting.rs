@@ -1,5 +1,5 @@
 //! Owns: how many requests may come and be in work (`limit_req`, `limit_conn`), links that prove
-//! themselves (`secure_link`), and `empty_gif`.
+//! themselves (`secure_link`), methods (`limit_except`), `stub_status` and `empty_gif`.
 
 use std::time::{Duration, Instant};
 
@@ -205,6 +205,9 @@ fn wrong_words_are_refused_with_nginxs_text() {
         ("secure_link_md5 a; secure_link_md5 b;", "\"secure_link_md5\" directive is duplicate"),
         ("secure_link_secret a; secure_link b;", "\"secure_link_secret\" cannot be mixed with"),
         ("empty_gif;", "\"empty_gif\" directive is not allowed here"),
+        ("stub_status;", "\"stub_status\" directive is not allowed here"),
+        ("limit_except GET { }", "\"limit_except\" directive is not allowed here"),
+        ("server { location / { limit_except GEET { } } }", "invalid method \"GEET\""),
     ];
     for (text, wanted) in rows {
         home.write("t.conf", &format!("events {{}}\nhttp {{ {zone}\n{text}\n}}\n"));
@@ -254,4 +257,63 @@ fn empty_gif_is_a_picture_with_a_date() {
     assert_eq!(client.get("/g", &format!("If-Modified-Since: {date}\r\n")).status, 304);
     let refused = client.ask("POST /g HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(refused.status, 405);
+}
+
+#[test]
+fn methods_that_are_not_named_are_let_in_by_rules_of_their_own() {
+    let server = http(&format!(
+        "server {{ {LISTEN} location /get {{ limit_except GET {{ deny all; }} return 200 $uri;
+         location /get/in {{ return 200 in; }} }}
+         location /post {{ limit_except post {{ deny all; }} return 200 $request_method; }} }}"
+    ));
+    let mut client = server.connect();
+    for (request, status) in [
+        ("GET /get", 200),
+        ("HEAD /get", 200),
+        ("POST /get", 403),
+        ("PROPFIND /get", 403),
+        ("DELETE /get/in", 200),
+        ("POST /post", 200),
+        ("GET /post", 403),
+        ("HEAD /post", 403),
+    ] {
+        let head = format!("{request} HTTP/1.1\r\nHost: a\r\nContent-Length: 0");
+        assert_eq!(client.ask(&head).status, status, "{request}");
+    }
+    assert!(server.error_log().contains("access forbidden by rule"));
+}
+
+#[test]
+fn stub_status_counts_connections_and_requests_of_all_workers() {
+    let block = format!("server {{ {LISTEN} location /status {{ stub_status; }} }}");
+    let server = Server::workers(BOLIDE, 3, &block);
+    let mut idle: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    for client in &mut idle {
+        assert_eq!(client.get("/hello.txt", "").status, 200);
+    }
+    let mut half = server.connect();
+    half.send("GET /hello.txt HTTP/1.1\r\nHo");
+    let mut asking = server.connect();
+    let numbers = |text: &str| -> Vec<u64> {
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+    };
+    let mut last = String::new();
+    wait_until("the numbers", || {
+        let answer = asking.get("/status", "");
+        assert_eq!(answer.header("content-type"), Some("text/plain"));
+        last = answer.text();
+        // Active, then reading, writing, waiting.
+        let all = numbers(&last);
+        (all[0], &all[4..]) == (10, &[1, 1, 8][..])
+    });
+    let before = numbers(&last);
+    assert!(before[1] >= 10 && before[1] == before[2] && before[3] >= 9, "{last}");
+    drop((idle, half));
+    wait_until("all others left", || {
+        last = asking.get("/status", "").text();
+        let all = numbers(&last);
+        (all[0], &all[4..]) == (1, &[0, 1, 0][..])
+    });
+    assert!(last.starts_with("Active connections: 1 \nserver accepts handled requests\n "));
+    assert_eq!(asking.ask("POST /status HTTP/1.1\r\nHost: a\r\nContent-Length: 0").status, 405);
 }

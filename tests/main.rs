@@ -11,16 +11,20 @@
 
 mod abuse;
 mod access;
+mod auth_request;
 mod browser;
 mod cache;
 mod cache_cli;
 mod cache_disk;
 mod caching_rfc9111;
+mod check;
+mod client_cert;
 mod compare;
 mod compression;
 mod config;
 mod esi;
 mod explain;
+mod filters;
 mod geo;
 mod h1;
 mod h2;

@@ -92,6 +92,23 @@ http("limit_rate by variables", SERVER % "limit_rate $arg_r; limit_rate_after $a
      ["GET /set?s=5k", "GET /set?s=1m", "GET /set?s=", "GET /set?s=x", "GET /set?s=0", "GET /set", "GET /v", "GET /v?r=10k", "GET /own?r=1k", "GET /none?r=1k"], errors=True)
 http("limit_rate by variables, files", SERVER % "limit_rate $arg_r; limit_rate_after $arg_a;", ["GET /hello.txt?r=10m", "GET /hello.txt?r=x", "GET /hello.txt?r=10m&a=1k", "GET /hello.txt?a=x"])
 
+EXCEPT = """
+    location /get { limit_except GET { deny all; } } location /post { limit_except post { deny all; } return 200 "here $request_method"; }
+    location /allow { limit_except GET HEAD { allow 127.0.0.1; deny all; } return 200 here; add_header X-In 1; } location /other { limit_except GET { allow 192.0.2.1; deny all; } }
+    location /auth { limit_except GET { auth_basic staff; auth_basic_user_file users; } root @DIR@/www; } location /try { limit_except GET { allow all; } try_files /hello.txt =404; }
+    location /if { limit_except GET { deny all; } if ($arg_a) { return 200 a; } if ($arg_b) { set $x 1; } return 200 "b$x"; } location /dav { limit_except GET PUT MKCOL PROPFIND LOCK { deny all; } return 200 dav; }
+    location /outer { limit_except GET { deny all; } location /outer/in { return 200 in; } location /outer/own { limit_except POST { deny all; } } } location = /exact { limit_except GET { deny all; } return 200 exact; }
+    location ~ ^/re(.*) { limit_except GET { deny all; } return 200 "re $1"; } location /e { error_page 405 /get; return 405; } location /e2 { error_page 404 = @n; } location @n { limit_except GET { deny all; } return 200 "named $request_method"; }
+    location /gif { empty_gif; limit_except GET { allow all; } } location /int { internal; limit_except GET { allow all; } } location /head { add_header X-Own 1 always; limit_except GET { deny all; } error_page 403 /hello.txt; }
+    location /both { deny all; limit_except GET { allow all; } } location /al/ { alias @DIR@/www/; limit_except GET { access_log off; } } location /dir { limit_except GET { allow all; } index hello.txt; }
+"""
+http("limit_except", SERVER % EXCEPT, [f"{method} {path}" for path in ("/get", "/post", "/allow", "/other", "/auth", "/try", "/if?a=1", "/if?b=1", "/dav", "/outer", "/outer/in", "/outer/own", "/exact", "/rex", "/e", "/e2", "/gif", "/int", "/head", "/both", "/al/hello.txt", "/dir", "/dir/")
+                                       for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "PROPFIND", "FOO", "PURGE")], errors=True, log=True)
+STATUS = "server { listen 127.0.0.1:@P0@; root @DIR@/www; location /s { stub_status; } location /on { stub_status on; charset utf-8; } location /v { return 200 '$connections_active $connections_reading $connections_writing $connections_waiting'; } location /if { stub_status; if ($arg_a) { add_header X 1; } } location /in { stub_status; location /in/er { } } location /e { error_page 404 /s; return 404; } location /gz { gzip on; gzip_types text/plain; gzip_min_length 1; stub_status; } }"
+http("stub_status", STATUS, ["GET /s", "HEAD /s", "POST /s", "PUT /s", "GET /s HTTP/1.0", "GET /s | Range: bytes=0-3", "GET /s/x?y", "GET /on", "GET /v", "GET /if", "GET /if?a=1", "GET /in", "GET /in/er", "GET /e", b"\r\nnonsense\r\n\r\n", "GET /s"], alone=True)
+http("stub_status in gzip", STATUS, ["GET /gz | Accept-Encoding: gzip"], alone=True, lengths="coded")
+http("stub_status at the server", "server { listen 127.0.0.1:@P0@; stub_status; location /x { root @DIR@/www; } }", ["GET /", "GET /any", "GET /x"], alone=True)
+
 Z = "limit_req_zone $binary_remote_addr zone=one:1m rate=1r/s; "
 C = "limit_conn_zone $binary_remote_addr zone=c:1m; "
 for text in ("limit_req_zone $a zone=one:1m rate=1r/s;", "limit_req_zone $uri zone=one rate=1r/s;", "limit_req_zone $uri zone=one:x rate=1r/s;", "limit_req_zone $uri zone=one:1k rate=1r/s;", "limit_req_zone $uri zone=one:32k rate=1r/s;", "limit_req_zone $uri zone=one:1m rate=0r/s;", "limit_req_zone $uri zone=one:1m rate=xr/s;",
@@ -105,3 +122,8 @@ for text in ("limit_req_zone $a zone=one:1m rate=1r/s;", "limit_req_zone $uri zo
 for text in ("if ($uri) { limit_req zone=one; }", "if ($uri) { limit_conn c 1; }", "empty_gif on;", "empty_gif; empty_gif;", "if ($uri) { empty_gif; }", "secure_link $uri; secure_link $uri;", "secure_link $uri $uri;", "secure_link;", "secure_link_secret \"\";", "secure_link_secret a; secure_link_secret a;", "secure_link_secret a; secure_link $uri;", "secure_link_md5 $uri; secure_link_secret a;", "secure_link_md5 $uri; location /b { secure_link_secret a; }",
              "secure_link_secret a; location /b { secure_link $uri; }", "if ($uri) { secure_link $uri; }", "set $secure_link 1;", "set $secure_link_expires 1;", "set $limit_req_status 1;", "set $limit_conn_status 1;", "limit_rate_after x;", "limit_rate $arg_a; limit_rate_after 10k; limit_rate_after 1;"):
     location_mistake(text)
+for text in ("limit_except GET { deny all; } limit_except POST { deny all; }", "limit_except FOO { deny all; }", "limit_except get Post { deny all; }", "limit_except { deny all; }", "limit_except GET;", "if ($uri) { limit_except GET { deny all; } }", "stub_status on; stub_status;", "stub_status a b;", "if ($uri) { stub_status; }", "set $connections_active 1;",
+             *[f"limit_except GET {{ {inner} }}" for inner in ("root /;", "return 403;", "set $a 1;", "if ($uri) { return 403; }", "rewrite ^ /;", "auth_basic x;", "auth_basic_user_file x;", "auth_delay 1s;", "satisfy any;", "access_log off;", "error_page 403 /x;", "fastcgi_pass 127.0.0.1:1;", "limit_req zone=one;", "add_header X y;", "limit_rate 1;", "client_max_body_size 1;", "try_files a b;", "expires 1d;", "limit_except GET {}", "location /a {}", "error_log stderr;", "allow all;", "gzip on;", "internal;", "stub_status;", "empty_gif;", "deny nowhere;", "frobnicate;")]):
+    location_mistake(text)
+for text in ("limit_except GET { deny all; }", "stub_status;"):
+    http_mistake(text)

@@ -3,6 +3,7 @@
 //! Nothing here does I/O or knows HTTP.
 
 pub mod chain;
+pub mod client_cert;
 pub mod file;
 pub mod limits;
 pub mod prng;
@@ -12,6 +13,7 @@ pub mod time;
 pub mod wheel;
 
 pub use chain::{FileRange, Segment, SendChain, Stamp, Weave};
+pub use client_cert::ClientCert;
 pub use file::FileRef;
 pub use slab::{Key, Slab};
 pub use spool::{Retain, Spool, SpoolLimits, SpoolPiece, SpoolWrite};

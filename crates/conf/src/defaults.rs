@@ -7,9 +7,9 @@ use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
     AccessLog, AccessTarget, Autoindex, AutoindexFormat, Brotli, Charset, CharsetOf, CpuAffinity,
     ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3, IfModifiedSince,
-    IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, LogTarget, Main, Mapping, NextUpstream,
-    OpenFileCache, OriginSettings, Precompressed, Root, Satisfy, ServerSettings, ServerTokens,
-    Settings, Symlinks, TlsConf, TypeSet, TypesMap, Workers, Zstd,
+    IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit, LogTarget, Main, Mapping,
+    NextUpstream, OpenFileCache, OriginSettings, Precompressed, Root, Satisfy, ServerSettings,
+    ServerTokens, Settings, Symlinks, TlsConf, TypeSet, TypesMap, Workers, Zstd,
 };
 use crate::source::Options;
 use crate::vars::Template;
@@ -55,6 +55,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         error_pages: Arc::default(),
         recursive_error_pages: false,
         add_headers: Arc::default(),
+        add_header_inherit: ListInherit::On,
         expires: Arc::new(Expires::Fixed(ExpiresRule::Off)),
         etag: true,
         if_modified_since: IfModifiedSince::Exact,
@@ -64,6 +65,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         gzip: Arc::new(gzip()),
         brotli: Arc::new(brotli()),
         zstd: Arc::new(zstd()),
+        filters: Arc::default(),
         open_file_cache: OPEN_FILE_CACHE,
         disable_symlinks: Symlinks::Follow,
         access_log: Arc::new(vec![access_log(options)]),
@@ -81,6 +83,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         access: Arc::default(),
         auth_basic: None,
         auth_basic_user_file: None,
+        auth_request: Arc::default(),
         satisfy: Satisfy::All,
         limits: crate::directives::no_limits(),
         secure_link: None,

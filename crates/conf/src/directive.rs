@@ -32,6 +32,8 @@ impl Contexts {
     pub const IF: Self = Self(32);
     /// `if` in a server block
     pub const SERVER_IF: Self = Self(64);
+    /// `limit_except`
+    pub const LIMIT_EXCEPT: Self = Self(1024);
     /// `http`, `server`, `location`, `if` in a location
     pub const HSLI: Self = Self(4 | 8 | 16 | 32);
     /// `location`, `if` in it
@@ -46,6 +48,10 @@ impl Contexts {
     pub const SL: Self = Self(8 | 16);
     /// `http`, `server`, `location`
     pub const HSL: Self = Self(4 | 8 | 16);
+    /// `http`, `server`, `location`, `limit_except`
+    pub const HSLE: Self = Self(4 | 8 | 16 | 1024);
+    /// `http`, `server`, `location`, `if` in a location, `limit_except`
+    pub const HSLIE: Self = Self(4 | 8 | 16 | 32 | 1024);
     /// Main block and `http`, `server`, `location`
     pub const MHSL: Self = Self(1 | 4 | 8 | 16);
 
@@ -67,6 +73,7 @@ impl Contexts {
             (Self::PHP_POOL, "php_pool"),
             (Self::IF, "if in location"),
             (Self::SERVER_IF, "if in server"),
+            (Self::LIMIT_EXCEPT, "limit_except"),
         ];
         all.into_iter().filter(move |(one, _)| self.contains(*one)).map(|(_, name)| name)
     }
@@ -205,6 +212,16 @@ impl Directive {
     #[must_use]
     pub const fn is_block(&self) -> bool {
         matches!(self.parse, Parse::Block(_) | Parse::Leaf(_))
+    }
+
+    /// Whether other directives stand between its braces.
+    #[must_use]
+    pub fn holds_rows(&self) -> bool {
+        match self.parse {
+            Parse::Block(_) => true,
+            Parse::Leaf(_) => matches!(self.name, "upstream" | "php_pool"),
+            _ => false,
+        }
     }
 
     /// Whether it is checked and otherwise ignored.

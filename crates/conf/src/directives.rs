@@ -7,6 +7,7 @@ use crate::directive::{Contexts, Directive};
 
 mod access;
 mod auth;
+mod auth_request;
 mod autoindex;
 mod body;
 mod brotli;
@@ -18,6 +19,7 @@ mod errors;
 mod events;
 mod fastcgi;
 mod files;
+mod filters;
 mod geo;
 mod geo_ranges;
 mod gzip;
@@ -26,6 +28,7 @@ mod http2;
 mod http3;
 mod later;
 mod limit;
+mod limit_except;
 mod listen;
 mod location;
 mod log;
@@ -53,13 +56,21 @@ mod zstd;
 pub(crate) use cache::CacheDraft;
 pub(crate) use cache_zone::{HeldPath, SharedZone};
 pub(crate) use fastcgi::OriginDraft;
+pub(crate) use headers::settle as settle_headers;
 pub(crate) use limit::none as no_limits;
 pub(crate) use log::combined;
 pub(crate) use pass::GroupKey;
 pub(crate) use secure_link::Forms;
 pub(crate) use server::Listened;
 
-const TABLES: &[&[Directive]] = &[
+/// Makes the list of the tables, each with the name of its file.
+macro_rules! families {
+    ($($name:ident::TABLE,)*) => {
+        const FAMILIES: &[(&str, &[Directive])] = &[$((stringify!($name), $name::TABLE)),*];
+    };
+}
+
+families![
     main::TABLE,
     events::TABLE,
     core::TABLE,
@@ -74,8 +85,10 @@ const TABLES: &[&[Directive]] = &[
     access::TABLE,
     real_ip::TABLE,
     auth::TABLE,
+    auth_request::TABLE,
     referer::TABLE,
     limit::TABLE,
+    limit_except::TABLE,
     secure_link::TABLE,
     files::TABLE,
     body::TABLE,
@@ -88,6 +101,7 @@ const TABLES: &[&[Directive]] = &[
     gzip::TABLE,
     brotli::TABLE,
     zstd::TABLE,
+    filters::TABLE,
     tls::TABLE,
     http2::TABLE,
     http3::TABLE,
@@ -105,9 +119,14 @@ const TABLES: &[&[Directive]] = &[
 /// [`crate::Options::reads_unbuilt`] says otherwise.
 const UNBUILT: &[&str] = &[];
 
+/// The tables by the name of their feature, in the order of the documentation.
+pub fn families() -> impl Iterator<Item = (&'static str, &'static [Directive])> {
+    FAMILIES.iter().copied()
+}
+
 /// Every directive that is understood, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Directive> {
-    TABLES.iter().copied().flatten()
+    families().flat_map(|(_, table)| table)
 }
 
 /// Whether nothing comes of what a row says.
@@ -149,6 +168,15 @@ pub(crate) fn find(name: &[u8], context: Contexts) -> Found {
     match rows.iter().find(|(_, row)| row.contexts.contains(context)) {
         Some((number, row)) => Found::Row(*number, row),
         None => Found::Elsewhere,
+    }
+}
+
+/// What a name means wherever it may stand.
+pub(crate) fn find_anywhere(name: &[u8]) -> Found {
+    match index().get(name) {
+        Some(rows) => Found::Row(rows[0].0, rows[0].1),
+        None if later::is_known(name) => Found::Later,
+        None => Found::Unknown,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ast::Order;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     CachePurge, CacheSettings, CacheZoneId, Level, Listen, LocationId, Matcher, OriginSettings,
-    Place, ServerName, Transport, ZoneUse,
+    Place, ServerName, TlsConf, Transport, VerifyClient, ZoneUse,
 };
 use crate::reader::{Reader, show};
 
@@ -128,6 +128,16 @@ impl Reader {
 
     /// Wants a certificate for every server that TLS may end up at.
     fn check_certificates(&mut self) {
+        let lacks_authority = |tls: &TlsConf| {
+            let wants = matches!(tls.verify_client, VerifyClient::On | VerifyClient::Optional);
+            let has = tls.client_certificate.is_some() || tls.trusted_certificate.is_some();
+            wants && !has && !tls.certificates.is_empty()
+        };
+        if self.http.servers.iter().any(|server| lacks_authority(&server.tls)) {
+            let message =
+                "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
+            self.say(Level::Emerg, message.to_owned(), None);
+        }
         let mut faults = Vec::new();
         for listen in self.http.listens.iter().filter(|listen| listen.tls) {
             let word = if listen.transport == Transport::Quic { "quic" } else { "ssl" };

@@ -18,6 +18,7 @@ pub mod model;
 mod reader;
 pub mod regex;
 pub mod source;
+pub mod survey;
 mod template;
 pub mod value;
 pub mod vars;

@@ -11,6 +11,7 @@ pub mod access;
 pub mod cache;
 pub mod compress;
 pub mod derived;
+pub mod filters;
 pub mod limits;
 pub mod listen;
 pub mod location;
@@ -23,7 +24,9 @@ pub mod spans;
 pub mod tls;
 pub mod upstream;
 
-pub use access::{AccessRule, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who};
+pub use access::{
+    AccessRule, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who,
+};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
     DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
@@ -31,10 +34,11 @@ pub use cache::{
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
+pub use filters::{Filters, Substitution};
 pub use limits::{ConnLimit, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
 pub use location::{
-    Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
+    Except, Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
 };
 pub use log::{
     AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget, Syslog,
@@ -47,8 +51,8 @@ pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};
 pub use settings::{
     AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, ErrorPage, Expires, ExpiresRule,
-    IfModifiedSince, KeepaliveDisable, LingeringClose, Mapping, OpenFileCache, Overwrite, Root,
-    Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
+    IfModifiedSince, KeepaliveDisable, LingeringClose, ListInherit, Mapping, OpenFileCache,
+    Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
 pub use spans::Spans;
 pub use tls::{Certificate, Protocols, SessionCache, TlsConf, VerifyClient};

@@ -18,10 +18,10 @@ use crate::directives::{
     self, CacheDraft, Forms, Found, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
 };
 use crate::model::{
-    Address, CacheSettings, CacheZone, Config, Definition, Events, Handler, Http, Level, LimitZone,
-    Listen, Location, LocationId, LogFormat, Main, Matcher, OriginSettings, PageStore, PhpPool,
-    Place, RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings, Transport, TryFiles,
-    Upstream, UpstreamId, Written,
+    AddHeader, Address, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler,
+    Http, Level, LimitZone, Listen, Location, LocationId, LogFormat, Main, Matcher, OriginSettings,
+    PageStore, PhpPool, Place, RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings,
+    Transport, TryFiles, Upstream, UpstreamId, Written,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
@@ -110,6 +110,8 @@ pub(crate) struct Scope {
     pub(crate) rewrite: Vec<(Order, Place, RewriteOp)>,
     /// Its directives, and where they stand.
     pub(crate) written: Vec<Written>,
+    /// Its `add_header`s.
+    pub(crate) headers: Vec<AddHeader>,
     /// Whether `allow` or `deny` stood in this block.
     pub(crate) has_access: bool,
     /// Whether `valid_referers` stood in this block, and whether with expressions.
@@ -118,6 +120,7 @@ pub(crate) struct Scope {
     /// Which forms of secure links stood in this block.
     pub(crate) links: Forms,
     pub(crate) try_files: Option<TryFiles>,
+    pub(crate) except: Option<Except>,
     pub(crate) nested: Vec<LocationId>,
     /// Which of them took the one slot of this block.
     pub(crate) root_word: Option<RootWord>,
@@ -169,11 +172,13 @@ impl Scope {
             handler: Handler::Static,
             rewrite: Vec::new(),
             written: Vec::new(),
+            headers: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
             links: Forms::default(),
             try_files: None,
+            except: None,
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,
@@ -201,11 +206,13 @@ impl Scope {
             handler: Handler::Static,
             rewrite: Vec::new(),
             written: Vec::new(),
+            headers: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
             links: Forms::default(),
             try_files: None,
+            except: None,
             nested: Vec::new(),
             root_word: None,
             access_log_off: false,
@@ -436,6 +443,7 @@ impl Reader {
             let parsed = self.apply(row, node);
             self.judge(node, parsed);
         }
+        directives::settle_headers(self);
         for (node, parse) in blocks {
             self.at = (node.order, self.place(node));
             let parsed = parse(self, node);

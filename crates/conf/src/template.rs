@@ -138,6 +138,13 @@ impl Reader {
         Ok(id)
     }
 
+    /// The same for a variable that nobody is warned of while it has no value.
+    pub(crate) fn define_quietly(&mut self, name: &str) -> Result<u16, Fault> {
+        let id = self.intern(name)?;
+        let definition = self.http.definitions.get(&id).cloned();
+        self.define_as(name, definition.unwrap_or_default())
+    }
+
     /// The name of the variable that a directive defines, without its `$`.
     pub(crate) fn defined_name(word: &[u8]) -> Result<String, Fault> {
         match word {

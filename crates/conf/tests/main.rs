@@ -5,4 +5,6 @@ mod inherit;
 mod meaning;
 mod messages;
 mod origins;
+mod reference;
 mod support;
+mod survey;

@@ -110,9 +110,7 @@ fn what_is_not_built_yet_says_so_once_and_hides_its_inside() {
 
 #[test]
 fn what_keeps_strangers_out_is_refused_and_not_ignored() {
-    for line in
-        ["ssl_ocsp on", "ssl_ocsp leaf", "ssl_verify_client on", "ssl_verify_client optional"]
-    {
+    for line in ["ssl_ocsp on", "ssl_ocsp leaf"] {
         let text = format!("events {{}}\nhttp {{\n {line};\n}}\n");
         let expected = format!("[emerg] \"{line}\" is not implemented yet in /conf/nginx.conf:3");
         assert_eq!(messages(&outcome(&text)), [expected]);

@@ -7,8 +7,10 @@ mod assembly;
 mod growth;
 mod inflow;
 mod outside;
+mod reworked;
 mod script;
 pub(crate) mod strand;
+mod substitute;
 
 use base::{FileRef, SendChain};
 use bytes::Bytes;
@@ -25,7 +27,9 @@ pub(crate) use assembly::Assembly;
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
+pub(crate) use reworked::{Reworked, Work};
 pub(crate) use strand::Strand;
+pub(crate) use substitute::{Pair, Substitute};
 
 /// What one pull gave.
 #[derive(Clone, Debug)]
@@ -46,8 +50,9 @@ pub enum Piece {
         offset: u64,
         /// Bytes to read; fewer may be fed.
         len: u64,
-        /// What the file must still look like, lest two versions be mixed.
-        expect: Meta,
+        /// What the file must still look like, lest two versions be mixed; none for a file of the
+        /// server's own.
+        expect: Option<Meta>,
     },
     /// Pull from the exchange of this name, give what came to `Exchange::take_fragment`, then ask
     /// again.
@@ -100,6 +105,8 @@ pub(crate) enum Body {
     Assembly(Box<Assembly>),
     /// Such a page as it was put together a moment ago.
     Whole(Strand),
+    /// Another body, changed on its way.
+    Reworked(Box<Reworked>),
 }
 
 /// What is left of a span.
@@ -155,6 +162,7 @@ impl Body {
             Self::Growing(growth) => growth.pull(max, out),
             Self::Assembly(assembly) => assembly.pull(max, out),
             Self::Whole(strand) => strand.pull(max, out),
+            Self::Reworked(reworked) => reworked.pull(max, out),
         }
     }
 
@@ -163,6 +171,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.origin(),
+            Self::Reworked(reworked) => reworked.inner.inflow(),
             _ => None,
         }
     }
@@ -172,6 +181,32 @@ impl Body {
         match self {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.inflow_mut(),
+            Self::Reworked(reworked) => reworked.inner.inflow_mut(),
+            _ => None,
+        }
+    }
+
+    /// The body that others change on its way.
+    pub(crate) fn innermost(&self) -> &Self {
+        match self {
+            Self::Reworked(reworked) => reworked.inner.innermost(),
+            body => body,
+        }
+    }
+
+    /// The page that is put together, if one is.
+    pub(crate) fn assembly(&self) -> Option<&Assembly> {
+        match self.innermost() {
+            Self::Assembly(assembly) => Some(assembly),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn assembly_mut(&mut self) -> Option<&mut Assembly> {
+        match self {
+            Self::Assembly(assembly) => Some(assembly),
+            Self::Reworked(reworked) => reworked.inner.assembly_mut(),
             _ => None,
         }
     }
@@ -181,6 +216,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => inflow.push(bytes),
             Self::Assembly(assembly) => assembly.push(bytes),
+            Self::Reworked(reworked) => reworked.inner.push(bytes),
             _ => {}
         }
     }
@@ -190,6 +226,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => inflow.finish(),
             Self::Assembly(assembly) => assembly.finish(),
+            Self::Reworked(reworked) => reworked.inner.finish(),
             _ => {}
         }
     }
@@ -199,6 +236,7 @@ impl Body {
         match self {
             Self::Origin(inflow) => inflow.fail(),
             Self::Assembly(assembly) => assembly.fail(),
+            Self::Reworked(reworked) => reworked.inner.fail(),
             _ => {}
         }
     }
@@ -207,6 +245,7 @@ impl Body {
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         match self {
             Self::Stream(stream) => stream.feed(bytes),
+            Self::Reworked(reworked) => reworked.feed(bytes),
             Self::Span(Source::Outside(file), span) => file.feed(span.at, bytes),
             Self::Parts(parts) => {
                 if let (Source::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
@@ -229,6 +268,7 @@ impl Body {
             Self::Parts(parts) => parts.span.as_mut(),
             Self::Origin(inflow) => return inflow.advance(len),
             Self::Assembly(assembly) => return assembly.advance(len),
+            Self::Reworked(reworked) => return reworked.inner.advance(len),
             Self::Empty | Self::Stream(_) | Self::Growing(_) | Self::Whole(_) => None,
         };
         if let Some(span) = span {
@@ -351,7 +391,7 @@ impl Stream {
             if self.span.at < self.span.end {
                 let len = STREAM_READ.min(self.span.end - self.span.at);
                 let (file, expect) = (self.file.clone(), self.expect);
-                return Piece::Read { file, offset: self.span.at, len, expect };
+                return Piece::Read { file, offset: self.span.at, len, expect: Some(expect) };
             }
             let Some(encoder) = self.encoder.take() else { return Piece::End };
             if encoder.finish(&mut self.ready).is_err() {

@@ -68,6 +68,12 @@ impl Captures {
         self.failure = None;
     }
 
+    /// Takes over the values of variables; numbered groups are each request's own.
+    pub(crate) fn adopt(&mut self, other: Self) {
+        self.named = other.named;
+        self.arena = other.arena;
+    }
+
     /// Forgets the numbered groups.
     pub(crate) fn forget_groups(&mut self) {
         self.subject.clear();

@@ -7,8 +7,8 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::Now;
 use base::prng::Prng;
+use base::{ClientCert, Now};
 use bytes::Bytes;
 use http::Scheme;
 use upstream::Groups;
@@ -17,6 +17,7 @@ use crate::fill::Fill;
 use crate::log::Logs;
 use crate::password::Check as PasswordCheck;
 use crate::site::Site;
+use crate::tally::Tallies;
 
 /// A site as one worker holds it: cloning it for a request touches no counter of another core.
 #[derive(Clone, Debug)]
@@ -90,6 +91,8 @@ pub struct TlsFacts {
     pub server_name: Option<Box<str>>,
     /// Whether a session was resumed.
     pub reused: bool,
+    /// What the client's certificate says and is worth, where one is asked for.
+    pub client: Option<Arc<ClientCert>>,
 }
 
 /// What is known of a connection, the same for all its requests.
@@ -126,19 +129,6 @@ pub struct ProxyFacts {
     pub target_port: u16,
     /// Further fields of version 2: type, two bytes of length, value, and again.
     pub fields: Box<[u8]>,
-}
-
-/// Connections of the process, for `$connections_*`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counters {
-    /// Open ones.
-    pub active: u64,
-    /// Those that read a request head.
-    pub reading: u64,
-    /// Those that are answered.
-    pub writing: u64,
-    /// Idle ones.
-    pub waiting: u64,
 }
 
 /// Why framing refused a request or its body.
@@ -213,8 +203,8 @@ pub struct Ctx<'a> {
     pub effects: &'a mut Vec<Effect>,
     /// Requests on this connection so far, this one included.
     pub requests_on_conn: u64,
-    /// Connections of the process.
-    pub counters: Counters,
+    /// Connections and requests of the process.
+    pub counters: &'a Tallies,
     /// This worker's table of kept answers, if any are kept.
     pub cache: Option<&'a mut cache::Front>,
     /// Names this exchange to those who wake it with `Filled`.
@@ -234,6 +224,8 @@ pub enum Effect {
     Respond,
     /// Ask for the fragments that `Exchange::next_fragment` names.
     Fragments,
+    /// Ask what `Exchange::pose` says; wake with `Fragment` when it is answered.
+    Question,
     /// A body that was pending may have bytes.
     Ready,
     /// What comes of the request body is thrown away without waking.

@@ -17,6 +17,7 @@
 //! Only `step` assigns the state; everything else computes. The invariant that is easiest to
 //! break: an exchange asks for `Respond` at most once, and for `Finish` exactly once.
 
+mod admit;
 mod client;
 mod pace;
 
@@ -31,6 +32,7 @@ use crate::ctx::{Ctx, Effect, Refusal, SiteRef, Wake};
 use crate::explain::{Trace, Trial};
 use crate::filter::headers::{self, Draft, Place};
 use crate::kinds::Kind;
+use crate::phase::question::Verdict;
 use crate::phase::rewrite::Cursor;
 use crate::record;
 use crate::request::Request;
@@ -68,6 +70,8 @@ enum State {
     Joining,
     /// Heads of fragments are on their way, which the page's own waits for.
     Assembling,
+    /// Another location was asked whether the request may come in.
+    Questioning,
     /// The head was handed over; the body is pulled.
     Delivering,
     /// The answer was handed over; the origin has not said that it is done.
@@ -87,7 +91,7 @@ pub(crate) enum Step {
     Location,
     /// The rewrite phase of a server block or location, from an instruction on.
     Rewrite(Cursor),
-    /// `allow`, `deny`, `auth_basic`
+    /// `allow`, `deny`, `auth_basic`, `auth_request`
     Access,
     /// `try_files`, from this candidate on.
     TryFiles(usize),
@@ -128,6 +132,8 @@ pub(crate) enum Next {
     Join,
     /// Nowhere until the heads of the page's fragments are there.
     Assemble,
+    /// Nowhere until it is known whether the request may come in.
+    Question,
     /// To an error answer.
     Fail(u16),
     /// To a redirect to the address in `Exchange::location`; error pages may apply.
@@ -154,6 +160,8 @@ pub struct Exchange {
     pub(crate) location: Vec<u8>,
     /// What came of checking a password, until it is looked at.
     pub(crate) password: Option<bool>,
+    /// What came of asking another location, until it is looked at.
+    pub(crate) verdict: Option<Box<Verdict>>,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
     /// For whatever a step needs.
@@ -192,6 +200,7 @@ impl Exchange {
         self.location.clear();
         self.challenge.clear();
         self.password = None;
+        self.verdict = None;
         self.probes_left = PROBES_MAX;
         self.waited_for_form = false;
         self.waited_for_listing = false;
@@ -241,6 +250,11 @@ impl Exchange {
             (State::Assembling, wake @ (Wake::Fragment | Wake::Filled | Wake::Origin(_))) => {
                 self.go_on(|exchange, site, ctx| exchange.assemble_on(wake, site, ctx), ctx)
             }
+            (State::Questioning, Wake::Fragment) => {
+                // As in nginx, a question that is not answered ends the connection.
+                let lost = self.verdict.is_none();
+                self.run(if lost { Next::Silence(444) } else { Next::Step(Step::Access) }, ctx)
+            }
             (State::Delivering, Wake::Filled | Wake::Fragment) => {
                 ctx.effects.push(Effect::Ready);
                 State::Delivering
@@ -259,6 +273,7 @@ impl Exchange {
                 | State::Collecting(_)
                 | State::Fetching
                 | State::Joining
+                | State::Questioning
                 | State::Assembling),
                 Wake::BodyRefused(refusal),
             ) => self.refuse_body(state, refusal, ctx),
@@ -277,10 +292,10 @@ impl Exchange {
         self.run(next, ctx)
     }
 
-    /// Whether the heads of its fragments are waited for.
+    /// Whether the heads of its fragments, or of its question, are waited for.
     #[must_use]
     pub fn is_assembling(&self) -> bool {
-        self.state == State::Assembling
+        matches!(self.state, State::Assembling | State::Questioning)
     }
 
     /// The head of the answer; to be read when `Effect::Respond` was asked for.
@@ -368,6 +383,8 @@ impl Exchange {
             Ok(()) => self.meet(&site, ctx),
             Err(refusal) => {
                 self.log_refusal(refusal, &site, ctx);
+                // Known before the head was read to its end; nginx then keeps no connection.
+                self.answer.head.close |= refusal.status == 421;
                 Next::Fail(refusal.status)
             }
         };
@@ -428,15 +445,7 @@ impl Exchange {
         let server = site.server(request.server);
         request.location = server.root;
         request.settle_target(server.merge_slashes).map_err(|error| bad(error.reason()))?;
-        match self.request.head().method {
-            Method::Trace => Err(Refusal { status: 405, reason: "client sent TRACE method" }),
-            Method::Connect => Err(Refusal { status: 405, reason: "client sent CONNECT method" }),
-            // RFC 8470 §5.2: what may be a replay is answered 425 unless it is safe.
-            method if self.request.head().early && !method.is_safe() => {
-                Err(Refusal { status: 425, reason: "client sent unsafe request in early data" })
-            }
-            _ => Ok(()),
-        }
+        admit::admit(&self.request, site, ctx.conn)
     }
 
     /// Makes steps until something has to be waited for.
@@ -466,6 +475,7 @@ impl Exchange {
                 Next::Fetch => return State::Fetching,
                 Next::Join => return State::Joining,
                 Next::Assemble => return State::Assembling,
+                Next::Question => return State::Questioning,
                 Next::Respond => return self.respond(&site, ctx),
                 Next::Silence(status) => {
                     self.answer.bare_status = status;
@@ -546,9 +556,15 @@ impl Exchange {
 
     /// What is checked as soon as the location is known.
     fn check_location(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
-        let location = site.location(self.request.location);
+        let mut location = site.location(self.request.location);
         if location.internal && !self.request.internal {
             return Some(Next::Fail(404));
+        }
+        if let Some(except) = &location.except
+            && let Some(other) = self.except(except)
+        {
+            self.request.location = other;
+            location = site.location(other);
         }
         if !self.request.in_error_page
             && let RequestBody::Length(len) = self.request.head().body
@@ -588,7 +604,7 @@ impl Exchange {
         if let Some(timeout) = settings.keepalive_header
             && !timeout.is_zero()
             && !self.answer.head.close
-            && stays(self.request.head())
+            && client::stays(self.request.head())
         {
             self.answer.head.fields.push_writing(Name::KeepAlive, |out| {
                 out.extend_from_slice(b"timeout=");
@@ -601,6 +617,9 @@ impl Exchange {
             self.answer.head.fields.push_writing(Name::RetryAfter, |out| {
                 http::digits::push_decimal(out, u64::from(seconds));
             });
+        }
+        if site.location(self.request.location).reworks {
+            self.rework(site, ctx);
         }
         if self.request.head().method == Method::Head {
             self.answer.body = Body::Empty;
@@ -740,21 +759,6 @@ fn reading_what(reason: &str) -> &'static str {
         ""
     } else {
         " while reading client request headers"
-    }
-}
-
-/// Whether an HTTP/1 client wants its connection kept.
-fn stays(head: &RequestHead) -> bool {
-    let asks = |option: &[u8]| {
-        head.fields.iter().filter(|field| field.name == Name::Connection).any(|field| {
-            let mut options = field.value.split(|&byte| byte == b',');
-            options.any(|item| item.trim_ascii().eq_ignore_ascii_case(option))
-        })
-    };
-    match head.version {
-        Version::Http11 => !asks(b"close"),
-        Version::Http10 => asks(b"keep-alive") && !asks(b"close"),
-        _ => false,
     }
 }
 

@@ -9,6 +9,7 @@ mod form;
 pub(crate) mod headers;
 pub(crate) mod kept;
 pub(crate) mod range;
+mod rework;
 pub(crate) mod told;
 mod warm;
 mod weigh;

@@ -24,11 +24,19 @@ pub(crate) struct Kind {
     pub(crate) brotli: bool,
     /// Whether zstd applies to it.
     pub(crate) zstd: bool,
+    /// Whether `sub_filter` applies to it: then bodies are changed on their way, and neither coded
+    /// forms nor parts of what is there are of use.
+    pub(crate) rewritten: bool,
 }
 
 impl Kind {
-    /// Whether any coding applies to it.
+    /// Whether any coding applies to it as it is.
     pub(crate) const fn is_codable(&self) -> bool {
+        !self.rewritten && self.has_coding()
+    }
+
+    /// The same for what was changed already.
+    pub(crate) const fn has_coding(&self) -> bool {
         self.gzip || self.brotli || self.zstd
     }
 }
@@ -133,6 +141,7 @@ pub(crate) fn kind(settings: &Settings, media: &Arc<[u8]>) -> Kind {
         gzip: has_type && gzip.on && gzip.types.contains(&lower),
         brotli: has_type && brotli.on && brotli.types.contains(&lower),
         zstd: has_type && zstd.on && zstd.types.contains(&lower),
+        rewritten: settings.filters.rewrites(&lower),
     }
 }
 
@@ -150,6 +159,7 @@ impl KindsCache {
                 && known.gzip == settings.gzip
                 && known.brotli == settings.brotli
                 && known.zstd == settings.zstd
+                && known.filters == settings.filters
         };
         if let Some((_, kinds)) = self.0.iter().find(|(known, _)| same(known)) {
             return kinds.clone();

@@ -30,6 +30,7 @@ mod record;
 mod request;
 mod route;
 mod site;
+mod tally;
 mod vars;
 
 pub use answer::{Piece, Pulled};
@@ -37,12 +38,11 @@ pub use content::esi::Lineage;
 pub use content::page::Keeping;
 pub use content::recall::Recalled;
 pub use content::shortcut::{Open, Shortcut};
-pub use ctx::{
-    ConnInfo, Counters, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake,
-};
+pub use ctx::{ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake};
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;
 pub use limit::Zones;
 pub use log::{Buffering, Due, LogId, LogTarget, Logs};
 pub use password::Check as PasswordCheck;
 pub use site::Site;
+pub use tally::{Count, Tallies, Tally};

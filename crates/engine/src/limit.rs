@@ -335,6 +335,14 @@ fn make(records: &mut Records, key: &[u8], rate: u64, now_ms: u64) -> Option<u32
 pub struct Zones(Mutex<Vec<Weak<Zone>>>);
 
 impl Zones {
+    /// How many keys have requests in work in zones of connections.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let zones = all.iter().filter_map(Weak::upgrade).filter(|zone| !zone.counts_requests);
+        zones.map(|zone| zone.lock().index.len()).sum()
+    }
+
     /// The zone that `conf` means.
     ///
     /// # Errors

@@ -53,21 +53,22 @@ impl Names {
 
     /// The server of `host`, lower-case, without port and final dot.
     pub(crate) fn find(&self, host: &[u8], captures: &mut Captures) -> u32 {
+        self.find_named(host, captures).unwrap_or(self.default)
+    }
+
+    /// The same, none when nobody claims it or there is only one server.
+    pub(crate) fn find_named(&self, host: &[u8], captures: &mut Captures) -> Option<u32> {
         if self.sole {
-            return self.default;
+            return None;
         }
         if let Some(server) = self.keys.find(host) {
-            return server;
+            return Some(server);
         }
         if host.is_empty() {
-            return self.default;
+            return None;
         }
-        for (pattern, server) in &self.regexes {
-            if captures.capture(pattern, host) {
-                return *server;
-            }
-        }
-        self.default
+        let mut regexes = self.regexes.iter();
+        regexes.find(|(pattern, _)| captures.capture(pattern, host)).map(|(_, server)| *server)
     }
 }
 

@@ -3,6 +3,7 @@
 mod access;
 mod auth;
 pub(crate) mod limits;
+pub(crate) mod question;
 mod real_ip;
 mod referer;
 pub(crate) mod rewrite;

@@ -220,6 +220,11 @@ fn push_circumstances(
         push_log(out, &request.head().line);
         out.push(b'"');
     }
+    if let Some(question) = &request.question {
+        out.extend_from_slice(b", subrequest: \"");
+        push_log(out, &question.uri);
+        out.push(b'"');
+    }
     if let Some((scheme, peer)) = origin {
         push_origin(scheme, peer, out);
     }

@@ -10,6 +10,7 @@ use crate::captures::{Captures, Failure};
 use crate::content::esi::Lineage;
 use crate::ctx::{ConnInfo, Peer, SiteRef};
 use crate::phase::limits::Limited;
+use crate::phase::question::Question;
 use crate::phase::secure_link::Link;
 use crate::route::LocationId;
 
@@ -90,8 +91,10 @@ pub(crate) struct Request {
     pub(crate) lineage: Option<Box<Lineage>>,
     /// Whether its way so far depended on nothing but its address.
     pub(crate) is_straight: bool,
-    /// Whether it is a fragment.
+    /// Whether it is a part of another one's answer, or a question.
     pub(crate) is_fragment: bool,
+    /// What it asks about another request, if it does.
+    pub(crate) question: Option<Box<Question>>,
     /// What limits made of it.
     pub(crate) limited: Limited,
     /// What is known of a link that proves itself; reading a variable may change it.
@@ -126,6 +129,7 @@ impl Request {
         self.body_received = 0;
         self.lineage = None;
         self.is_fragment = false;
+        self.question = None;
         self.is_straight = true;
         self.limited.clear();
         self.link.get_mut().clear();
@@ -206,6 +210,11 @@ impl Request {
         &mut self,
         merge: http::uri::MergeSlashes,
     ) -> Result<(), http::uri::UriError> {
+        if let Some(question) = &self.question {
+            self.uri.clear();
+            self.uri.extend_from_slice(&question.uri);
+            return Ok(());
+        }
         let Some(head) = self.held.take() else { return Ok(()) };
         let settled = http::uri::normalise(&head.target, merge, &mut self.uri);
         if let Ok(target) = &settled {

@@ -67,6 +67,8 @@ pub(crate) struct Server {
     pub(crate) believes: bool,
     /// `merge_slashes`
     pub(crate) merge_slashes: http::uri::MergeSlashes,
+    /// `ssl_verify_client`
+    pub(crate) verify_client: model::VerifyClient,
 }
 
 /// A location with everything hot precomputed.
@@ -76,6 +78,8 @@ pub(crate) struct Location {
     pub(crate) settings: Arc<Settings>,
     /// `internal`
     pub(crate) internal: bool,
+    /// `limit_except`
+    pub(crate) except: Option<Box<model::Except>>,
     /// Who answers, if neither files nor an origin do.
     pub(crate) builtin: Option<Builtin>,
     /// The rewrite phase.
@@ -112,6 +116,8 @@ pub(crate) struct Location {
     pub(crate) coded: bool,
     /// Whether `expires` does anything.
     pub(crate) expires: bool,
+    /// Whether bodies may be changed on their way.
+    pub(crate) reworks: bool,
     /// Whether `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,
     /// Whether some `add_header` has a variable of the answer itself.
@@ -125,6 +131,8 @@ pub(crate) enum Builtin {
     Admin,
     /// `empty_gif`
     EmptyGif,
+    /// `stub_status`
+    StubStatus,
 }
 
 /// A `…_pass`, with everything about it that is known beforehand.
@@ -291,6 +299,12 @@ impl Site {
         captures: &mut Captures,
     ) -> u32 {
         self.listens.get(listen).map_or(0, |listening| listening.names.find(host, captures))
+    }
+
+    /// Whether some server on `listen` has a name that `host` matches.
+    pub(crate) fn is_named(&self, listen: usize, host: &[u8], captures: &mut Captures) -> bool {
+        let listening = self.listens.get(listen);
+        listening.is_some_and(|listening| listening.names.find_named(host, captures).is_some())
     }
 
     /// The default server of `listen`.

@@ -4,6 +4,7 @@
 
 mod origin;
 mod proxy_protocol;
+mod tls;
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -16,9 +17,10 @@ use http::{BodyLen, Fields, Name, Scheme, Version};
 
 use crate::answer::Answer;
 use crate::credentials::push_basic;
-use crate::ctx::{ConnInfo, Counters, Ctx, Peer};
+use crate::ctx::{ConnInfo, Ctx, Peer};
 use crate::request::Request;
 use crate::site::{Location, Site};
+use crate::tally::{Count, Tallies};
 
 /// Everything a variable may look at.
 #[derive(Clone, Copy)]
@@ -29,7 +31,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) conn: &'a ConnInfo,
     pub(crate) now: base::Now,
     pub(crate) clock: &'a http::date::Clock,
-    pub(crate) counters: Counters,
+    pub(crate) counters: &'a Tallies,
     pub(crate) pid: u32,
 }
 
@@ -273,10 +275,10 @@ impl<'a> Scope<'a> {
             Var::ConnectionTime => {
                 millis(out, self.now.unix_millis.saturating_sub(conn.started.unix_millis))
             }
-            Var::ConnectionsActive => number(out, self.counters.active),
-            Var::ConnectionsReading => number(out, self.counters.reading),
-            Var::ConnectionsWriting => number(out, self.counters.writing),
-            Var::ConnectionsWaiting => number(out, self.counters.waiting),
+            Var::ConnectionsActive => number(out, self.counters.sum(Count::Active)),
+            Var::ConnectionsReading => number(out, self.counters.sum(Count::Reading)),
+            Var::ConnectionsWriting => number(out, self.counters.sum(Count::Writing)),
+            Var::ConnectionsWaiting => number(out, self.counters.sum(Count::Waiting)),
             Var::Msec => millis(out, self.now.unix_millis),
             Var::TimeLocal => text(out, self.clock.time_local()),
             Var::TimeIso8601 => text(out, self.clock.time_iso8601()),
@@ -286,23 +288,6 @@ impl<'a> Scope<'a> {
             Var::Pid => number(out, u64::from(self.pid)),
             Var::NginxVersion => text(out, env!("CARGO_PKG_VERSION").as_bytes()),
             Var::Pipe => text(out, b"."),
-            _ => return None,
-        })
-    }
-
-    fn write_tls(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
-        let tls = self.conn.tls.as_ref()?;
-        let some = |value: &'static str| (!value.is_empty()).then_some(value.as_bytes());
-        Some(match var {
-            Var::SslProtocol => maybe(out, some(tls.protocol)),
-            Var::SslCipher => maybe(out, some(tls.cipher)),
-            Var::SslCurve => maybe(out, some(tls.curve)),
-            Var::SslAlpnProtocol => maybe(out, some(tls.alpn)),
-            Var::SslServerName => maybe(out, tls.server_name.as_deref().map(str::as_bytes)),
-            Var::SslSessionReused => text(out, if tls.reused { b"r" } else { b"." }),
-            Var::SslEarlyData if self.request.head().early => text(out, b"1"),
-            Var::SslEarlyData => Found::Yes,
-            Var::SslClientVerify => text(out, b"NONE"),
             _ => return None,
         })
     }

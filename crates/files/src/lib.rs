@@ -5,6 +5,7 @@
 //! the disk ([`Probe`]) and is told the results ([`Probed`]); it opens and reads nothing itself.
 
 pub mod answer;
+pub mod decode;
 pub mod encode;
 pub mod failure;
 pub mod fuzz;
@@ -17,6 +18,7 @@ pub mod table;
 pub mod variant;
 
 pub use answer::{Answer, answer};
+pub use decode::{DecodeError, Decoder};
 pub use encode::{EncodeError, Encoder, compress};
 pub use failure::Failure;
 pub use open::{Body, DirEntry, Kind, Meta, OpenFile};

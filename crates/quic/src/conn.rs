@@ -20,6 +20,7 @@ use quinn_proto::{
     Connection, ConnectionError, ConnectionHandle, Dir, Event, FinishError, ReadError, Side,
     StreamEvent, StreamId, VarInt, WriteError,
 };
+use rustls::pki_types::CertificateDer;
 
 use crate::Clock;
 pub use crate::crypto::Handshake;
@@ -336,6 +337,14 @@ impl Conn {
     #[must_use]
     pub const fn handshake(&self) -> &Handshake {
         &self.handshake
+    }
+
+    /// The certificates that the client showed, its own first, once it has shown them; a resumed
+    /// session brings them back.
+    #[must_use]
+    pub fn client_chain(&self) -> Option<Vec<CertificateDer<'static>>> {
+        let identity = self.inner.crypto_session().peer_identity()?;
+        identity.downcast().ok().map(|chain| *chain)
     }
 
     /// Figures of this moment.

@@ -107,7 +107,8 @@ impl Session for Tls {
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        None
+        let chain = self.conn.peer_certificates()?;
+        Some(Box::new(chain.to_vec()))
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {

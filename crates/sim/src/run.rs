@@ -458,6 +458,10 @@ impl World {
                 ));
             }
         }
+        let counted = self.server.sockets.zones().held();
+        if counted > 0 {
+            self.complaints.push(format!("{counted} keys are counted though nobody is in work"));
+        }
         for socket in kernel.open_sockets() {
             self.complaints.push(format!("#{} was never closed", socket.number));
         }

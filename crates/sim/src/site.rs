@@ -107,6 +107,7 @@ http {{
     upstream crowded {{ server unix:/run/small.sock max_conns=2; queue 100 timeout=60s; }}
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
+    limit_conn_zone $uri zone=held:32k; limit_req_zone $uri zone=late:1m rate=50r/s;
     {extra} {page_path}
     server {{
 {listens}        http2 on;
@@ -116,7 +117,8 @@ http {{
         client_max_body_size 64k;
         location = /version {{ return 200 \"generation {number}\"; }}
         location /upload {{ return 200 \"thanks\"; }}
-        location /paced/ {{ alias /www/; limit_rate 40k; limit_rate_after 5k; }}
+        location /paced/ {{ alias /www/; limit_rate 40k; limit_rate_after 5k;
+            limit_conn held 60000; limit_req zone=late burst=100000; }}
         location /app {{ fastcgi_pass unix:/run/app.sock; }}
         location /esi {{ fastcgi_pass app; page_cache auto; }}
         location /stream {{ fastcgi_pass app; fastcgi_request_buffering off; }}
@@ -172,6 +174,8 @@ pub struct Sockets {
     groups: Option<Arc<upstream::Groups>>,
     /// Kept answers, whatever the configuration.
     store: Arc<Store>,
+    /// Where requests are counted, whatever the configuration.
+    zones: engine::Zones,
 }
 
 impl Sockets {
@@ -184,7 +188,8 @@ impl Sockets {
         let log = FileRef::new(anchor.copy()?);
         let keys = Arc::new(quic::SharedKeys::from_secret([7; 32]));
         let store = Store::new(limits, 7);
-        Ok(Self { anchor, open: BTreeMap::new(), log, keys, groups: None, store })
+        let zones = engine::Zones::default();
+        Ok(Self { anchor, open: BTreeMap::new(), log, keys, groups: None, store, zones })
     }
 
     fn socket(
@@ -218,7 +223,7 @@ impl Sockets {
         let outcome = conf::parse(&Text(&text), Path::new(CONF), &options);
         let config = outcome.config.ok_or_else(|| format!("{:?}", outcome.diagnostics))?;
         let site = Site::compile(Arc::new(config)).map_err(|all| format!("{all:?}"))?;
-        let site = site.with_store(Arc::clone(&self.store));
+        let site = site.with_store(Arc::clone(&self.store)).with_zones(&self.zones)?;
         let http = site.config().http.as_ref().ok_or("no http block")?;
         let groups = Arc::new(upstream::Groups::new(&http.upstreams, self.groups.as_deref()));
         self.groups = Some(Arc::clone(&groups));
@@ -245,6 +250,12 @@ impl Sockets {
             quic_keys: self.keys.clone(),
             connections_max,
         }))
+    }
+
+    /// Where requests are counted.
+    #[must_use]
+    pub const fn zones(&self) -> &engine::Zones {
+        &self.zones
     }
 
     /// Kept answers.

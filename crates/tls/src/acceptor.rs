@@ -4,11 +4,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use base::ClientCert;
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::pki_types::CertificateDer;
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite};
 
+use crate::asking::{Asker, OwnTickets};
 use crate::{ServerCerts, Tickets, names};
 
 /// Sessions that may be resumed with 0-RTT; each is good for one use.
@@ -94,6 +97,8 @@ impl std::error::Error for AcceptorError {}
 pub struct Acceptor {
     pub(crate) tcp: Arc<ServerConfig>,
     quic: Option<Arc<ServerConfig>>,
+    /// Only when some server asks clients for certificates.
+    asking: Option<Arc<ServerCerts>>,
 }
 
 impl Acceptor {
@@ -107,14 +112,16 @@ impl Acceptor {
         tcp.alpn_protocols.clone_from(&options.alpn);
         // PERF: a ticket costs an HKDF and an AEAD; browsers that open several HTTP/1.1
         // connections at once use two, HTTP/3 clients open one connection.
-        use_tickets(&mut tcp, options, 2);
+        let asks = certs.client_context();
+        use_tickets(&mut tcp, options, 2, asks);
         // Records are sealed and opened here once the handshake is over.
         tcp.enable_secret_extraction = true;
         let quic = match server_config(certs, options, Versions { tls12: false, tls13: true }) {
-            Ok(config) => Some(Arc::new(quic_config(config, options))),
+            Ok(config) => Some(Arc::new(quic_config(config, options, asks))),
             Err(_) => None,
         };
-        Ok(Self { tcp: Arc::new(tcp), quic })
+        let asking = asks.map(|_| Arc::clone(certs));
+        Ok(Self { tcp: Arc::new(tcp), quic, asking })
     }
 
     /// The QUIC side (TLS 1.3, ALPN `h3`) for `quic::Endpoint`; none when the options leave no
@@ -123,12 +130,35 @@ impl Acceptor {
     pub fn quic(&self) -> Option<Arc<ServerConfig>> {
         self.quic.clone()
     }
+
+    /// Whether some server asks its clients for certificates.
+    #[must_use]
+    pub const fn asks_clients(&self) -> bool {
+        self.asking.is_some()
+    }
+
+    /// What the certificates that a client showed say and are worth; none when the server of that
+    /// name asks for none, or the client has none. Made once per connection.
+    #[must_use]
+    pub fn client_cert(
+        &self,
+        server_name: Option<&str>,
+        chain: Option<&[CertificateDer<'_>]>,
+    ) -> Option<Box<ClientCert>> {
+        let certs = self.asking.as_ref()?;
+        let auth = certs.client_auth(certs.choose(server_name)?)?;
+        auth.judge(chain?, self.tcp.time_provider.current_time()?)
+    }
 }
 
-fn quic_config(mut config: ServerConfig, options: &AcceptorOptions) -> ServerConfig {
+fn quic_config(
+    mut config: ServerConfig,
+    options: &AcceptorOptions,
+    asks: Option<[u8; 32]>,
+) -> ServerConfig {
     config.alpn_protocols = vec![b"h3".to_vec()];
     if options.early_data == EarlyData::Off {
-        use_tickets(&mut config, options, 1);
+        use_tickets(&mut config, options, 1, asks);
     } else {
         // The library accepts 0-RTT only for sessions it can strike out after one use.
         config.send_tls13_tickets = 1;
@@ -162,20 +192,31 @@ fn server_config(
         kx_groups: options.curves.clone(),
         ..aws_lc_rs::default_provider()
     };
-    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+    let builder = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&offered)
-        .map_err(|error| AcceptorError(error.to_string()))?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::<ServerCerts>::clone(certs));
+        .map_err(|error| AcceptorError(error.to_string()))?;
+    let builder = match certs.client_context() {
+        Some(_) => builder.with_client_cert_verifier(Arc::new(Asker::new(certs))),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(Arc::<ServerCerts>::clone(certs));
     config.ignore_client_order = options.order == CipherOrder::Server;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)
 }
 
-fn use_tickets(config: &mut ServerConfig, options: &AcceptorOptions, count: usize) {
+fn use_tickets(
+    config: &mut ServerConfig,
+    options: &AcceptorOptions,
+    count: usize,
+    asks: Option<[u8; 32]>,
+) {
     match &options.tickets {
         Some(tickets) => {
-            config.ticketer = Arc::clone(&tickets.0);
+            config.ticketer = match asks {
+                Some(context) => Arc::new(OwnTickets::new(Arc::clone(&tickets.0), context)),
+                None => Arc::clone(&tickets.0),
+            };
             config.send_tls13_tickets = count;
         }
         None => config.send_tls13_tickets = 0,

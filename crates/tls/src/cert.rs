@@ -75,6 +75,14 @@ impl Certificate {
         Ok(Self(Arc::new(certified)))
     }
 
+    /// The same with an answer about its revocation (an OCSP response in DER) that is sent along.
+    #[must_use]
+    pub fn stapled(&self, answer: Vec<u8>) -> Self {
+        let mut certified = CertifiedKey::clone(&self.0);
+        certified.ocsp = Some(answer);
+        Self(Arc::new(certified))
+    }
+
     /// The leaf in DER.
     #[must_use]
     pub fn leaf(&self) -> &[u8] {

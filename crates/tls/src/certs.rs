@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::Certificate;
+use crate::{Certificate, ClientAuth};
 
 /// Names one set of certificates of a [`ServerCerts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +20,17 @@ pub struct CertSet(u32);
 /// Maps a name that nothing else matched to a set: the regular expressions of `server_name`.
 type Patterns = dyn Fn(&str) -> Option<CertSet> + Send + Sync;
 
+/// What handshakes of one server need.
+#[derive(Debug)]
+struct Set {
+    certificates: Vec<Certificate>,
+    client_auth: Option<Arc<ClientAuth>>,
+}
+
 /// All certificates behind one listening socket. Built once per configuration generation.
 #[derive(Default)]
 pub struct ServerCerts {
-    sets: Vec<Vec<Certificate>>,
+    sets: Vec<Set>,
     default: Option<CertSet>,
     exact: HashMap<Box<str>, CertSet>,
     suffix: HashMap<Box<str>, CertSet>,
@@ -38,11 +46,37 @@ impl ServerCerts {
     }
 
     /// Stores the certificates of one server block; a client is given the first whose key it can
-    /// verify (so both an ECDSA and an RSA certificate may be listed).
+    /// verify (so both an ECDSA and an RSA certificate may be listed). Without any, handshakes for
+    /// this server are refused.
     pub fn add(&mut self, certificates: Vec<Certificate>) -> CertSet {
         let set = CertSet(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
-        self.sets.push(certificates);
+        self.sets.push(Set { certificates, client_auth: None });
         set
+    }
+
+    /// Asks the clients of a server for their certificates.
+    pub fn ask_clients(&mut self, set: CertSet, auth: Arc<ClientAuth>) {
+        if let Some(set) = self.sets.get_mut(set.0 as usize) {
+            set.client_auth = Some(auth);
+        }
+    }
+
+    /// Whom a server trusts to know its clients, if it asks them at all.
+    pub(crate) fn client_auth(&self, set: CertSet) -> Option<&Arc<ClientAuth>> {
+        self.sets.get(set.0 as usize)?.client_auth.as_ref()
+    }
+
+    /// What all servers ask of clients in short, if any does.
+    pub(crate) fn client_context(&self) -> Option<[u8; 32]> {
+        self.sets.iter().any(|set| set.client_auth.is_some()).then(|| {
+            let mut context = digest::Context::new(&digest::SHA256);
+            for set in &self.sets {
+                context.update(set.client_auth.as_ref().map_or(&[0; 32], |auth| auth.digest()));
+            }
+            let mut bytes = [0; 32];
+            bytes.copy_from_slice(context.finish().as_ref());
+            bytes
+        })
     }
 
     /// Answers clients that name nobody or nobody known.
@@ -77,7 +111,7 @@ impl ServerCerts {
     /// Whether no handshake can succeed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.sets.iter().all(Vec::is_empty)
+        self.sets.iter().all(|set| set.certificates.is_empty())
     }
 
     /// The set for the name that a client asks for.
@@ -101,9 +135,8 @@ impl ServerCerts {
         by_suffix.or_else(by_prefix).copied().or_else(by_pattern).or(self.default)
     }
 
-    fn certified(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let set = self.choose(hello.server_name())?;
-        let certificates = self.sets.get(set.0 as usize)?;
+    fn certified(&self, set: CertSet, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let certificates = &self.sets.get(set.0 as usize)?.certificates;
         let schemes = hello.signature_schemes();
         let fits = |cert: &&Certificate| cert.0.key.choose_scheme(schemes).is_some();
         // Without a fitting key the handshake fails anyway; the library then names the reason.
@@ -115,21 +148,34 @@ fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
     name.bytes().enumerate().filter(|(_, byte)| *byte == b'.').map(|(at, _)| at)
 }
 
+/// What the resolver saw of a hello.
+#[derive(Default)]
+struct Asked {
+    name: Option<Box<str>>,
+    set: Option<CertSet>,
+}
+
 thread_local! {
-    /// The server name of the hello that this thread's library call is looking at: the unbuffered
-    /// connection does not tell it, and the resolver runs inside that call.
-    static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+    /// The hello that this thread's library call is looking at: the unbuffered connection does not
+    /// tell it, and the resolver runs inside that call, before clients are asked for anything.
+    static ASKED: RefCell<Asked> = const { RefCell::new(Asked { name: None, set: None }) };
 }
 
 /// Takes the server name that the resolver saw on this thread since the last call.
 pub(crate) fn take_server_name() -> Option<Box<str>> {
-    ASKED.with_borrow_mut(Option::take)
+    ASKED.take().name
+}
+
+/// Whose hello the library is looking at; none before it came.
+pub(crate) fn asked_set() -> Option<CertSet> {
+    ASKED.with_borrow(|asked| asked.set)
 }
 
 impl ResolvesServerCert for ServerCerts {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        ASKED.set(hello.server_name().map(Into::into));
-        self.certified(&hello)
+        let set = self.choose(hello.server_name());
+        ASKED.set(Asked { name: hello.server_name().map(Into::into), set });
+        self.certified(set?, &hello)
     }
 }
 

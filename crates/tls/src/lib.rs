@@ -3,9 +3,12 @@
 //! Nothing here reads a socket, a file or a directive.
 
 mod acceptor;
+mod asking;
 mod cert;
 mod certs;
 mod client;
+mod client_auth;
+mod client_facts;
 pub mod fuzz;
 pub mod names;
 mod records;
@@ -18,6 +21,7 @@ pub use acceptor::{Acceptor, AcceptorError, AcceptorOptions, CipherOrder, EarlyD
 pub use cert::{CertError, Certificate};
 pub use certs::{CertSet, ServerCerts};
 pub use client::Client;
+pub use client_auth::{ClientAuth, ClientAuthError, ClientAuthFiles};
 pub use selfsigned::self_signed;
 pub use session::{Received, Session, TlsError, opens_handshake};
 pub use tickets::Tickets;

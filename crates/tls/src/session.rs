@@ -18,6 +18,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use base::ClientCert;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
@@ -90,6 +91,7 @@ struct Facts {
     curve: &'static str,
     alpn: Option<Box<[u8]>>,
     resumed: bool,
+    client: Option<Box<ClientCert>>,
 }
 
 /// A server's side of one TLS connection.
@@ -98,6 +100,8 @@ pub struct Session {
     /// Of what is established.
     facts: Option<Box<Facts>>,
     server_name: Option<Box<str>>,
+    /// Who judges the client's certificates, when some server asks for them.
+    judge: Option<Box<Acceptor>>,
     peer_closed: bool,
     /// Bytes at the front of the caller's buffer that belong to complete records which the library
     /// still needs: parts of a handshake message.
@@ -112,11 +116,16 @@ impl Session {
     ///
     /// When the library refuses the acceptor's configuration.
     pub fn new(acceptor: &Acceptor) -> Result<Self, TlsError> {
+        if acceptor.asks_clients() {
+            // What a QUIC hello on this thread left behind is not this client's.
+            let _ = certs::take_server_name();
+        }
         let conn = Box::new(UnbufferedServerConnection::new(Arc::clone(&acceptor.tcp))?);
         Ok(Self {
             stage: Stage::Library(conn),
             facts: None,
             server_name: None,
+            judge: acceptor.asks_clients().then(|| Box::new(acceptor.clone())),
             peer_closed: false,
             retained: 0,
             failed: None,
@@ -214,7 +223,11 @@ impl Session {
         let Stage::Library(conn) = std::mem::replace(&mut self.stage, Stage::Nobody) else {
             return Ok(());
         };
-        self.facts = Some(Box::new(facts_of(&conn)));
+        let mut facts = facts_of(&conn);
+        if let Some(judge) = self.judge.take() {
+            facts.client = judge.client_cert(self.server_name(), conn.peer_certificates());
+        }
+        self.facts = Some(Box::new(facts));
         let is_ours = conn.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         self.stage = if is_ours && !self.peer_closed {
             let (secrets, kernel) = conn.dangerous_into_kernel_connection()?;
@@ -281,6 +294,11 @@ impl Session {
     #[must_use]
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
+    }
+
+    /// Takes what is known of the client by its certificate, once.
+    pub fn take_client_cert(&mut self) -> Option<Box<ClientCert>> {
+        self.facts.as_mut()?.client.take()
     }
 
     /// The value of `$ssl_protocol`; empty during the handshake.
@@ -447,6 +465,7 @@ fn facts_of(conn: &UnbufferedServerConnection) -> Facts {
         curve: group.map_or("", |group| names::curve_name(group.name())),
         alpn: conn.alpn_protocol().map(Box::from),
         resumed: conn.handshake_kind() == Some(HandshakeKind::Resumed),
+        client: None,
     }
 }
 

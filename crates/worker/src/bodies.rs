@@ -1,7 +1,7 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
 use base::{FileRange, FileRef, Instant, Key, SendChain, Slab, Stamp};
-use engine::Piece;
+use engine::{Exchange, Piece};
 use files::Meta;
 use io::Io;
 use wire::{BodySource, Pull, User};
@@ -75,15 +75,7 @@ impl<I: Io> Bodies<'_, I> {
         if live.exchange.is_assembled() {
             return self.pull_page(Key::from_bits(user), max, out);
         }
-        let mut piece = live.exchange.pull(max, out);
-        // A body that is compressed on its way reads until it has something to give.
-        while let Piece::Read { file, offset, len, expect } = piece {
-            let mut buffer = vec![0; len as usize];
-            let n = read_same(self.io, &file, offset, &expect, &mut buffer);
-            // Nothing at all breaks the body.
-            live.exchange.feed(&buffer[..n]);
-            piece = live.exchange.pull(max, out);
-        }
+        let piece = pull_through(self.io, &mut live.exchange, max, out);
         self.give(Key::from_bits(user), piece, max, out)
     }
 
@@ -132,6 +124,26 @@ impl<I: Io> Bodies<'_, I> {
                 Pull::More
             }
         }
+    }
+}
+
+/// Pulls from a body; one that is changed on its way reads until it has something to give.
+pub(crate) fn pull_through(
+    io: &mut impl Io,
+    exchange: &mut Exchange,
+    max: usize,
+    out: &mut SendChain,
+) -> Piece {
+    loop {
+        let piece = exchange.pull(max, out);
+        let Piece::Read { file, offset, len, expect } = piece else { return piece };
+        let mut buffer = vec![0; len as usize];
+        let n = match &expect {
+            Some(expect) => read_same(io, &file, offset, expect, &mut buffer),
+            None => io.read(&file, offset, &mut buffer).unwrap_or(0),
+        };
+        // Nothing at all breaks the body.
+        exchange.feed(&buffer[..n]);
     }
 }
 

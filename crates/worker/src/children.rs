@@ -9,7 +9,7 @@ use engine::{Exchange, Pulled, Wake};
 use io::Io;
 use wire::{BodySource, Pull, StreamId};
 
-use crate::bodies::Bodies;
+use crate::bodies::{Bodies, pull_through};
 use crate::effects::StreamAct;
 use crate::exchanges::{Live, Owner, Upload};
 use crate::worker::Worker;
@@ -54,7 +54,7 @@ impl<I: Io> Bodies<'_, I> {
     pub(crate) fn pull_page(&mut self, page: Key<Live>, max: usize, out: &mut SendChain) -> Pull {
         let pull = loop {
             let Some(live) = self.exchanges.get_mut(page) else { return Pull::Broken };
-            match live.exchange.pull(max, out) {
+            match pull_through(self.io, &mut live.exchange, max, out) {
                 engine::Piece::Fragment(child) => {
                     if !self.pull_fragment(page, child, max) {
                         break Pull::Pending;
@@ -121,20 +121,7 @@ impl<I: Io> Worker<I> {
         };
         let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
         exchange.start_fragment(head, site, lineage);
-        let live = Live {
-            exchange,
-            owner: Owner::Page(page),
-            stream: StreamId(0),
-            throttle: None,
-            fetch: None,
-            fill: None,
-            paused: false,
-            moved: self.now.mono,
-            watched: false,
-            upload: Upload::Over,
-            children: Vec::new(),
-        };
-        let child = self.core.exchanges.insert(live);
+        let child = self.core.exchanges.insert(self.part_of(page, exchange));
         let parent = self.core.exchanges.get_mut(page)?;
         match child {
             Ok(child) => {
@@ -149,8 +136,28 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// An exchange whose answer goes to another one.
+    pub(crate) const fn part_of(&self, page: Key<Live>, exchange: Box<Exchange>) -> Live {
+        Live {
+            exchange,
+            owner: Owner::Page(page),
+            stream: StreamId(0),
+            throttle: None,
+            fetch: None,
+            fill: None,
+            paused: false,
+            moved: self.now.mono,
+            watched: false,
+            upload: Upload::Over,
+            children: Vec::new(),
+        }
+    }
+
     /// The head of a fragment is there.
     pub(crate) fn respond_fragment(&mut self, child: Key<Live>, page: Key<Live>) -> Option<Wake> {
+        if self.core.exchanges.get(child)?.exchange.is_question() {
+            return self.answer_question(child, page);
+        }
         let waits = self.core.exchanges.get(page)?.exchange.is_assembling();
         let exchange = &self.core.exchanges.get(child)?.exchange;
         let is_good = exchange.is_good_fragment();

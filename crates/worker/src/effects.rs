@@ -31,6 +31,7 @@ impl<I: Io> Worker<I> {
             Effect::CheckPassword(check) => self.check_password(key, &check),
             Effect::Respond => self.respond(key),
             Effect::Fragments => self.start_fragments(key),
+            Effect::Question => self.start_question(key),
             Effect::Ready => self.tell_stream(key, StreamAct::Ready),
             Effect::DiscardBody => {
                 self.end_upload(key.to_bits());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::{Instant, Key};
 use conf::model::Level;
-use engine::{ConnInfo, Ctx, Exchange, SiteRef, TlsFacts, Wake};
+use engine::{ConnInfo, Count, Ctx, Exchange, SiteRef, TlsFacts, Wake};
 use http::{RequestBody, RequestHead};
 use io::Io;
 use wire::{Event, StreamId, User};
@@ -334,6 +334,9 @@ impl<I: Io> Worker<I> {
             Owner::Tcp(conn) => {
                 if let Some(conn) = self.conns.get_mut(conn) {
                     conn.exchanges += 1;
+                    if let Some(count) = conn.counted.take() {
+                        self.tally.remove(count);
+                    }
                     if let Some(framing) = &mut conn.framing {
                         framing.bind(stream, key.to_bits());
                     }
@@ -347,6 +350,8 @@ impl<I: Io> Worker<I> {
             }
             Owner::Page(_) => {}
         }
+        self.tally.add(Count::Requests);
+        self.tally.add(Count::Writing);
         if has_body && matches!(wake, Wake::Start) && matches!(owner, Owner::Tcp(_)) {
             return self.scratch.early.push((key, wake));
         }
@@ -433,7 +438,7 @@ impl<I: Io> Worker<I> {
             logs: &mut self.core.logs,
             effects: &mut self.core.effects,
             requests_on_conn: requests,
-            counters: self.counters,
+            counters: &self.tallies,
             cache: self.core.cache.as_mut(),
             me: key.to_bits(),
         };
@@ -456,6 +461,9 @@ impl<I: Io> Worker<I> {
         let Some(mut live) = self.core.exchanges.remove(key) else { return };
         if let Some(fetch) = live.fetch {
             self.abandon_fetch(fetch);
+        }
+        if !matches!(live.owner, Owner::Page(_)) {
+            self.tally.remove(Count::Writing);
         }
         match live.owner {
             Owner::Tcp(conn) => {
@@ -606,7 +614,7 @@ impl Generation {
 }
 
 /// What a finished handshake settled, as the engine names it.
-pub(crate) fn tls_facts(session: &tls::Session) -> TlsFacts {
+pub(crate) fn tls_facts(session: &mut tls::Session) -> TlsFacts {
     TlsFacts {
         protocol: session.protocol(),
         cipher: session.cipher(),
@@ -619,5 +627,6 @@ pub(crate) fn tls_facts(session: &tls::Session) -> TlsFacts {
         },
         server_name: session.server_name().map(Box::from),
         reused: session.is_resumed(),
+        client: session.take_client_cert().map(Into::into),
     }
 }

@@ -6,7 +6,7 @@ use base::Key;
 use base::limits::{ACCEPTS_PER_TURN, RECEIVE_SIZE};
 use base::wheel::Armed;
 use conf::model::Level;
-use engine::ConnInfo;
+use engine::{ConnInfo, Count};
 use http::Scheme;
 use io::{Client, Io, Received, Reset, Watch};
 
@@ -24,6 +24,7 @@ impl<I: Io> Worker<I> {
         let (fd, listen) = (listener.socket.fd(), listener.listen);
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(client) = self.io.accept(fd) else { return };
+            self.tally.add(Count::Accepted);
             self.admit(listen, &client);
         }
     }
@@ -75,6 +76,7 @@ impl<I: Io> Worker<I> {
             plain_on_tls: false,
             draining: false,
             waiting: Waiting::Head,
+            counted: None,
             deadline: self.now.mono,
             armed: Armed::default(),
             exchanges: 0,
@@ -83,6 +85,8 @@ impl<I: Io> Worker<I> {
             Ok(key) => key,
             Err(conn) => return self.io.close(conn.fd, Reset::Yes),
         };
+        self.tally.add(Count::Handled);
+        self.tally.add(Count::Active);
         if !self.io.watch(client.fd, Token::Tcp(key).pack(), Watch::Edge) {
             return self.close(key, Reset::Yes);
         }
@@ -199,7 +203,7 @@ impl<I: Io> Worker<I> {
     /// The handshake is done: the protocol is known, and who is called.
     fn secured(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
-        let Some(session) = &conn.session else { return };
+        let Some(session) = &mut conn.session else { return };
         conn.info.tls = Some(crate::exchanges::tls_facts(session));
         conn.framing = Some(match session.alpn() {
             Some(b"h2") => Framing::h2(),

@@ -18,6 +18,7 @@ mod mail;
 mod origin;
 mod output;
 mod preface;
+mod questions;
 mod quic_conn;
 mod recall;
 mod settings;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use engine::Tally;
 use io::wake::Bell;
 
 use crate::Generation;
@@ -54,6 +55,7 @@ pub struct Strayed {
 struct Slot {
     notes: Mutex<VecDeque<Mail>>,
     bell: Bell,
+    tally: Arc<Tally>,
 }
 
 /// Sends notes to one worker. Cheap to copy.
@@ -88,7 +90,8 @@ impl Inbox {
     ///
     /// No descriptor is left for the bell.
     pub fn new() -> std::io::Result<(Post, Self)> {
-        let slot = Arc::new(Slot { notes: Mutex::default(), bell: Bell::new()? });
+        let slot =
+            Arc::new(Slot { notes: Mutex::default(), bell: Bell::new()?, tally: Arc::default() });
         Ok((Post(slot.clone()), Self(slot)))
     }
 
@@ -103,6 +106,11 @@ impl Inbox {
 }
 
 impl Post {
+    /// What the worker counts.
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        self.0.tally.clone()
+    }
+
     /// Whether a note waits, for the simulator, which hears no bells.
     #[must_use]
     pub fn has_mail(&self) -> bool {

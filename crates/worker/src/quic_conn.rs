@@ -70,7 +70,7 @@ impl QuicStreams for Streams<'_> {
 }
 
 /// What a finished handshake settled, as the engine names it.
-pub(crate) fn tls_facts(conn: &quic::Conn) -> TlsFacts {
+pub(crate) fn tls_facts(conn: &quic::Conn, acceptor: Option<&tls::Acceptor>) -> TlsFacts {
     let handshake = conn.handshake();
     TlsFacts {
         protocol: "TLSv1.3",
@@ -79,5 +79,11 @@ pub(crate) fn tls_facts(conn: &quic::Conn) -> TlsFacts {
         alpn: "h3",
         server_name: handshake.server_name.clone(),
         reused: handshake.is_resumed,
+        client: acceptor
+            .filter(|acceptor| acceptor.asks_clients())
+            .and_then(|acceptor| {
+                acceptor.client_cert(conn.server_name(), conn.client_chain().as_deref())
+            })
+            .map(Into::into),
     }
 }

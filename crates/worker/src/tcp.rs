@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::wheel::Armed;
 use base::{Instant, Segment};
-use engine::ConnInfo;
+use engine::{ConnInfo, Count};
 use io::Fd;
 
 use crate::framing::Framing;
@@ -73,6 +73,8 @@ pub(crate) struct TcpConn {
     /// The server wants to be rid of idle connections.
     pub(crate) draining: bool,
     pub(crate) waiting: Waiting,
+    /// As what it is counted.
+    pub(crate) counted: Option<Count>,
     pub(crate) deadline: Instant,
     pub(crate) armed: Armed,
     /// Exchanges that it owns.
@@ -101,6 +103,17 @@ impl TcpConn {
         }
         let between = self.input.is_empty() && self.cipher.is_empty() && framing.requests() > 0;
         if between { Waiting::Request } else { Waiting::Head }
+    }
+
+    /// As what a connection that waits so is counted.
+    pub(crate) fn counts_as(&self, waiting: Waiting) -> Option<Count> {
+        match (waiting, &self.framing) {
+            (Waiting::Request, _) => Some(Count::Waiting),
+            (Waiting::Head, _) if self.fresh => Some(Count::Waiting),
+            (Waiting::Head, Some(framing)) if framing.is_reading_head() => Some(Count::Reading),
+            (Waiting::Head, Some(_)) => Some(Count::Waiting),
+            _ => None,
+        }
     }
 
     /// Whether the framing can use more bytes from the socket now.

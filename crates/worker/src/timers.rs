@@ -17,6 +17,12 @@ impl<I: Io> Worker<I> {
     pub(crate) fn rearm(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let waiting = conn.now_waiting();
+        let counts = conn.counts_as(waiting);
+        if counts != conn.counted {
+            conn.counted.into_iter().for_each(|count| self.tally.remove(count));
+            counts.into_iter().for_each(|count| self.tally.add(count));
+            conn.counted = counts;
+        }
         // A head must be complete within one timeout, however slowly its bytes drip.
         if waiting == Waiting::Head && conn.waiting == Waiting::Head && !conn.fresh {
             return;

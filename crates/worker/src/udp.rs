@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Instant, Key, Weave};
 use bytes::Bytes;
 use conf::model::Level;
-use engine::{ConnInfo, Peer};
+use engine::{ConnInfo, Count, Peer};
 use http::Scheme;
 use io::listen::Listener;
 use io::{DatagramOut, Io, UdpBatch, Watch};
@@ -213,6 +213,9 @@ impl<I: Io> Worker<I> {
             exchanges: 0,
         };
         let key = self.quics.insert(conn).ok()?;
+        for count in [Count::Accepted, Count::Handled, Count::Active] {
+            self.tally.add(count);
+        }
         udp.set_key(id, Some(key));
         Some(key)
     }
@@ -235,9 +238,9 @@ impl<I: Io> Worker<I> {
         };
         let result = match event {
             QuicEvent::Connected { .. } => {
-                conn.info.tls = Some(tls_facts(transport));
-                let settings = &conn.generation.listens[conn.info.listen].h3;
-                conn.h3.start(settings, &mut Streams(transport));
+                let settings = &conn.generation.listens[conn.info.listen];
+                conn.info.tls = Some(tls_facts(transport, settings.tls.as_ref()));
+                conn.h3.start(&settings.h3, &mut Streams(transport));
                 conn.started = true;
                 Ok(())
             }
@@ -336,6 +339,7 @@ impl<I: Io> Worker<I> {
     fn forget_quic(&mut self, key: Key<QuicConn>) {
         self.orphan(Owner::Quic(key));
         if let Some(conn) = self.quics.remove(key) {
+            self.tally.remove(Count::Active);
             self.udp[conn.slot].set_key(conn.id, None);
         }
     }

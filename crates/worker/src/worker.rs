@@ -7,7 +7,7 @@ use base::limits::{CONNS_MAX, EXCHANGES_MAX};
 use base::prng::Prng;
 use base::wheel::Wheel;
 use base::{Key, Now, SendChain, Slab, Weave};
-use engine::{Counters, Effect, Exchange, Logs, SiteRef};
+use engine::{Count, Effect, Exchange, Logs, SiteRef, Tallies, Tally};
 use http::date::Clock;
 use io::listen::Listener;
 use io::{Fd, Io, Ready, Reset, Watch};
@@ -117,7 +117,9 @@ pub struct Worker<I> {
     pub(crate) origins: Origins,
     pub(crate) wheel: Wheel,
     pub(crate) serial: u64,
-    pub(crate) counters: Counters,
+    /// What it counts itself, and what all workers do.
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) tallies: Tallies,
     pub(crate) log_files: LogFiles,
     /// Who waits for which password to be checked by a background thread, by ticket.
     pub(crate) checking: HashMap<u64, (Key<Live>, Fingerprint)>,
@@ -164,6 +166,7 @@ impl<I: Io> Worker<I> {
             early: Vec::new(),
             paced: Vec::new(),
         };
+        let tallies = Tallies::new(posts.iter().map(Post::tally));
         let mut worker = Self {
             io,
             number,
@@ -187,7 +190,8 @@ impl<I: Io> Worker<I> {
             origins: Origins::new(number),
             wheel: Wheel::default(),
             serial: u64::from(number) << 48,
-            counters: Counters::default(),
+            tally: tallies.of(number),
+            tallies,
             checking: HashMap::new(),
             verified: Verified::new(*generation.quic_keys.secret()),
             compressing: HashMap::new(),
@@ -402,6 +406,8 @@ impl<I: Io> Worker<I> {
     pub(crate) fn close(&mut self, key: Key<TcpConn>, reset: Reset) {
         self.orphan(Owner::Tcp(key));
         if let Some(conn) = self.conns.remove(key) {
+            self.tally.remove(Count::Active);
+            conn.counted.into_iter().for_each(|count| self.tally.remove(count));
             self.io.close(conn.fd, reset);
         }
     }

@@ -8,12 +8,12 @@ use crate::directive::{Args, Contexts, Directive, list};
 use crate::model::{AccessRule, Network, Verdict, Who};
 use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
 
-const HSL: Contexts = Contexts::HSL;
+const HSLE: Contexts = Contexts::HSLE;
 
 pub(super) const TABLE: &[Directive] = &[
-    list("allow", HSL, Args::ONE, |r, node| rule(r, node, Verdict::Allow))
+    list("allow", HSLE, Args::ONE, |r, node| rule(r, node, Verdict::Allow))
         .doc("Lets clients of an address or network in.", "allow 192.0.2.0/24;"),
-    list("deny", HSL, Args::ONE, |r, node| rule(r, node, Verdict::Deny))
+    list("deny", HSLE, Args::ONE, |r, node| rule(r, node, Verdict::Deny))
         .doc("Keeps clients of an address or network out.", "deny all;"),
 ];
 

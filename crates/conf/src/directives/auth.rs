@@ -4,15 +4,15 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::directive::{Args, Contexts, Directive, value};
 
-const HSL: Contexts = Contexts::HSL;
+const HSLE: Contexts = Contexts::HSLE;
 
 pub(super) const TABLE: &[Directive] = &[
-    value("auth_basic", HSL, Args::ONE, |r, node| {
+    value("auth_basic", HSLE, Args::ONE, |r, node| {
         r.settings().auth_basic = Some(r.template(node.arg(0))?);
         Ok(())
     })
     .doc("Asks for name and password; the text names what they are for.", "auth_basic \"Staff\";"),
-    value("auth_basic_user_file", HSL, Args::ONE, |r, node| {
+    value("auth_basic_user_file", HSLE, Args::ONE, |r, node| {
         let word = node.arg(0);
         let file = if word.first() == Some(&b'$') {
             r.template(word)?

@@ -1,28 +1,48 @@
-//! Fields added to answers: `add_header`, `expires`.
+//! Fields added to answers: `add_header*`, `expires`.
 
 use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, list, value};
-use crate::model::{AddHeader, Expires, ExpiresRule};
+use crate::model::{AddHeader, Expires, ExpiresRule, ListInherit};
 use crate::reader::{Fault, Parsed, Reader, invalid_parameter, invalid_value};
 use crate::value::{self as values, Unit};
 
 pub(super) const TABLE: &[Directive] = &[
     list("add_header", Contexts::HSLI, Args::between(2, 3), |r, node| {
         let added = read(r, node)?;
-        let again = r.again;
-        let headers = &mut r.settings().add_headers;
-        if !again {
-            *headers = Arc::default();
-        }
-        Arc::make_mut(headers).push(added);
+        r.scope.headers.push(added);
         Ok(())
     })
     .doc("Adds a field to answers; `always` means errors too.", "add_header X-Served-By a always;"),
+    value("add_header_inherit", Contexts::HSLI, Args::ONE, |r, node| {
+        r.settings().add_header_inherit = match node.arg(0) {
+            b"on" => ListInherit::On,
+            b"off" => ListInherit::Off,
+            b"merge" => ListInherit::Merge,
+            word => return Err(invalid_value(word)),
+        };
+        Ok(())
+    })
+    .doc("What becomes of the outer block's fields.", "add_header_inherit merge;"),
     value("expires", Contexts::HSLI, Args::between(1, 2), expires)
         .doc("How long clients may keep an answer.", "expires 30d;"),
 ];
+
+/// Puts the fields of a block together with the outer ones, when all its values are read.
+pub(crate) fn settle(r: &mut Reader) {
+    let own = std::mem::take(&mut r.scope.headers);
+    match r.scope.settings.add_header_inherit {
+        ListInherit::On | ListInherit::Merge if own.is_empty() => {}
+        ListInherit::Off if own.is_empty() && r.scope.settings.add_headers.is_empty() => {}
+        ListInherit::On | ListInherit::Off => r.settings().add_headers = Arc::new(own),
+        ListInherit::Merge => {
+            let headers = &mut r.settings().add_headers;
+            let all = own.into_iter().chain(headers.iter().cloned()).collect();
+            *headers = Arc::new(all);
+        }
+    }
+}
 
 fn read(r: &mut Reader, node: &Node) -> Result<AddHeader, Fault> {
     let value = r.template(node.arg(1))?;

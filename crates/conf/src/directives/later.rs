@@ -10,13 +10,12 @@ const NAMES: &[(&str, &[&str])] = &[
     ("eventport", &["eventport_events"]),
     ("google_perftools", &["google_perftools_profiles"]),
     ("http_addition_filter", &["add_after_body", "add_before_body", "addition_types"]),
-    ("http_auth_request", &["auth_request", "auth_request_set"]),
     (
         "http_browser",
         &["ancient_browser", "ancient_browser_value", "modern_browser", "modern_browser_value"],
     ),
     ("http_charset_filter", &["charset_map"]),
-    ("http_core", &["limit_except", "post_action"]),
+    ("http_core", &["post_action"]),
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_bind", "fastcgi_store", "fastcgi_store_access"]),
@@ -61,8 +60,7 @@ const NAMES: &[(&str, &[&str])] = &[
             "grpc_ssl_verify_depth",
         ],
     ),
-    ("http_gunzip_filter", &["gunzip", "gunzip_buffers"]),
-    ("http_headers_filter", &["add_header_inherit", "add_trailer", "add_trailer_inherit"]),
+    ("http_headers_filter", &["add_trailer", "add_trailer_inherit"]),
     (
         "http_image_filter",
         &[
@@ -235,11 +233,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "ssi_types",
             "ssi_value_length",
         ],
-    ),
-    ("http_stub_status", &["stub_status"]),
-    (
-        "http_sub_filter",
-        &["sub_filter", "sub_filter_last_modified", "sub_filter_once", "sub_filter_types"],
     ),
     (
         "http_tunnel",

@@ -25,7 +25,7 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     list("limit_req", HSL, Args::between(1, 3), limit_req).doc(
         "Holds back or refuses requests that come faster than the rate of a zone.",
-        "limit_req_zone $binary_remote_addr zone=pages:1m rate=9r/s; limit_req zone=pages burst=5;",
+        "limit_req zone=pages burst=5;",
     ),
     value("limit_req_status", HSL, Args::ONE, |r, node| {
         limits(r).requests_terms.status = status(node)?;
@@ -48,7 +48,7 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     list("limit_conn", HSL, Args::TWO, limit_conn).doc(
         "How many requests with the same key may be in work at a time.",
-        "limit_conn_zone $server_name zone=sites:1m; limit_conn sites 100;",
+        "limit_conn sites 100;",
     ),
     value("limit_conn_status", HSL, Args::ONE, |r, node| {
         limits(r).connections_terms.status = status(node)?;

@@ -30,6 +30,11 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("Answers with a transparent picture of one pixel.", "empty_gif;"),
+    own("stub_status", Contexts::SL, Args::between(0, 1), |r, _| {
+        r.scope.handler = Handler::StubStatus;
+        Ok(())
+    })
+    .doc("Answers with how many connections and requests there are.", "stub_status;"),
 ];
 
 fn location(r: &mut Reader, node: &Node) -> Parsed {
@@ -52,6 +57,7 @@ fn location(r: &mut Reader, node: &Node) -> Parsed {
         place,
         rewrite_places: Vec::new(),
         written: Vec::new(),
+        except: None,
     });
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);

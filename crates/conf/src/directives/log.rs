@@ -15,7 +15,7 @@ use crate::vars::{Part, Template, Var};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    list("access_log", Contexts::HSLI, Args::at_least(1), access_log)
+    list("access_log", Contexts::HSLIE, Args::at_least(1), access_log)
         .doc("Where requests are logged, and how.", "access_log logs/a.log combined buffer=32k;"),
     own("log_format", Contexts::HTTP, Args::at_least(2), log_format)
         .doc("Names a format for access logs.", "log_format short '$remote_addr $status';"),

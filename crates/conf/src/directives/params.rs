@@ -102,7 +102,7 @@ impl Reader {
         let php: Vec<usize> = (0..self.http.locations.len())
             .filter(|at| match &self.http.locations[*at].handler {
                 Handler::Pass(pass) => self.is_php(pass),
-                Handler::Static | Handler::Admin | Handler::EmptyGif => false,
+                _ => false,
             })
             .collect();
         if php.is_empty() {

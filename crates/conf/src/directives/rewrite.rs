@@ -157,6 +157,7 @@ fn if_(r: &mut Reader, node: &Node) -> Parsed {
             place: r.place(node),
             rewrite_places: Vec::new(),
             written: Vec::new(),
+            except: None,
         });
     }
     let mut scope = r.read_inner(node, scope);

@@ -79,6 +79,7 @@ fn server(r: &mut Reader, node: &Node) -> Parsed {
         place: place.clone(),
         rewrite_places: Vec::new(),
         written: Vec::new(),
+        except: None,
     });
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);
@@ -116,6 +117,7 @@ pub(super) fn fill(location: &mut Location, scope: &mut Scope) {
     location.written = std::mem::take(&mut scope.written);
     location.handler = scope.handler.clone();
     location.try_files = scope.try_files.take();
+    location.except = scope.except.take();
 }
 
 fn check_buffers(r: &mut Reader, scope: &Scope) {

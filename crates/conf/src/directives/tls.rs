@@ -111,7 +111,7 @@ pub(super) const TABLE: &[Directive] = &[
     value("ssl_crl", HS, Args::ONE, |r, node| file(r, node, |conf| &mut conf.crl))
         .doc("Client certificates that are revoked.", "ssl_crl revoked.pem;"),
     value("ssl_verify_client", HS, Args::ONE, verify_client)
-        .doc("Whether clients must show a certificate.", "ssl_verify_client off;"),
+        .doc("Whether clients must show a certificate.", "ssl_verify_client optional_no_ca;"),
     number("ssl_verify_depth", HS, |r| &mut r.tls().conf.verify_depth)
         .doc("How long a client's chain may be.", "ssl_verify_depth 2;"),
     value("ssl_ocsp", HS, Args::ONE, |_, node| match node.arg(0) {
@@ -221,9 +221,9 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
 fn verify_client(r: &mut Reader, node: &Node) -> Parsed {
     r.tls().conf.verify_client = match node.arg(0) {
         b"off" => VerifyClient::Off,
-        word @ (b"on" | b"optional" | b"optional_no_ca") => {
-            return Err(closed_door("ssl_verify_client", word));
-        }
+        b"on" => VerifyClient::On,
+        b"optional" => VerifyClient::Optional,
+        b"optional_no_ca" => VerifyClient::OptionalNoCa,
         word => return Err(invalid_value(word)),
     };
     Ok(())

@@ -2,10 +2,20 @@
 //! `valid_referers`, `secure_link`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
-use super::MapKey;
+use super::{MapKey, SetTarget};
 use crate::regex::Regex;
 use crate::vars::Template;
+
+/// `auth_request` and `auth_request_set`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuthRequest {
+    /// The path that is asked; none asks nobody.
+    pub uri: Option<Arc<[u8]>>,
+    /// What is set to something of the answer.
+    pub set: Arc<Vec<(SetTarget, Template)>>,
+}
 
 /// A network: an address and how many of its bits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

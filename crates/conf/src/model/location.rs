@@ -44,6 +44,8 @@ pub struct Location {
     pub rewrite_places: Vec<Place>,
     /// What was written in the block itself, apart from blocks in it.
     pub written: Vec<Written>,
+    /// `limit_except`; never inherited.
+    pub except: Option<Except>,
 }
 
 impl Location {
@@ -52,6 +54,15 @@ impl Location {
     pub fn place_of(&self, name: &str) -> Option<&Place> {
         place_of(&self.written, name)
     }
+}
+
+/// A `limit_except`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Except {
+    /// The methods that stay at the location.
+    pub methods: Vec<&'static str>,
+    /// Where requests by others go.
+    pub location: LocationId,
 }
 
 /// A directive and where it stands.
@@ -74,7 +85,7 @@ pub fn place_of<'a>(written: &'a [Written], name: &str) -> Option<&'a Place> {
 pub enum Matcher {
     /// A server block itself.
     Root,
-    /// An `if` in a location, reached when it is true.
+    /// An `if` in a location, reached when it is true, or a `limit_except`.
     If,
     /// `= /path`
     Exact(Arc<[u8]>),
@@ -102,6 +113,8 @@ pub enum Handler {
     Admin,
     /// `empty_gif`
     EmptyGif,
+    /// `stub_status`
+    StubStatus,
 }
 
 /// A `return`.

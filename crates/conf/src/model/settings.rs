@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AccessLogs, AccessRule, Brotli, CacheSettings, ErrorLog, Gzip, Limits, OriginSettings, RealIp,
-    Referers, SecureLink, TypeSet, Zstd,
+    AccessLogs, AccessRule, AuthRequest, Brotli, CacheSettings, ErrorLog, Filters, Gzip, Limits,
+    OriginSettings, RealIp, Referers, SecureLink, TypeSet, Zstd,
 };
 use crate::vars::Template;
 
@@ -33,6 +33,8 @@ pub struct Settings {
     pub recursive_error_pages: bool,
     /// `add_header`
     pub add_headers: Arc<Vec<AddHeader>>,
+    /// `add_header_inherit`
+    pub add_header_inherit: ListInherit,
     /// `expires`
     pub expires: Arc<Expires>,
     /// `etag`
@@ -51,6 +53,8 @@ pub struct Settings {
     pub brotli: Arc<Brotli>,
     /// `zstd*`
     pub zstd: Arc<Zstd>,
+    /// `sub_filter*`, `gunzip*`
+    pub filters: Arc<Filters>,
     /// `open_file_cache*`
     pub open_file_cache: OpenFileCache,
     /// `disable_symlinks`
@@ -85,6 +89,8 @@ pub struct Settings {
     pub auth_basic: Option<Template>,
     /// `auth_basic_user_file`
     pub auth_basic_user_file: Option<Template>,
+    /// `auth_request`, `auth_request_set`
+    pub auth_request: Arc<AuthRequest>,
     /// `satisfy`
     pub satisfy: Satisfy,
     /// `limit_req*`, `limit_conn*`
@@ -205,6 +211,17 @@ pub struct AddHeader {
     pub value: Template,
     /// Whether every status gets it, not only 200 201 204 206 301 302 303 304 307 308.
     pub always: bool,
+}
+
+/// What becomes of an outer block's list where a block has or has none of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListInherit {
+    /// `on`: it holds where there is none.
+    On,
+    /// `off`: it does not hold.
+    Off,
+    /// `merge`: it is added to the own one.
+    Merge,
 }
 
 /// `expires`.

@@ -52,7 +52,7 @@ impl FromFile {
             file: outside.file.clone(),
             offset: outside.at + number * Outside::CHUNK + have,
             len: outside.chunk_len(number).saturating_sub(have),
-            expect: meta(outside),
+            expect: Some(meta(outside)),
         }
     }
 

@@ -154,8 +154,8 @@ impl Exchange {
 
     /// Whether it is put together while it leaves.
     #[must_use]
-    pub const fn is_assembled(&self) -> bool {
-        matches!(self.answer.body, Body::Assembly(_))
+    pub fn is_assembled(&self) -> bool {
+        self.answer.body.assembly().is_some()
     }
 
     /// Bytes of the body that were pulled.
@@ -167,13 +167,13 @@ impl Exchange {
     /// Whether the fragment that `child` asked for is what is sent now.
     #[must_use]
     pub fn is_at_fragment(&self, child: u64) -> bool {
-        matches!(&self.answer.body, Body::Assembly(assembly) if assembly.is_at(child))
+        self.answer.body.assembly().is_some_and(|assembly| assembly.is_at(child))
     }
 
     /// Whether fragments are to be asked for: see [`Self::next_fragment`].
     #[must_use]
     pub fn wants_fragments(&self) -> bool {
-        matches!(&self.answer.body, Body::Assembly(assembly) if assembly.wants_fragments())
+        self.answer.body.assembly().is_some_and(|assembly| assembly.wants_fragments())
     }
 
     /// Makes `head` the request for the next fragment. It is to be started and named with
@@ -188,7 +188,7 @@ impl Exchange {
         }
         self.found_family();
         loop {
-            let Body::Assembly(assembly) = &mut self.answer.body else { return None };
+            let assembly = self.answer.body.assembly_mut()?;
             if !assembly.wants_fragments() {
                 return None;
             }
@@ -224,14 +224,14 @@ impl Exchange {
 
     /// Names the exchange that asks for the fragment.
     pub fn bind_fragment(&mut self, child: u64) {
-        if let Body::Assembly(assembly) = &mut self.answer.body {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.bind(child);
         }
     }
 
     /// The fragment is not asked for.
     pub fn refuse_fragment(&mut self) {
-        if let Body::Assembly(assembly) = &mut self.answer.body {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.refuse();
         }
     }
@@ -253,7 +253,7 @@ impl Exchange {
     /// The fragment that `child` asked for is on its way; with these cookies, if the page's head
     /// has not left.
     pub fn accept_fragment(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
-        if let Body::Assembly(assembly) = &mut self.answer.body {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.accept(child, cookies);
         }
     }
@@ -278,7 +278,7 @@ impl Exchange {
             let size = &lineage.family.size;
             size.set(size.get() + object.body_len());
         }
-        if let Body::Assembly(assembly) = &mut self.answer.body {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.accept_object(child, object, cookies);
         }
     }
@@ -312,7 +312,7 @@ impl Exchange {
 
     /// The fragment that `child` asked for will not come, or not to its end.
     pub fn lose_fragment(&mut self, child: u64) {
-        if let Body::Assembly(assembly) = &mut self.answer.body {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.lose(child);
         }
     }
@@ -324,10 +324,8 @@ impl Exchange {
             let size = &lineage.family.size;
             size.set(size.get() + bytes.len() as u64);
         }
-        match &mut self.answer.body {
-            Body::Assembly(assembly) => assembly.take(bytes, pulled),
-            _ => false,
-        }
+        let assembly = self.answer.body.assembly_mut();
+        assembly.is_some_and(|assembly| assembly.take(bytes, pulled))
     }
 }
 

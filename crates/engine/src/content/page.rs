@@ -189,7 +189,7 @@ impl Exchange {
             Body::Assembly(assembly) => assembly.is_waiting(),
             _ => false,
         };
-        let waits = waits(&self.answer.body) || self.is_assembling();
+        let waits = waits(self.answer.body.innermost()) || self.is_assembling();
         self.page.follower.is_some() || waits
     }
 
@@ -213,7 +213,7 @@ impl Exchange {
 
     /// Answers out of the store, waits, or leaves it to the origin (none).
     pub(crate) fn page(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
-        let caching = site.location(self.request.location).caching.as_ref()?;
+        let caching = self.caching(site)?;
         if self.page.looked == Some(self.request.location) {
             return None;
         }

@@ -26,6 +26,16 @@ enum Coded {
     Stored(Coding),
 }
 
+impl Coded {
+    /// For `Content-Encoding`; empty for none.
+    const fn token(self) -> &'static str {
+        match self {
+            Self::No => "",
+            Self::Stored(coding) => coding.token(),
+        }
+    }
+}
+
 impl Exchange {
     /// Sends a file, compressed if configuration and client agree on it.
     pub(crate) fn send(
@@ -82,24 +92,26 @@ impl Exchange {
         let location = site.location(self.request.location);
         let status = self.answer.status_or(200);
         let with_etag = location.settings.etag;
+        let is_reworked =
+            location.reworks && self.reworks_file(kind, coded.token(), file.meta.size, site, ctx);
         let verdict = if status == 200 {
             let conditions = Conditions::of(&self.request.head().fields);
             let mut validator = file.validator();
             validator.etag = validator.etag.filter(|_| with_etag);
             let size = file.meta.size;
-            let rules = location.rules;
+            let mut rules = location.rules;
+            if is_reworked {
+                rules.max_ranges = 0;
+            }
             files::answer(Method::Get, &conditions, validator, size, rules, &mut self.ranges)
         } else {
             Verdict::Whole
         };
         let draft = Draft {
             etag: with_etag.then(|| file.etag.strong()),
-            encoding: match coded {
-                Coded::No => "",
-                Coded::Stored(coding) => coding.token(),
-            },
+            encoding: coded.token(),
             varies,
-            ranges: true,
+            ranges: !is_reworked,
             ..dated(file)
         };
         match verdict {

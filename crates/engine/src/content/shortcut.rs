@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cache::{Front, Object, Whole};
 use http::negotiate::Coding;
 
-use crate::answer::{Body, strand};
+use crate::answer::strand;
 use crate::content::page::Cached;
 use crate::ctx::Ctx;
 use crate::exchange::Exchange;
@@ -77,7 +77,7 @@ impl Exchange {
     pub fn shortcut_to(&self, child: u64, open: Open) -> Option<Shortcut> {
         let site = self.request.site.as_deref()?;
         let page = self.answer.object.as_ref().filter(|page| self.takes_shortcuts(page))?;
-        let Body::Assembly(assembly) = &self.answer.body else { return None };
+        let assembly = self.answer.body.assembly()?;
         let number = assembly.number_of(child)?;
         let tag = [site.serial(), u64::from(self.request.location)];
         (self.open(site) == Some(open)).then(|| Shortcut { page: page.clone(), number, tag })
@@ -98,7 +98,7 @@ impl Exchange {
             return;
         }
         let tag = [site.serial(), u64::from(self.request.location)];
-        let Body::Assembly(assembly) = &mut self.answer.body else { return };
+        let Some(assembly) = self.answer.body.assembly_mut() else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let now_ms = ctx.now.unix_millis;
         assembly.place(|number| Some(front.shortcut(page, (number, tag), now_ms)?.0));

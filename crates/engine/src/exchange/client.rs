@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use conf::model::Level;
-use http::{RequestBody, Version};
+use http::{Name, RequestBody, RequestHead, Version};
 
 use super::{Exchange, Next, State, is_too_large};
 use crate::ctx::{Ctx, Effect, Refusal};
@@ -190,4 +190,19 @@ impl Exchange {
 /// How bad nginx thinks it is.
 pub(super) fn level_of(reason: &str) -> Level {
     if reason.contains("chunked body") { Level::Error } else { Level::Info }
+}
+
+/// Whether an HTTP/1 client wants its connection kept.
+pub(super) fn stays(head: &RequestHead) -> bool {
+    let asks = |option: &[u8]| {
+        head.fields.iter().filter(|field| field.name == Name::Connection).any(|field| {
+            let mut options = field.value.split(|&byte| byte == b',');
+            options.any(|item| item.trim_ascii().eq_ignore_ascii_case(option))
+        })
+    };
+    match head.version {
+        Version::Http11 => !asks(b"close"),
+        Version::Http10 => asks(b"keep-alive") && !asks(b"close"),
+        _ => false,
+    }
 }

@@ -13,11 +13,12 @@ use super::{
     Chosen, Explanation, KeyParts, Outcome, Question, Switch, advice, object, recent, ring,
 };
 use crate::content::recall::Recalled;
-use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, SiteRef, TlsFacts, Wake};
+use crate::ctx::{ConnInfo, Ctx, Effect, Peer, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::log::{Due, Logs};
 use crate::route::LocationId;
 use crate::site::{Caching, Site};
+use crate::tally::Tallies;
 
 /// LIMIT: wakes of one trial; a request has fewer.
 const WAKES_MAX: usize = 1000;
@@ -92,6 +93,7 @@ pub(crate) struct Trial {
     clock: Clock,
     prng: Prng,
     logs: Logs,
+    tallies: Tallies,
     front: Option<cache::Front>,
     exchange: Exchange,
     next: Option<Wake>,
@@ -123,6 +125,7 @@ impl Trial {
             clock,
             prng: Prng::new(now.unix_millis),
             logs: Logs::new(0, 0),
+            tallies: Tallies::default(),
             front: site.store().map(|store| store.dry_front()),
             exchange,
             next: Some(Wake::Start),
@@ -165,7 +168,7 @@ impl Trial {
                 logs: &mut self.logs,
                 effects: &mut effects,
                 requests_on_conn: 1,
-                counters: Counters::default(),
+                counters: &self.tallies,
                 cache: self.front.as_mut(),
                 me: 0,
             };
@@ -191,6 +194,10 @@ impl Trial {
                     }
                     Effect::CheckPassword(check) => {
                         self.next = Some(Wake::PasswordChecked(check.run()));
+                    }
+                    Effect::Question => {
+                        self.exchange.take_for_granted();
+                        self.next = Some(Wake::Fragment);
                     }
                     // Whoever asks next makes it.
                     Effect::CompressObject(object, coding, _) => object.unclaim_variant(coding),
@@ -384,6 +391,7 @@ fn chosen_location(site: &Site, id: LocationId) -> Option<Chosen> {
         conf::model::Handler::Static => "files or its own directives answer",
         conf::model::Handler::Admin => "the server tells about itself",
         conf::model::Handler::EmptyGif => "a picture of one pixel answers",
+        conf::model::Handler::StubStatus => "the server tells how many there are",
     };
     Some(Chosen { name: name_of(location), why: why.to_owned(), place: location.place.clone() })
 }

@@ -10,12 +10,13 @@ use upstream::Attempt;
 
 use crate::answer::Answer;
 use crate::content::page::Cached;
-use crate::ctx::{ConnInfo, Counters, Ctx};
+use crate::ctx::{ConnInfo, Ctx};
 use crate::exchange::Exchange;
 use crate::filter::accel::push_shown;
 use crate::filter::headers::push_configured;
 use crate::request::Request;
 use crate::site::Site;
+use crate::tally::Tallies;
 use crate::vars::Scope;
 
 /// A request as it was when the origin was asked, and what has been answered since.
@@ -25,7 +26,7 @@ pub(crate) struct Judge {
     answer: Answer,
     conn: ConnInfo,
     clock: Clock,
-    counters: Counters,
+    counters: Tallies,
     pid: u32,
 }
 
@@ -38,7 +39,7 @@ impl Judge {
             answer,
             conn: ctx.conn.clone(),
             clock: ctx.clock.clone(),
-            counters: ctx.counters,
+            counters: ctx.counters.clone(),
             pid: ctx.logs.pid(),
         }
     }
@@ -79,7 +80,7 @@ impl Judge {
             conn: &self.conn,
             now,
             clock: &self.clock,
-            counters: self.counters,
+            counters: &self.counters,
             pid: self.pid,
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct Shape {
     pub(crate) range: Option<ByteRange>,
     /// Whether ranges are on offer.
     pub(crate) ranges: bool,
+    /// Whether it is changed, so that there are no parts of it.
+    pub(crate) reworked: bool,
     /// The part that was asked for does not exist.
     pub(crate) unsatisfiable: bool,
 }
@@ -194,8 +196,12 @@ impl Exchange {
             let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
             shape.choice = compress::choose(location, kind, status, len, client);
         }
+        let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
+        shape.reworked =
+            location.reworks && self.reworks(kind, encoding, len.unwrap_or(1), location);
         let offers = location.settings.origin.force_ranges
             && location.settings.max_ranges != Some(0)
+            && !shape.reworked
             && status == 200
             && shape.choice.coding.is_none();
         let Some(len) = len.filter(|_| offers) else { return shape };
@@ -225,7 +231,7 @@ impl Exchange {
             etag: head.fields.get(Name::Etag),
             last_modified: head.fields.get(Name::LastModified).and_then(http::date::parse),
         };
-        let has_parts = shape.choice.coding.is_none() && shape.len.is_some();
+        let has_parts = !shape.reworked && shape.choice.coding.is_none() && shape.len.is_some();
         let max_ranges = u32::from(has_parts && tells_ranges(head, location));
         let (request, len) = (&self.request.head().fields, shape.len.unwrap_or(0));
         match weigh(request, validator, len, location, max_ranges, &mut self.ranges) {

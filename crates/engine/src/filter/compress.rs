@@ -150,7 +150,21 @@ pub(crate) fn choose(
     len: Option<u64>,
     client: Codings,
 ) -> Choice {
-    if !kind.is_codable() || !matches!(status, 200 | 403 | 404) {
+    if !kind.is_codable() {
+        return Choice::default();
+    }
+    choose_last(location, kind, status, len, client)
+}
+
+/// The same for a body that was changed already.
+pub(crate) fn choose_last(
+    location: &Location,
+    kind: &Kind,
+    status: u16,
+    len: Option<u64>,
+    client: Codings,
+) -> Choice {
+    if !kind.has_coding() || !matches!(status, 200 | 403 | 404) {
         return Choice::default();
     }
     let settings = &location.settings;

@@ -225,7 +225,7 @@ impl Exchange {
         if let Wake::Origin(news) = wake {
             self.take_more(news, site, ctx);
         }
-        if let Body::Assembly(assembly) = &mut self.answer.body {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.read_on();
         }
         self.assemble(ctx)
@@ -233,7 +233,7 @@ impl Exchange {
 
     /// Sets the cookies that fragments set so far.
     pub(crate) fn take_cookies(&mut self) {
-        if let Body::Assembly(assembly) = &mut self.answer.body {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
             for cookie in assembly.take_cookies() {
                 self.answer.head.fields.push(Name::SetCookie, &cookie);
             }

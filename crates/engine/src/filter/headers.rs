@@ -91,6 +91,10 @@ pub(crate) fn push_configured(
     last_modified: Option<u64>,
     scratch: &mut Vec<u8>,
 ) {
+    // As in nginx, nothing is added to what no client sees.
+    if scope.request.question.is_some() {
+        return;
+    }
     let location = scope.location();
     let safe = is_safe(status);
     if location.expires && safe {

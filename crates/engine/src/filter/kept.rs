@@ -117,7 +117,8 @@ impl Exchange {
         };
         let mut status = status;
         if status == 200 {
-            let max_ranges = if shape.choice.coding.is_none() { u32::MAX } else { 0 };
+            let has_parts = shape.choice.coding.is_none() && !shape.reworked;
+            let max_ranges = if has_parts { u32::MAX } else { 0 };
             let validator =
                 Validator { etag: object.etag(), last_modified: object.last_modified() };
             let request = &self.request.head().fields;
@@ -196,7 +197,10 @@ impl Exchange {
     ) -> (Shape, Form) {
         let len = object.body_len();
         let mut shape = Shape { len: Some(len), ..Shape::default() };
-        let is_plain = head.fields.get(Name::ContentEncoding).is_none();
+        let encoding = head.fields.get(Name::ContentEncoding);
+        let is_plain = encoding.is_none();
+        shape.reworked =
+            location.reworks && self.reworks(kind, encoding.unwrap_or_default(), len, location);
         if !location.coded || !is_plain || matches!(head.status, 204 | 304) {
             return (shape, Form::Plain);
         }

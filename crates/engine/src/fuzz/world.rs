@@ -20,13 +20,14 @@ use http::{BodyLen, Method, Name, RequestHead, ResponseHead, Scheme};
 
 use crate::answer::Piece;
 use crate::content::recall::Recalled;
-use crate::ctx::{ConnInfo, Counters, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
+use crate::ctx::{ConnInfo, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::fill::Fill;
 use crate::fuzz::fragments::Fragments;
 use crate::fuzz::origin::{self, Origin};
 use crate::log::{Due, LogTarget, Logs};
 use crate::site::Site;
+use crate::tally::Tallies;
 
 /// Civil time at which every world begins: 21 November 2026, 05:40:36 UTC.
 pub const START_SECONDS: u64 = 1_795_239_636;
@@ -277,6 +278,7 @@ pub struct World {
     pub pull_max: usize,
     site: SiteRef,
     logs: Logs,
+    tallies: Tallies,
     prng: Prng,
     clock: Clock,
     exchange: Exchange,
@@ -322,6 +324,7 @@ impl World {
             requests: 0,
             pull_max: 16 * 1024,
             logs: Logs::new(12, 13),
+            tallies: Tallies::default(),
             prng: Prng::new(7),
             clock: Clock::new(now, 0),
             exchange: Exchange::new(),
@@ -477,6 +480,7 @@ impl World {
             }
             // There is one exchange, which waits for nobody; nothing is done behind its back.
             Effect::News(_) => {}
+            Effect::Question => unreachable!("this world asks nobody"),
             Effect::Refresh(..) => unreachable!("this world has no background"),
             Effect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
             Effect::Fetch(request) => self.origin.ask(*request),
@@ -639,7 +643,7 @@ impl World {
             logs: &mut self.logs,
             effects: &mut self.effects,
             requests_on_conn: self.requests,
-            counters: Counters::default(),
+            counters: &self.tallies,
             cache: self.front.as_mut(),
             me: 0,
         };

@@ -1,4 +1,5 @@
-//! Who may come in: limits first, then `allow`, `deny`, `auth_basic`, put together by `satisfy`.
+//! Who may come in: limits first, then `allow`, `deny`, `auth_basic`, `auth_request`, put together
+//! by `satisfy`.
 
 use std::net::IpAddr;
 
@@ -27,11 +28,20 @@ impl Exchange {
             return Self::admitted(location);
         }
         self.request.is_straight = false;
-        if !location.settings.limits.is_empty()
+        if let Some(verdict) = self.verdict.take() {
+            return self.heed(*verdict, location, site, ctx);
+        }
+        let is_counted = self.request.question.as_ref().is_some_and(|question| question.is_counted);
+        if !is_counted
+            && !location.settings.limits.is_empty()
             && let Some(next) = self.limit(&location.settings.limits, site, ctx)
         {
             return next;
         }
+        if self.is_question() {
+            return Self::admitted(location);
+        }
+        let asks = location.settings.auth_request.uri.is_some();
         let verdict = judge(&location.settings.access, self.request.client(ctx.conn));
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {
@@ -43,6 +53,8 @@ impl Exchange {
         match self.authenticate(site, ctx) {
             Answer::Wait(next) => next,
             Answer::Passed if any => self.satisfied(site),
+            Answer::Passed | Answer::NotAsked if asks => Self::ask_whether(ctx),
+            Answer::Refused(401 | 403) if any && asks => Self::ask_whether(ctx),
             Answer::NotAsked if denied => self.forbid(site, ctx),
             Answer::Passed | Answer::NotAsked => Self::admitted(location),
             Answer::Refused(403) if any => self.forbid(site, ctx),
@@ -52,7 +64,12 @@ impl Exchange {
     }
 
     /// Refuses who gave no right password; by `auth_delay` not at once.
-    fn refuse_stranger(&self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(super) fn refuse_stranger(
+        &self,
+        location: &Location,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
         let delay = location.settings.auth_delay;
         if delay.is_zero() {
             return Next::Fail(401);
@@ -65,12 +82,12 @@ impl Exchange {
     }
 
     /// One check is enough and was passed: no password is asked for.
-    fn satisfied(&mut self, site: &Site) -> Next {
+    pub(super) fn satisfied(&mut self, site: &Site) -> Next {
         self.challenge.clear();
         Self::admitted(site.location(self.request.location))
     }
 
-    fn forbid(&self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(super) fn forbid(&self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"access forbidden by rule");
         });

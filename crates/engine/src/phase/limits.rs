@@ -1,17 +1,20 @@
-//! `limit_req` and `limit_conn`: how many requests may come, and how many may be in work.
+//! `limit_req`, `limit_conn`, `limit_except`: how many requests may come, how many may be in work,
+//! and which go elsewhere for their method.
 //!
 //! A request is told once what became of it, and is not counted again behind a redirect inside the
 //! server. Easiest to break: a request that one zone refuses is charged to none.
 
 use std::time::Duration;
 
-use conf::model::{Level, LimitKind, LimitTerms, Limits, RequestLimit};
+use conf::model::{Except, Level, LimitKind, LimitTerms, Limits, RequestLimit};
+use http::Method;
 use http::digits::push_decimal;
 
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
 use crate::limit::{Entry, Place, Ticket, Verdict};
 use crate::record;
+use crate::route::LocationId;
 use crate::site::Site;
 use crate::vars::Scope;
 
@@ -104,6 +107,18 @@ impl Exchange {
             return self.limit_connections(limits, site, ctx);
         }
         None
+    }
+
+    /// Where a `limit_except` leads a request by another method than those that it names.
+    pub(crate) fn except(&self, except: &Except) -> Option<LocationId> {
+        let sent = self.request.head();
+        // Behind an error page, what was sent is read as a GET.
+        let name: &[u8] = match (self.request.method, sent.method) {
+            (Method::Get, sent) if sent != Method::Get => b"GET",
+            _ => &sent.method_text,
+        };
+        let named = except.methods.iter().any(|method| method.as_bytes() == name);
+        (!named).then_some(except.location.0)
     }
 
     /// What follows when a wait is over.

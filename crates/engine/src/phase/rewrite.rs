@@ -321,20 +321,31 @@ impl Exchange {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
         self.value(value, &mut text, site, ctx);
+        self.assign(target, &text, site, ctx);
+        self.scratch = text;
+        Outcome::Go(1)
+    }
+
+    /// Gives a variable a value.
+    pub(super) fn assign(
+        &mut self,
+        target: SetTarget,
+        text: &[u8],
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) {
         match target {
-            SetTarget::Named(slot) => self.request.captures.get_mut().assign(slot, &text),
-            SetTarget::Args => self.request.set_args(&text),
-            SetTarget::LimitRate => match conf::value::size(&text) {
+            SetTarget::Named(slot) => self.request.captures.get_mut().assign(slot, text),
+            SetTarget::Args => self.request.set_args(text),
+            SetTarget::LimitRate => match conf::value::size(text) {
                 Some(rate) => self.request.limit_rate = Some(rate),
                 None => self.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"invalid $limit_rate \"");
-                    out.extend_from_slice(&text);
+                    out.extend_from_slice(text);
                     out.push(b'"');
                 }),
             },
         }
-        self.scratch = text;
-        Outcome::Go(1)
     }
 
     /// Appends what a text of the phase is worth.

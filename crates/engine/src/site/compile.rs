@@ -135,6 +135,7 @@ fn server(http: &Http, conf: &model::Server) -> Server {
             true => MergeSlashes::On,
             false => MergeSlashes::Off,
         },
+        verify_client: conf.tls.verify_client,
     }
 }
 
@@ -204,6 +205,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         .map(|conf| Header { name: Name::parse(&conf.name), conf: conf.clone() })
         .collect();
     let keeps_out = !settings.limits.is_empty()
+        || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
@@ -215,9 +217,11 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         expires,
         settings: settings.clone(),
         internal: conf.internal,
+        except: conf.except.clone().map(Box::new),
         builtin: match conf.handler {
             model::Handler::Admin => Some(Builtin::Admin),
             model::Handler::EmptyGif => Some(Builtin::EmptyGif),
+            model::Handler::StubStatus => Some(Builtin::StubStatus),
             model::Handler::Pass(_) | model::Handler::Static => None,
         },
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
@@ -252,6 +256,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
         coded: Kinds::is_coded(settings),
+        reworks: !settings.filters.sub.is_empty() || settings.filters.gunzip,
     }
 }
 

@@ -1,0 +1,142 @@
+//! What is known of a client's certificate, handed from the TLS layer to variables and verdicts.
+//!
+//! Plain data: nothing here verifies or parses.
+
+/// Why a client's chain is not trusted, in the numbers and words of OpenSSL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// 1: unspecified certificate verification error.
+    Unspecified,
+    /// 2: unable to get issuer certificate.
+    NoIssuer,
+    /// 3: unable to get certificate CRL.
+    NoCrl,
+    /// 7: certificate signature failure.
+    BadSignature,
+    /// 8: CRL signature failure.
+    BadCrlSignature,
+    /// 9: certificate is not yet valid or the system clock is incorrect.
+    NotYetValid,
+    /// 10: certificate has expired.
+    Expired,
+    /// 12: CRL has expired.
+    CrlExpired,
+    /// 18: self-signed certificate.
+    SelfSigned,
+    /// 19: self-signed certificate in certificate chain.
+    SelfSignedInChain,
+    /// 20: unable to get local issuer certificate.
+    NoLocalIssuer,
+    /// 21: unable to verify the first certificate.
+    Unverified,
+    /// 23: certificate revoked.
+    Revoked,
+    /// 25: path length constraint exceeded.
+    PathTooLong,
+    /// 26: unsuitable certificate purpose.
+    WrongPurpose,
+    /// 34: unhandled critical extension.
+    UnknownCritical,
+    /// 47: permitted subtree violation.
+    NotPermitted,
+    /// 79: invalid CA certificate.
+    NotAuthority,
+}
+
+/// Words of `$ssl_client_verify`, and those of the error log.
+macro_rules! words {
+    ($number:literal, $words:literal) => {
+        ($words, concat!("client SSL certificate verify error: (", $number, ":", $words, ")"))
+    };
+}
+
+impl Fault {
+    const fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Unspecified => words!(1, "unspecified certificate verification error"),
+            Self::NoIssuer => words!(2, "unable to get issuer certificate"),
+            Self::NoCrl => words!(3, "unable to get certificate CRL"),
+            Self::BadSignature => words!(7, "certificate signature failure"),
+            Self::BadCrlSignature => words!(8, "CRL signature failure"),
+            Self::NotYetValid => {
+                words!(9, "certificate is not yet valid or the system clock is incorrect")
+            }
+            Self::Expired => words!(10, "certificate has expired"),
+            Self::CrlExpired => words!(12, "CRL has expired"),
+            Self::SelfSigned => words!(18, "self-signed certificate"),
+            Self::SelfSignedInChain => words!(19, "self-signed certificate in certificate chain"),
+            Self::NoLocalIssuer => words!(20, "unable to get local issuer certificate"),
+            Self::Unverified => words!(21, "unable to verify the first certificate"),
+            Self::Revoked => words!(23, "certificate revoked"),
+            Self::PathTooLong => words!(25, "path length constraint exceeded"),
+            Self::WrongPurpose => words!(26, "unsuitable certificate purpose"),
+            Self::UnknownCritical => words!(34, "unhandled critical extension"),
+            Self::NotPermitted => words!(47, "permitted subtree violation"),
+            Self::NotAuthority => words!(79, "invalid CA certificate"),
+        }
+    }
+
+    /// What `$ssl_client_verify` gives after `FAILED:`.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        self.texts().0
+    }
+
+    /// What the error log says of a request that is refused for it.
+    #[must_use]
+    pub const fn complaint(self) -> &'static str {
+        self.texts().1
+    }
+
+    /// Whether `ssl_verify_client optional_no_ca` overlooks it: only the authority is unknown.
+    #[must_use]
+    pub const fn is_only_unknown_authority(self) -> bool {
+        matches!(
+            self,
+            Self::SelfSigned | Self::SelfSignedInChain | Self::NoLocalIssuer | Self::Unverified
+        )
+    }
+}
+
+/// A client's certificate and what came of its verification.
+#[derive(Clone, Debug)]
+pub struct ClientCert {
+    /// Why it is not trusted, if it is not.
+    pub fault: Option<Fault>,
+    /// The subject as RFC 2253 writes it.
+    pub subject: Box<[u8]>,
+    /// The issuer as RFC 2253 writes it.
+    pub issuer: Box<[u8]>,
+    /// The subject with slashes, as OpenSSL once wrote it.
+    pub subject_legacy: Box<[u8]>,
+    /// The issuer with slashes.
+    pub issuer_legacy: Box<[u8]>,
+    /// The serial number in upper-case hexadecimal digits.
+    pub serial: Box<[u8]>,
+    /// The SHA-1 of the certificate in lower-case hexadecimal digits.
+    pub fingerprint: Box<[u8]>,
+    /// When it begins to be valid: `Jan  1 00:00:00 2025 GMT`.
+    pub start: Box<[u8]>,
+    /// When it ends to be valid.
+    pub end: Box<[u8]>,
+    /// The same in seconds since 1970.
+    pub end_seconds: i64,
+    /// The certificate in PEM.
+    pub pem: Box<[u8]>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fault;
+
+    #[test]
+    fn a_fault_has_a_number_only_in_the_log() {
+        assert_eq!(Fault::Expired.words(), "certificate has expired");
+        assert_eq!(
+            Fault::Expired.complaint(),
+            "client SSL certificate verify error: (10:certificate has expired)"
+        );
+        assert!(Fault::Unverified.is_only_unknown_authority());
+        assert!(!Fault::Expired.is_only_unknown_authority());
+    }
+}

@@ -1,0 +1,47 @@
+//! `auth_request`, `auth_request_set`: another location says who may come in.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, list, value};
+use crate::model::{AuthRequest, SetTarget};
+use crate::reader::{Parsed, Reader};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    value("auth_request", HSL, Args::ONE, |r, node| {
+        let word = node.arg(0);
+        rule_mut(r).uri = (word != b"off" && !word.is_empty()).then(|| Arc::from(word));
+        Ok(())
+    })
+    .doc(
+        "A path of this server that is asked whether a request may come in.",
+        "auth_request /auth;",
+    ),
+    list("auth_request_set", HSL, Args::TWO, set).doc(
+        "A variable that is set to something of the answer to that question.",
+        "auth_request_set $user $upstream_http_x_user;",
+    ),
+];
+
+fn rule_mut(r: &mut Reader) -> &mut AuthRequest {
+    Arc::make_mut(&mut r.settings().auth_request)
+}
+
+fn set(r: &mut Reader, node: &Node) -> Parsed {
+    let name = Reader::defined_name(node.arg(0))?;
+    let target = match &*name.to_ascii_lowercase() {
+        "args" => SetTarget::Args,
+        "limit_rate" => SetTarget::LimitRate,
+        _ => SetTarget::Named(r.define_quietly(&name)?),
+    };
+    let value = r.template(node.arg(1))?;
+    let again = r.again;
+    let set = &mut rule_mut(r).set;
+    if !again {
+        *set = Arc::default();
+    }
+    Arc::make_mut(set).push((target, value));
+    Ok(())
+}

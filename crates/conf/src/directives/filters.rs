@@ -1,0 +1,56 @@
+//! Bodies changed on their way out: `sub_filter`, `gunzip`.
+
+use std::sync::Arc;
+
+use super::types::content_types;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, buffers, flag, list};
+use crate::model::{Filters, Substitution};
+use crate::reader::{Fault, Parsed, Reader};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    list("sub_filter", HSL, Args::TWO, substitution).doc(
+        "A text that is looked for in answers, in any case, and what takes its place.",
+        "sub_filter http://old.example https://new.example;",
+    ),
+    flag("sub_filter_once", HSL, |r| &mut filters_mut(r).sub_once)
+        .doc("Whether each text is replaced only once.", "sub_filter_once off;"),
+    list("sub_filter_types", HSL, Args::at_least(1), |r, node| {
+        let before = r.again.then(|| r.settings().filters.sub_types.clone());
+        let types = content_types(r, node, before);
+        filters_mut(r).sub_types = types;
+        Ok(())
+    })
+    .doc("Content types to look into beside `text/html`.", "sub_filter_types text/css;"),
+    flag("sub_filter_last_modified", HSL, |r| &mut filters_mut(r).sub_last_modified)
+        .doc("Whether changed answers keep `Last-Modified`.", "sub_filter_last_modified on;"),
+    flag("gunzip", HSL, |r| &mut filters_mut(r).gunzip)
+        .doc("Whether gzip is undone for clients that cannot read it.", "gunzip on;"),
+    buffers("gunzip_buffers", HSL, |r| &mut filters_mut(r).gunzip_buffers)
+        .doc("Number and size of buffers for it.", "gunzip_buffers 16 8k;"),
+];
+
+fn filters_mut(r: &mut Reader) -> &mut Filters {
+    Arc::make_mut(&mut r.settings().filters)
+}
+
+fn substitution(r: &mut Reader, node: &Node) -> Parsed {
+    if node.arg(0).is_empty() {
+        return Err(Fault::Text("empty search pattern".to_owned()));
+    }
+    let search = r.template(node.arg(0))?;
+    let search = match search.as_text() {
+        Some(text) => crate::vars::Template::text(&text.to_ascii_lowercase()),
+        None => search,
+    };
+    let replacement = r.template(node.arg(1))?;
+    let again = r.again;
+    let sub = &mut filters_mut(r).sub;
+    if !again {
+        *sub = Arc::default();
+    }
+    Arc::make_mut(sub).push(Substitution { search, replacement });
+    Ok(())
+}

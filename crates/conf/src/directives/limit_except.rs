@@ -1,0 +1,72 @@
+//! `limit_except`: rules for requests by other methods.
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, block};
+use crate::model::{Except, Handler, Location, LocationId, Matcher};
+use crate::reader::{Fault, Parsed, Reader, show};
+
+/// Methods that nginx knows by name.
+const METHODS: [&str; 14] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "OPTIONS",
+    "PROPFIND",
+    "PROPPATCH",
+    "LOCK",
+    "UNLOCK",
+    "PATCH",
+];
+
+pub(super) const TABLE: &[Directive] =
+    &[block("limit_except", Contexts::LOCATION, Args::at_least(1), limit_except).doc(
+        "Who may come in by methods that are not named; `GET` names `HEAD`, too.",
+        "location /files/ { limit_except GET { deny all; } }",
+    )];
+
+fn limit_except(r: &mut Reader, node: &Node) -> Parsed {
+    if r.scope.except.is_some() {
+        return Err(Fault::Value("is duplicate"));
+    }
+    let mut methods = Vec::new();
+    for word in node.args() {
+        let known = METHODS.iter().find(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+        let Some(known) = known else {
+            return Err(Fault::Text(format!("invalid method \"{}\"", show(word))));
+        };
+        methods.push(*known);
+        if *known == "GET" {
+            methods.push("HEAD");
+        }
+    }
+    let id = LocationId(r.http.locations.len() as u32);
+    let mut scope = r.inner_scope(Contexts::LIMIT_EXCEPT);
+    scope.matcher = Matcher::If;
+    // As in nginx, an origin answers these requests, too; what the server answers itself does not.
+    if let Handler::Pass(_) = &r.scope.handler {
+        scope.handler = r.scope.handler.clone();
+    }
+    r.http.locations.push(Location {
+        matcher: Matcher::If,
+        name: scope.name.clone(),
+        nested: Vec::new(),
+        internal: false,
+        settings: scope.settings.clone(),
+        rewrite: Vec::new(),
+        handler: scope.handler.clone(),
+        try_files: None,
+        place: r.place(node),
+        rewrite_places: Vec::new(),
+        written: Vec::new(),
+        except: None,
+    });
+    let mut scope = r.read_inner(node, scope);
+    super::server::fill(&mut r.http.locations[id.index()], &mut scope);
+    r.scope.except = Some(Except { methods, location: id });
+    Ok(())
+}

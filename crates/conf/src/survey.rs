@@ -1,0 +1,133 @@
+//! What becomes of each directive of a configuration, for people who come from nginx.
+//!
+//! It judges by the tables and by what the reader said; it reads no value itself.
+
+use std::path::Path;
+
+use crate::ast::{self, Node};
+use crate::diagnostic::Diagnostic;
+use crate::directive::Directive;
+use crate::directives::{self, Found};
+use crate::model::Place;
+use crate::source::{Options, Source};
+
+/// What becomes of a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It has nginx's meaning.
+    Supported,
+    /// It is checked; nothing follows from it, for the reason given.
+    Approximated(&'static str),
+    /// The server does not start with it.
+    Refused,
+}
+
+/// One directive, where it stands, and what becomes of it.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// File and line.
+    pub place: Place,
+    /// Its name.
+    pub name: String,
+    /// What becomes of it.
+    pub standing: Standing,
+    /// Whether it keeps somebody or something out: without it more would be open than in nginx.
+    pub guards: bool,
+    /// What the reader said about it.
+    pub messages: Vec<Diagnostic>,
+}
+
+/// What becomes of a configuration.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// Every directive in the order of reading; entries of value blocks (`types`, `map`) are none.
+    pub findings: Vec<Finding>,
+    /// Messages that belong to no directive.
+    pub others: Vec<Diagnostic>,
+}
+
+impl Survey {
+    /// Whether the configuration can be served by.
+    #[must_use]
+    pub fn is_fine(&self) -> bool {
+        self.findings.iter().all(|finding| finding.standing != Standing::Refused)
+            && !self.others.iter().any(Diagnostic::is_fatal)
+    }
+}
+
+/// How names begin of directives that keep somebody or something out.
+const GUARDS: &[&str] = &[
+    "allow",
+    "auth_",
+    "client_max_body_size",
+    "deny",
+    "disable_symlinks",
+    "geo",
+    "internal",
+    "limit_conn",
+    "limit_except",
+    "limit_req",
+    "proxy_ssl_verify",
+    "real_ip_",
+    "satisfy",
+    "secure_link",
+    "set_real_ip_from",
+    "ssl_client_certificate",
+    "ssl_crl",
+    "ssl_ocsp",
+    "ssl_reject_handshake",
+    "ssl_verify_",
+    "valid_referers",
+];
+
+/// Reads the configuration at `path` as [`crate::parse`] does, and tells what becomes of each of
+/// its directives.
+pub fn survey(source: &impl Source, path: &Path, options: &Options) -> Survey {
+    let tree = ast::load(source, &options.prefix.join(path), &options.globals);
+    let mut findings = Vec::new();
+    list(&tree.nodes, &tree.names, &mut findings);
+    let mut others = Vec::new();
+    for diagnostic in crate::parse(source, path, options).diagnostics {
+        match owner(&mut findings, &diagnostic) {
+            Some(finding) => {
+                if diagnostic.is_fatal() {
+                    finding.standing = Standing::Refused;
+                }
+                finding.messages.push(diagnostic);
+            }
+            None => others.push(diagnostic),
+        }
+    }
+    Survey { findings, others }
+}
+
+fn list(nodes: &[Node], files: &[std::sync::Arc<str>], findings: &mut Vec<Finding>) {
+    for node in nodes {
+        let name = String::from_utf8_lossy(node.name()).into_owned();
+        let (standing, inside) = match directives::find_anywhere(node.name()) {
+            Found::Row(_, row) if directives::is_unbuilt(row) => (Standing::Refused, None),
+            Found::Row(_, row) => (by_row(row), node.block.as_ref().filter(|_| row.holds_rows())),
+            Found::Elsewhere | Found::Later | Found::Unknown => (Standing::Refused, None),
+        };
+        let guards = GUARDS.iter().any(|start| name.starts_with(start));
+        let file = files.get(node.file as usize).cloned().unwrap_or_default();
+        let place = Place { file, line: node.line };
+        findings.push(Finding { place, name, standing, guards, messages: Vec::new() });
+        if let Some(block) = inside {
+            list(&block.nodes, files, findings);
+        }
+    }
+}
+
+fn by_row(row: &Directive) -> Standing {
+    if row.has_no_effect() { Standing::Approximated(row.doc) } else { Standing::Supported }
+}
+
+/// The directive that a message is about: of those on its line the one that it names.
+fn owner<'a>(findings: &'a mut [Finding], diagnostic: &Diagnostic) -> Option<&'a mut Finding> {
+    let place = diagnostic.place.as_ref()?;
+    let here = |finding: &Finding| finding.place == *place;
+    let named = |finding: &Finding| diagnostic.message.contains(&format!("\"{}\"", finding.name));
+    let at = findings.iter().position(|finding| here(finding) && named(finding));
+    at.or_else(|| findings.iter().position(here)).map(|at| &mut findings[at])
+}

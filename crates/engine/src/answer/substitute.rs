@@ -1,0 +1,213 @@
+//! `sub_filter`: texts that are found in a stream, whatever its pieces, and replaced.
+//!
+//! Owns what is held back because it may be the beginning of a text: less than the longest one.
+//! Of texts that begin at the same byte the one that was written first counts, as in nginx. Easiest
+//! to break: pieces of any size give the same result as the whole.
+
+/// One text and what takes its place.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    /// In lower case, not empty.
+    pub(crate) search: Vec<u8>,
+    pub(crate) replacement: Vec<u8>,
+}
+
+/// A stream with texts being replaced.
+#[derive(Debug)]
+pub(crate) struct Substitute {
+    pairs: Vec<Pair>,
+    /// Whether a text is looked for no more once it was found.
+    once: bool,
+    /// What may be the beginning of a text.
+    held: Vec<u8>,
+    /// Whether some text begins with this byte.
+    begins: Box<[bool; 256]>,
+}
+
+/// What stands at one place.
+enum At {
+    /// Nothing that is looked for.
+    Nothing,
+    /// The text with this index.
+    Text(usize),
+    /// Perhaps a text: more is needed to know.
+    Unknown,
+}
+
+impl Substitute {
+    /// Looks for these texts.
+    pub(crate) fn new(pairs: Vec<Pair>, once: bool) -> Self {
+        let mut made = Self { pairs, once, held: Vec::new(), begins: Box::new([false; 256]) };
+        made.mark();
+        made
+    }
+
+    fn mark(&mut self) {
+        self.begins.fill(false);
+        for byte in self.pairs.iter().filter_map(|pair| pair.search.first()) {
+            self.begins[usize::from(*byte)] = true;
+            self.begins[usize::from(byte.to_ascii_uppercase())] = true;
+        }
+    }
+
+    /// Takes a piece and appends to `out` what is sure.
+    pub(crate) fn feed(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        if self.held.is_empty() {
+            let used = self.scan(piece, out);
+            self.held.extend_from_slice(&piece[used..]);
+        } else {
+            let mut held = std::mem::take(&mut self.held);
+            held.extend_from_slice(piece);
+            let used = self.scan(&held, out);
+            held.drain(..used);
+            self.held = held;
+        }
+    }
+
+    /// Appends the rest: there is no more.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        // What was not sure because more could come may hold a shorter text.
+        let held = std::mem::take(&mut self.held);
+        let mut from = 0;
+        for start in 0..held.len() {
+            if start < from {
+                continue;
+            }
+            if let Some(index) = self.pairs.iter().position(|pair| {
+                let text = held[start..].get(..pair.search.len());
+                text.is_some_and(|text| text.eq_ignore_ascii_case(&pair.search))
+            }) {
+                from = start + self.pairs[index].search.len();
+                self.replace(index, out);
+            } else {
+                out.push(held[start]);
+            }
+        }
+    }
+
+    /// Copies and replaces as far as it can; the number of bytes that are done with.
+    fn scan(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
+        let (mut done, mut at) = (0, 0);
+        while let Some(offset) = self.next_candidate(&text[at..]) {
+            at += offset;
+            match self.look(&text[at..]) {
+                At::Nothing => at += 1,
+                At::Unknown => {
+                    out.extend_from_slice(&text[done..at]);
+                    return at;
+                }
+                At::Text(index) => {
+                    out.extend_from_slice(&text[done..at]);
+                    at += self.pairs[index].search.len();
+                    done = at;
+                    self.replace(index, out);
+                }
+            }
+        }
+        out.extend_from_slice(&text[done..]);
+        text.len()
+    }
+
+    fn next_candidate(&self, text: &[u8]) -> Option<usize> {
+        if self.pairs.is_empty() {
+            return None;
+        }
+        text.iter().position(|byte| self.begins[usize::from(*byte)])
+    }
+
+    fn look(&self, text: &[u8]) -> At {
+        for (index, pair) in self.pairs.iter().enumerate() {
+            let len = pair.search.len().min(text.len());
+            if text[..len].eq_ignore_ascii_case(&pair.search[..len]) {
+                return if len == pair.search.len() { At::Text(index) } else { At::Unknown };
+            }
+        }
+        At::Nothing
+    }
+
+    fn replace(&mut self, index: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.pairs[index].replacement);
+        if self.once {
+            self.pairs.remove(index);
+            self.mark();
+        }
+    }
+}
+
+/// Drives the machine with arbitrary pieces: they give what the whole gives.
+#[cfg(test)]
+fn fuzz(data: &[u8]) {
+    let mut parts = data.splitn(3, |byte| *byte == 0);
+    let (Some(search), Some(second), Some(text)) = (parts.next(), parts.next(), parts.next())
+    else {
+        return;
+    };
+    for once in [false, true] {
+        let whole = run(&[search, second], text, text.len().max(1), once);
+        for size in 1..8 {
+            assert_eq!(run(&[search, second], text, size, once), whole);
+        }
+    }
+}
+
+#[cfg(test)]
+fn run(searches: &[&[u8]], text: &[u8], size: usize, once: bool) -> Vec<u8> {
+    let pairs = searches.iter().enumerate().filter(|(_, search)| !search.is_empty());
+    let pairs = pairs.map(|(number, search)| Pair {
+        search: search.to_ascii_lowercase(),
+        replacement: format!("<{number}>").into_bytes(),
+    });
+    let mut machine = Substitute::new(pairs.collect(), once);
+    let mut out = Vec::new();
+    for piece in text.chunks(size) {
+        machine.feed(piece, &mut out);
+    }
+    machine.finish(&mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{fuzz, run};
+
+    fn all(searches: &[&str], text: &str, once: bool) -> String {
+        let searches: Vec<&[u8]> = searches.iter().map(|text| text.as_bytes()).collect();
+        let whole = run(&searches, text.as_bytes(), text.len(), once);
+        for size in 1..text.len() {
+            assert_eq!(run(&searches, text.as_bytes(), size, once), whole, "pieces of {size}");
+        }
+        String::from_utf8(whole).unwrap()
+    }
+
+    #[test]
+    fn the_text_that_was_written_first_counts_at_one_place() {
+        assert_eq!(all(&["ab", "abc"], "abcabcABC xyz abc", false), "<0>c<0>c<0>C xyz <0>c");
+        assert_eq!(all(&["abc", "ab"], "abcabcABC xyz abd", false), "<0><0><0> xyz <1>d");
+        assert_eq!(all(&["abcd", "bc"], "abce", false), "a<1>e");
+    }
+
+    #[test]
+    fn each_text_is_replaced_once_where_that_is_asked_for() {
+        assert_eq!(all(&["a", "b"], "aabbAB", true), "<0>a<1>bAB");
+    }
+
+    #[test]
+    fn a_text_that_only_begins_stays_and_may_hold_a_shorter_one() {
+        assert_eq!(all(&["abcdef", "bc"], "xxabcd", false), "xxa<1>d");
+        assert_eq!(all(&["aaab"], "aaaab aaa", false), "a<0> aaa");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_any_size_give_what_the_whole_gives(
+            data in proptest::collection::vec(
+                prop_oneof![Just(b'a'), Just(b'B'), Just(b'b'), Just(0)],
+                0..60,
+            ),
+        ) {
+            fuzz(&data);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Whether a request may reach its server at all, before any location is looked for: methods that
+//! nobody serves, what may be a replay, and clients that did not show who they are.
+
+use base::client_cert::Fault;
+use conf::model::VerifyClient;
+use http::Method;
+
+use crate::captures::Captures;
+use crate::ctx::{ConnInfo, Refusal, TlsFacts};
+use crate::request::Request;
+use crate::site::Site;
+
+/// Lets a request with a server and a path pass, or says why not; in nginx's order.
+pub(super) fn admit(request: &Request, site: &Site, conn: &ConnInfo) -> Result<(), Refusal> {
+    let verify = site.server(request.server).verify_client;
+    let asked = if verify == VerifyClient::Off { None } else { conn.tls.as_ref() };
+    if let Some(tls) = asked
+        && is_misdirected(request, site, conn, tls)
+    {
+        return Err(Refusal {
+            status: 421,
+            reason: "client attempted to request the server name different from the one that was \
+                     negotiated",
+        });
+    }
+    match request.head().method {
+        Method::Trace => {
+            return Err(Refusal { status: 405, reason: "client sent TRACE method" });
+        }
+        Method::Connect => {
+            return Err(Refusal { status: 405, reason: "client sent CONNECT method" });
+        }
+        // RFC 8470 §5.2: what may be a replay is answered 425 unless it is safe.
+        method if request.head().early && !method.is_safe() => {
+            let reason = "client sent unsafe request in early data";
+            return Err(Refusal { status: 425, reason });
+        }
+        _ => {}
+    }
+    asked.map_or(Ok(()), |tls| verdict(verify, tls))
+}
+
+/// Whether the handshake was made for another server than the one that is asked for: its clients
+/// were asked for other certificates then, or for none.
+#[cold]
+fn is_misdirected(request: &Request, site: &Site, conn: &ConnInfo, tls: &TlsFacts) -> bool {
+    let Some(name) = tls.server_name.as_deref() else { return false };
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_suffix('.').unwrap_or(&name).as_bytes();
+    *name != *request.host && site.is_named(conn.listen, name, &mut Captures::default())
+}
+
+#[cold]
+fn verdict(verify: VerifyClient, tls: &TlsFacts) -> Result<(), Refusal> {
+    let overlooked =
+        |fault: Fault| verify == VerifyClient::OptionalNoCa && fault.is_only_unknown_authority();
+    match &tls.client {
+        Some(cert) => match cert.fault {
+            Some(fault) if !overlooked(fault) => {
+                Err(Refusal { status: 495, reason: fault.complaint() })
+            }
+            _ => Ok(()),
+        },
+        None if verify == VerifyClient::On => {
+            Err(Refusal { status: 496, reason: "client sent no required SSL certificate" })
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,191 @@
+//! `sub_filter` and `gunzip`: which answers are changed on their way, and what that means for their
+//! heads, by nginx's rules: the length is unknown, what tells versions apart goes or becomes weak.
+//!
+//! An answer that is changed is coded last; content handlers leave it as it is (see
+//! [`Kind::rewritten`]).
+
+use conf::model::Filters;
+use files::{Decoder, Encoder};
+use http::negotiate::Coding;
+use http::{BodyLen, Fields, Method, Name};
+
+use crate::answer::{Body, Pair, Reworked, Substitute, Work};
+use crate::ctx::Ctx;
+use crate::exchange::Exchange;
+use crate::filter::accel::media;
+use crate::filter::compress;
+use crate::kinds::{Kind, kind};
+use crate::site::{Location, Site};
+use crate::vars::Scope;
+
+impl Exchange {
+    /// Whether an answer of this kind and coding will be changed, so that there is no use in parts
+    /// of it.
+    pub(crate) fn reworks(
+        &self,
+        kind: &Kind,
+        encoding: &[u8],
+        len: u64,
+        location: &Location,
+    ) -> bool {
+        let takes_gzip =
+            || compress::client_codings(&self.request, location).contains(Coding::Gzip);
+        kind.rewritten && len > 0
+            || location.settings.filters.gunzip && is_gzip(encoding) && !takes_gzip()
+    }
+
+    /// The same for a file; where variables make all texts empty, there is nothing to look for.
+    pub(crate) fn reworks_file(
+        &self,
+        kind: &Kind,
+        encoding: &'static str,
+        len: u64,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) -> bool {
+        let location = site.location(self.request.location);
+        let filters = &location.settings.filters;
+        let looks = || {
+            let mut texts = filters.sub.iter().map(|pair| &pair.search);
+            texts.any(|text| text.as_text().is_some()) || !self.pairs(filters, site, ctx).is_empty()
+        };
+        self.reworks(kind, encoding.as_bytes(), len, location) && (!kind.rewritten || looks())
+    }
+
+    /// Changes the answer that is about to leave.
+    pub(crate) fn rework(&mut self, site: &Site, ctx: &Ctx<'_>) {
+        let location = site.location(self.request.location);
+        let head = &self.answer.head;
+        if matches!(head.status, 204 | 304) || self.is_fragment() {
+            let filters = &location.settings.filters;
+            // As in nginx, a 304 has no type, which only `*` is about.
+            if head.status == 304 && filters.rewrites(b"") {
+                blur(&mut self.answer.head.fields, filters);
+            }
+            return;
+        }
+        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
+        let other;
+        let kind = match location.kinds.of_media(media) {
+            Some(kind) => kind,
+            None => {
+                other = kind(&location.settings, &media.to_ascii_lowercase().into());
+                &other
+            }
+        };
+        let filters = &location.settings.filters;
+        let now = ctx.now.unix_seconds();
+        let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
+        let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
+        let could_gunzip = filters.gunzip && is_gzip(encoding);
+        let gunzips = could_gunzip && head.status != 206 && !client.contains(Coding::Gzip);
+        let is_plain = encoding.is_empty() || gunzips;
+        let pairs = match kind.rewritten && head.body != BodyLen::Exact(0) {
+            true => self.pairs(filters, site, ctx),
+            false => Vec::new(),
+        };
+        let status = head.status;
+        let len = if gunzips || !pairs.is_empty() { None } else { exact(head.body) };
+        let choice = match location.coded && is_plain && (gunzips || kind.rewritten) {
+            true => compress::choose_last(location, kind, status, len, client),
+            false => compress::Choice::default(),
+        };
+        let level = |coding| compress::level(location, coding);
+        let work = Work {
+            decoder: gunzips.then(Decoder::gzip),
+            encoder: choice.coding.and_then(|coding| Encoder::new(coding, level(coding)).ok()),
+            substitute: (!pairs.is_empty()).then(|| Substitute::new(pairs, filters.sub_once)),
+        };
+        let fields = &mut self.answer.head.fields;
+        if could_gunzip || choice.varies {
+            vary(fields, location);
+        }
+        if work.decoder.is_some() {
+            fields.remove(Name::ContentEncoding);
+            fields.remove(Name::AcceptRanges);
+            weaken(fields);
+        }
+        if work.substitute.is_some() {
+            blur(fields, filters);
+        }
+        if let Some(coding) = choice.coding.filter(|_| work.encoder.is_some()) {
+            fields.push(Name::ContentEncoding, coding.token().as_bytes());
+            fields.remove(Name::AcceptRanges);
+            weaken(fields);
+        }
+        self.wrap(work);
+    }
+
+    fn wrap(&mut self, work: Work) {
+        if work.decoder.is_none() && work.substitute.is_none() && work.encoder.is_none() {
+            return;
+        }
+        let is_head = self.request.head().method == Method::Head;
+        self.answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
+        if !is_head {
+            let inner = std::mem::take(&mut self.answer.body);
+            self.answer.body = Body::Reworked(Box::new(Reworked::new(inner, work)));
+        }
+    }
+
+    /// What is looked for in this answer; texts that variables make empty are not.
+    fn pairs(&self, filters: &Filters, site: &Site, ctx: &Ctx<'_>) -> Vec<Pair> {
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let text = |template: &conf::Template| {
+            let mut text = Vec::new();
+            scope.expand(template, &mut text);
+            text
+        };
+        let mut pairs = Vec::with_capacity(filters.sub.len());
+        for pair in filters.sub.iter() {
+            let mut search = text(&pair.search);
+            search.make_ascii_lowercase();
+            if !search.is_empty() {
+                pairs.push(Pair { search, replacement: text(&pair.replacement) });
+            }
+        }
+        pairs
+    }
+}
+
+const fn is_gzip(encoding: &[u8]) -> bool {
+    encoding.eq_ignore_ascii_case(b"gzip")
+}
+
+const fn exact(len: BodyLen) -> Option<u64> {
+    match len {
+        BodyLen::Exact(len) => Some(len),
+        _ => None,
+    }
+}
+
+/// What tells versions apart was made for what is not sent.
+fn blur(fields: &mut Fields, filters: &Filters) {
+    if filters.sub_last_modified {
+        weaken(fields);
+    } else {
+        fields.remove(Name::LastModified);
+        fields.remove(Name::Etag);
+    }
+}
+
+/// `Vary: Accept-Encoding`, if it is wanted and not said already.
+fn vary(fields: &mut Fields, location: &Location) {
+    let is_said = fields.all(Name::Vary).any(|value| value == b"Accept-Encoding");
+    if location.settings.gzip.vary && !is_said {
+        fields.push(Name::Vary, b"Accept-Encoding");
+    }
+}
+
+/// RFC 9110 §8.8.1: what was changed is at most equivalent to what the tag was made for.
+fn weaken(fields: &mut Fields) {
+    let Some(etag) = fields.get(Name::Etag) else { return };
+    if etag.starts_with(b"W/") {
+        return;
+    }
+    let weak = etag.starts_with(b"\"").then(|| [b"W/", etag].concat());
+    fields.remove(Name::Etag);
+    if let Some(weak) = weak {
+        fields.push(Name::Etag, &weak);
+    }
+}

@@ -1,0 +1,198 @@
+//! `auth_request`: another location of this server is asked whether a request may come in.
+//!
+//! Owns the question, a request inside the server with the fields of the one that it is about, and
+//! what follows from its verdict. Easiest to break: the question passes no checks of its own, keeps
+//! nothing in the page cache, and of its answer only the head counts.
+
+use std::sync::Arc;
+
+use conf::model::{AuthRequest, Satisfy, SetTarget};
+use http::{Method, Name, RequestHead, Version};
+
+use crate::captures::Captures;
+use crate::ctx::{Ctx, Effect, Peer, SiteRef};
+use crate::exchange::{Exchange, Next};
+use crate::site::{Caching, Location, Site};
+use crate::vars::Scope;
+
+/// What makes a request a question.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The path that is asked, as written.
+    pub(crate) uri: Arc<[u8]>,
+    /// What is read of the answer.
+    rule: Arc<AuthRequest>,
+    /// What the request knew; a question shares its variables.
+    known: Captures,
+    id: [u64; 2],
+    /// Who asks for what it is about, if that is not who is connected.
+    real: Option<Peer>,
+    /// Whether the request was counted by limits; as in nginx, none is counted twice.
+    pub(crate) is_counted: bool,
+}
+
+/// What came of a question.
+#[derive(Debug)]
+pub struct Verdict {
+    status: u16,
+    /// `WWW-Authenticate` of the origin that was asked.
+    challenges: Vec<Vec<u8>>,
+    /// `auth_request_set`
+    values: Vec<(SetTarget, Vec<u8>)>,
+    known: Captures,
+}
+
+/// Whether a field of the request is about what it asks for, which the question does not.
+const fn is_about_content(name: Name) -> bool {
+    matches!(
+        name,
+        Name::ContentEncoding
+            | Name::ContentLength
+            | Name::Expect
+            | Name::IfMatch
+            | Name::IfModifiedSince
+            | Name::IfNoneMatch
+            | Name::IfRange
+            | Name::IfUnmodifiedSince
+            | Name::Range
+            | Name::TransferEncoding
+    )
+}
+
+impl Exchange {
+    /// Whether it only says if another one may come in.
+    #[must_use]
+    pub const fn is_question(&self) -> bool {
+        self.request.question.is_some()
+    }
+
+    /// What is kept of answers to this request; questions have the target of what they are about
+    /// and so no place among pages.
+    pub(crate) fn caching<'a>(&self, site: &'a Site) -> Option<&'a Caching> {
+        let caching = site.location(self.request.location).caching.as_ref();
+        caching.filter(|caching| !(caching.is_page() && self.is_question()))
+    }
+
+    /// Asks whether the request may come in.
+    pub(super) fn ask_whether(ctx: &mut Ctx<'_>) -> Next {
+        ctx.effects.push(Effect::Question);
+        Next::Question
+    }
+
+    /// Makes `head` the question that [`Effect::Question`] is about.
+    pub fn pose(&mut self, head: &mut RequestHead) -> Option<Box<Question>> {
+        let settings = self.settings()?;
+        let (rule, is_counted) = (settings.auth_request.clone(), !settings.limits.is_empty());
+        let uri = rule.uri.clone()?;
+        let asked = self.request.head();
+        head.clear();
+        head.method = Method::Get;
+        // As in nginx, `$request_method`, `$request_uri` and `$request` are the client's.
+        head.method_text.extend_from_slice(&asked.method_text);
+        head.version = match asked.version {
+            Version::Http09 => Version::Http10,
+            version => version,
+        };
+        head.target.extend_from_slice(&asked.target);
+        head.authority.extend_from_slice(&asked.authority);
+        head.line.extend_from_slice(&asked.line);
+        for field in asked.fields.iter().filter(|field| !is_about_content(field.name)) {
+            head.fields.push_parsed(field.name, field.text, field.value);
+        }
+        head.wire_size = asked.wire_size;
+        head.early = asked.early;
+        let known = self.request.captures.get_mut().clone();
+        Some(Box::new(Question {
+            uri,
+            rule,
+            known,
+            id: self.request.id,
+            real: self.request.real,
+            is_counted,
+        }))
+    }
+
+    /// Gives a question to an idle exchange; wake it with `Start`.
+    pub fn start_question(
+        &mut self,
+        head: Box<RequestHead>,
+        site: SiteRef,
+        question: Box<Question>,
+    ) {
+        self.start(head, site);
+        self.request.internal = true;
+        self.request.is_fragment = true;
+        self.request.captures.get_mut().adopt(question.known.clone());
+        self.request.id = question.id;
+        self.request.real = question.real;
+        self.request.question = Some(question);
+    }
+
+    /// What the answer to a question, whose head is there, says.
+    pub fn verdict(&mut self, ctx: &Ctx<'_>) -> Option<Box<Verdict>> {
+        let site = self.request.site.clone()?;
+        let rule = self.request.question.as_ref()?.rule.clone();
+        let scope = Scope::new(&self.request, &self.answer, &site, ctx);
+        let mut values = Vec::with_capacity(rule.set.len());
+        for (target, template) in rule.set.iter() {
+            let mut value = Vec::new();
+            scope.expand(template, &mut value);
+            values.push((*target, value));
+        }
+        let head = &self.answer.head;
+        let fields = head.fields.all(Name::WwwAuthenticate);
+        let challenges = fields.map(<[u8]>::to_vec).collect();
+        let status = head.status;
+        let known = std::mem::take(self.request.captures.get_mut());
+        Some(Box::new(Verdict { status, challenges, values, known }))
+    }
+
+    /// Takes the answer to its question; to be woken with `Wake::Fragment` then, or when there will
+    /// be none.
+    pub fn take_verdict(&mut self, verdict: Box<Verdict>) {
+        self.verdict = Some(verdict);
+    }
+
+    /// A trial asks nobody: the request is let in.
+    pub(crate) fn take_for_granted(&mut self) {
+        let known = self.request.captures.get_mut().clone();
+        let verdict = Verdict { status: 200, challenges: Vec::new(), values: Vec::new(), known };
+        self.verdict = Some(Box::new(verdict));
+    }
+
+    /// Goes on with the checks of access.
+    pub(super) fn heed(
+        &mut self,
+        verdict: Verdict,
+        location: &Location,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Next {
+        let any = location.settings.satisfy == Satisfy::Any;
+        self.request.captures.get_mut().adopt(verdict.known);
+        for (target, value) in &verdict.values {
+            self.assign(*target, value, site, ctx);
+        }
+        match verdict.status {
+            200..=299 if any => self.satisfied(site),
+            200..=299 => Self::admitted(location),
+            401 => {
+                for challenge in &verdict.challenges {
+                    self.answer.carried.push(Name::WwwAuthenticate, challenge);
+                }
+                self.refuse_stranger(location, site, ctx)
+            }
+            // A password that was asked for in vain may still be given.
+            403 if any && !self.challenge.is_empty() => self.refuse_stranger(location, site, ctx),
+            403 if any => self.forbid(site, ctx),
+            403 => Next::Fail(403),
+            status => {
+                self.log_error(site, ctx, |out| {
+                    out.extend_from_slice(b"auth request unexpected status: ");
+                    http::digits::push_decimal(out, u64::from(status));
+                });
+                Next::Fail(500)
+            }
+        }
+    }
+}

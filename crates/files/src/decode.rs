@@ -1,0 +1,94 @@
+//! Gzip undone, chunk by chunk. Refuses what is not gzip, or not all of it.
+
+use std::fmt;
+use std::io::Write;
+
+use flate2::write::MultiGzDecoder;
+
+/// What was to be undone is not gzip, or was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeError;
+
+impl From<std::io::Error> for DecodeError {
+    fn from(_: std::io::Error) -> Self {
+        Self
+    }
+}
+
+/// A gzip stream (RFC 1952) of one or more members being undone.
+pub struct Decoder(MultiGzDecoder<Vec<u8>>);
+
+impl Decoder {
+    /// A stream at its beginning.
+    #[must_use]
+    pub fn gzip() -> Self {
+        Self(MultiGzDecoder::new(Vec::new()))
+    }
+
+    /// Takes `chunk` and appends what it stands for to `out`: at most some thousand times as much.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] when it is not gzip; the stream cannot go on.
+    pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        let fed = self.0.write_all(chunk).and_then(|()| self.0.flush());
+        out.append(self.0.get_mut());
+        Ok(fed?)
+    }
+
+    /// Appends the rest to `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] when the stream is not complete.
+    pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+        let ended = self.0.try_finish();
+        out.append(self.0.get_mut());
+        Ok(ended?)
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Decoder::Gzip")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Decoder;
+    use crate::compress;
+    use http::negotiate::Coding;
+    use proptest::prelude::{any, prop, proptest};
+
+    fn decode(data: &[u8], size: usize) -> Option<Vec<u8>> {
+        let (mut decoder, mut out) = (Decoder::gzip(), Vec::new());
+        for chunk in data.chunks(size) {
+            decoder.feed(chunk, &mut out).ok()?;
+        }
+        decoder.finish(&mut out).ok()?;
+        Some(out)
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_compressed_comes_back_in_pieces_of_any_size(
+            data in prop::collection::vec(any::<u8>(), 0..2000),
+            size in 1..500_usize,
+        ) {
+            let mut coded = compress(Coding::Gzip, 5, &data).unwrap();
+            assert_eq!(decode(&coded, size).as_ref(), Some(&data));
+            let twice = [&coded[..], &coded[..]].concat();
+            assert_eq!(decode(&twice, size), Some([&data[..], &data[..]].concat()));
+            coded.truncate(coded.len() - 1);
+            assert_eq!(decode(&coded, size), None);
+        }
+
+        #[test]
+        fn whatever_comes_is_refused_without_harm(
+            data in prop::collection::vec(any::<u8>(), 1..200),
+        ) {
+            assert!(decode(&data, 7).is_none() || data.starts_with(&[0x1f, 0x8b]));
+        }
+    }
+}

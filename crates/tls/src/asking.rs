@@ -1,0 +1,110 @@
+//! How clients are asked for their certificate: the library's side of it.
+//!
+//! The library has one such asker per socket, but who is asked depends on the name in the hello.
+//! So it asks [`ServerCerts`], which has seen the hello within the same call.
+
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::ProducesTickets;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+use crate::{ServerCerts, certs};
+
+/// Takes every chain whose key signs the handshake; what it is worth is decided afterwards.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    certs: Arc<ServerCerts>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Asker {
+    pub(crate) fn new(certs: &Arc<ServerCerts>) -> Self {
+        let algorithms = default_provider().signature_verification_algorithms;
+        Self { certs: Arc::clone(certs), algorithms }
+    }
+}
+
+impl ClientCertVerifier for Asker {
+    fn offer_client_auth(&self) -> bool {
+        // Before the hello nothing is known, and the library must keep what a client could sign.
+        certs::asked_set().is_none_or(|set| self.certs.client_auth(set).is_some())
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        let auth = certs::asked_set().and_then(|set| self.certs.client_auth(set));
+        auth.map_or(&[], |auth| auth.hints())
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Tickets of a socket whose servers ask clients for certificates. A ticket brings the client's
+/// chain back, or its absence; so it is good only where the same would have been asked.
+#[derive(Debug)]
+pub(crate) struct OwnTickets {
+    tickets: Arc<dyn ProducesTickets>,
+    context: [u8; 32],
+}
+
+impl OwnTickets {
+    pub(crate) fn new(tickets: Arc<dyn ProducesTickets>, context: [u8; 32]) -> Self {
+        Self { tickets, context }
+    }
+}
+
+impl ProducesTickets for OwnTickets {
+    fn enabled(&self) -> bool {
+        self.tickets.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.tickets.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.tickets.encrypt(&[&self.context, plain].concat())
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        let plain = self.tickets.decrypt(cipher)?;
+        plain.strip_prefix(&self.context[..]).map(<[u8]>::to_vec)
+    }
+}

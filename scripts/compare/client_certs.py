@@ -1,0 +1,58 @@
+"""Owns: the comparison of servers that ask clients for certificates, and the mistakes one makes."""
+import subprocess
+from pathlib import Path
+
+from .mistakes import MISTAKES
+
+KINDS = [None, "good", "expired", "future", "wrong", "late", "chain", "revoked", "server", "plain", "mid",
+         "one", "two", "self"]
+NAMES = ["v_start", "v_end", "v_remain", "s_dn", "i_dn", "s_dn_legacy", "i_dn_legacy", "serial",
+         "fingerprint", "cert", "raw_cert", "escaped_cert"]
+FACTS = "|".join(f"$ssl_client_{name}" for name in NAMES)
+AUTH = {
+    "a.test": "ssl_verify_client on; ssl_client_certificate @DIR@/clients/root.crt;",
+    "b.test": "",
+    "c.test": "ssl_verify_client optional; ssl_client_certificate @DIR@/clients/root.crt; ssl_crl @DIR@/clients/root.crl;",
+    "d.test": "ssl_verify_client optional_no_ca;",
+    "e.test": "ssl_verify_client on; ssl_verify_depth 0; ssl_trusted_certificate @DIR@/clients/root.crt;",
+    "f.test": "ssl_verify_client on; ssl_verify_depth 3; ssl_client_certificate @DIR@/clients/root.crt; ssl_trusted_certificate @DIR@/clients/self.crt;",
+    "g.test": "ssl_verify_client optional; ssl_verify_depth 3; ssl_client_certificate @DIR@/clients/mid.crt;",
+}
+CONF = "ssl_certificate @CERT@; ssl_certificate_key @KEY@; %s\n" + "".join(
+    "server { listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ ssl; server_name %s; %s"
+    " location / { return 200 '$ssl_client_verify|%s'; } location /e { return 200 'caught $status $ssl_client_verify'; } }\n"
+    % (name, auth, FACTS) for name, auth in AUTH.items())
+
+
+def identity(name, kind):
+    return (name, kind and f"@DIR@/clients/{kind}")
+
+
+# The last of several faults of a revocation list is not the same one: two.test at c.test.
+PAIRS = [identity(name, kind) for name in AUTH for kind in KINDS if (name, kind) != ("c.test", "two")]
+OWN = ["GET / | Host: %s | Connection: close"]
+SITES = [
+    {"name": "client certificates", "conf": CONF % "", "port": 1, "alone": True, "identities": PAIRS, "cases": OWN},
+    {"name": "client certificates caught", "conf": CONF % "error_page 495 496 = /e;", "port": 1, "alone": True,
+     "identities": PAIRS, "cases": OWN},
+    {"name": "client certificates with pages", "conf": CONF % "error_page 495 /e; error_page 496 =403 /e;",
+     "port": 1, "alone": True, "identities": [identity("a.test", None), identity("a.test", "wrong")], "cases": OWN},
+    {"name": "client certificates of others", "conf": CONF % "", "port": 1, "alone": True,
+     "identities": [identity(name, "good") for name in ("a.test", "b.test", "c.test", "x.test")],
+     "cases": [f"GET / | Host: {name} | Connection: close" for name in [*AUTH, "nobody.test"]]},
+]
+SERVER = ("pid @LOGS@/pid; events { }\nhttp { access_log off; server { listen 127.0.0.1:@P0@ ssl;\nssl_certificate @CERT@;\n"
+          "ssl_certificate_key @KEY@;\n%s\n} }\n")
+MISTAKES += [(f"client certificates {text}", SERVER % text) for text in (
+    "ssl_verify_client on;", "ssl_verify_client optional;", "ssl_verify_client optional_no_ca;",
+    "ssl_verify_client on; ssl_trusted_certificate @DIR@/clients/root.crt;",
+    "ssl_verify_client on; ssl_client_certificate /none;", "ssl_client_certificate /none;",
+    "ssl_verify_client on; ssl_client_certificate @DIR@/clients/index;", "ssl_trusted_certificate /none;",
+    "ssl_trusted_certificate @DIR@/clients/index;", "ssl_crl /none;", "ssl_crl @DIR@/clients/root.crt;",
+    "ssl_crl @DIR@/clients/root.crl;", "ssl_verify_client x;", "ssl_verify_client on; ssl_verify_client on;",
+    "ssl_verify_depth x;", "ssl_stapling on; ssl_stapling_file /none;",
+)]
+
+
+def fill(home):
+    subprocess.run(["sh", Path(__file__).with_suffix(".sh"), home / "clients"], check=True)

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Owns: certificates of clients, good and bad, in the directory that is given: STEM.crt, STEM.key;
+# root.crt signs them, root.crl revokes one.
+set -e
+mkdir -p "$1/new"
+cd "$1"
+key() { openssl req "$@" -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -utf8 2>/dev/null; }
+ca() {
+    key -x509 -keyout "$1.key" -out "$1.crt" -days 3650 -subj "$2" \
+        -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign
+}
+# sub STEM ISSUER SUBJECT EXTENSIONS [START END]
+sub() {
+    key -keyout "$1.key" -out "$1.csr" -subj "$3"
+    printf "$4" > "$1.ext"
+    openssl ca -batch -config ca.cnf -in "$1.csr" -cert "$2.crt" -keyfile "$2.key" -extfile "$1.ext" \
+        -startdate "${5:-20250101000000Z}" -enddate "${6:-20400101000000Z}" -notext -out "$1.crt" 2>/dev/null
+}
+: > index
+echo 1234ABCDEF > serial
+echo 01 > crlnumber
+cat > ca.cnf <<X
+[ca]
+default_ca=d
+[d]
+database=index
+default_md=sha256
+default_crl_days=30
+serial=serial
+crlnumber=crlnumber
+new_certs_dir=new
+policy=p
+unique_subject=no
+preserve=yes
+[p]
+C=optional
+O=optional
+emailAddress=optional
+CN=supplied
+X
+LEAF='basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n'
+CA='basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n'
+ca root '/O=Bolide/CN=Root'
+ca other '/CN=Other'
+sub mid root '/CN=Mid' "$CA"
+sub mid2 mid '/CN=Mid2' "$CA"
+sub good root '/C=DE/O=A, B;C/O= lead/emailAddress=x@a.test/CN=Grün <x>"q' "$LEAF"
+sub expired root '/CN=expired' "$LEAF" 20200101000000Z 20210101000000Z
+sub future root '/CN=future' "$LEAF" 20900101000000Z 20910101000000Z
+sub wrong other '/CN=wrong' "$LEAF"
+sub late other '/CN=late' "$LEAF" 20200101000000Z 20210101000000Z
+sub revoked root '/CN=revoked' "$LEAF"
+sub server root '/CN=server' 'basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n'
+sub plain root '/CN=plain' 'basicConstraints=CA:FALSE\n'
+sub one mid '/CN=one' "$LEAF"
+sub two mid2 '/CN=two' "$LEAF"
+cat mid.crt >> one.crt
+cat mid2.crt mid.crt >> two.crt
+cat wrong.crt other.crt > chain.crt
+cp wrong.key chain.key
+key -x509 -keyout self.key -out self.crt -days 100 -subj /CN=self
+openssl ca -config ca.cnf -cert root.crt -keyfile root.key -revoke revoked.crt 2>/dev/null
+openssl ca -config ca.cnf -cert root.crt -keyfile root.key -gencrl -out root.crl 2>/dev/null

@@ -1,0 +1,112 @@
+//! `bolide check`: tells someone who moves from nginx what becomes of a configuration, directive by
+//! directive. It opens nothing that the configuration names and starts nothing; `-t` does that.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use conf::survey::{Finding, Standing, Survey};
+
+use crate::cli::Invocation;
+use crate::messages::{err, out};
+use crate::reading;
+use crate::source::Disk;
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// What differs from nginx.
+    Differences,
+    /// Every directive.
+    Everything,
+}
+
+/// `check` as it was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// The file, from the directory one is in; otherwise that of `-c`.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) detail: Detail,
+}
+
+/// Prints the report; success only if a server would start with the configuration.
+pub(crate) fn run(invocation: &Invocation, check: &Check) -> ExitCode {
+    let path = match &check.file {
+        None => invocation.conf.clone(),
+        Some(file) => match std::path::absolute(file) {
+            Ok(path) => path,
+            Err(error) => {
+                err(&format!("bolide: {}: {error}", file.display()));
+                return ExitCode::FAILURE;
+            }
+        },
+    };
+    let survey = conf::survey::survey(&Disk, &path, &reading::options_of(invocation));
+    out(report(&path.display().to_string(), &survey, check.detail).as_bytes());
+    if survey.is_fine() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn word(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Supported => "supported",
+        Standing::Approximated(_) => "approximated",
+        Standing::Refused => "refused",
+    }
+}
+
+fn report(path: &str, survey: &Survey, detail: Detail) -> String {
+    let mut text = String::new();
+    for finding in &survey.findings {
+        let is_told = finding.standing != Standing::Supported || !finding.messages.is_empty();
+        if is_told || detail == Detail::Everything {
+            line(&mut text, finding);
+        }
+    }
+    for message in &survey.others {
+        let _ = writeln!(text, "{:12}  {message}", if message.is_fatal() { "refused" } else { "" });
+    }
+    let count = |word_is: &str| {
+        survey.findings.iter().filter(|finding| word(finding.standing) == word_is).count()
+    };
+    let _ = writeln!(
+        text,
+        "{path}: {} directives: {} supported, {} approximated, {} refused",
+        survey.findings.len(),
+        count("supported"),
+        count("approximated"),
+        count("refused"),
+    );
+    let guards =
+        survey.findings.iter().filter(|one| one.guards && one.standing == Standing::Refused);
+    match (guards.count(), survey.is_fine()) {
+        (0, true) => text.push_str(
+            "A server starts with it if the files and addresses it names \
+                                    are there: bolide -t tells.\n",
+        ),
+        (0, false) => text.push_str("No server starts with it.\n"),
+        (guards, _) => {
+            let _ = writeln!(
+                text,
+                "No server starts with it; {guards} of what is refused keep somebody or something \
+                 out (marked with !): leaving them away opens what nginx keeps closed."
+            );
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, finding: &Finding) {
+    let mark = if finding.guards && finding.standing == Standing::Refused { "!" } else { " " };
+    let word = word(finding.standing);
+    let _ = write!(text, "{word:12}{mark} {}  {}", finding.place, finding.name);
+    if let Standing::Approximated(why) = finding.standing {
+        let _ = write!(text, "  (no effect: {why})");
+    }
+    text.push('\n');
+    for message in &finding.messages {
+        let _ = writeln!(text, "{:16}{}", "", message.message);
+        if let Some(help) = &message.help {
+            let _ = writeln!(text, "{:16}{help}", "");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Owns: `bolide check`: what becomes of a configuration, for people who move from nginx.
+
+use testkit::server::Home;
+
+use crate::BOLIDE;
+
+const MIXED: &str = "events {}
+http {
+    types_hash_max_size 64;
+    server {
+        listen 127.0.0.1:1;
+        gzip on;
+        perl_modules perl;
+        auth_http 127.0.0.1:2;
+        gzpi on;
+    }
+}
+";
+
+#[test]
+fn differences_are_told_with_their_places_and_open_doors_are_marked() {
+    let home = Home::new(BOLIDE);
+    home.write("nginx.conf", MIXED);
+    let conf = home.dir().join("nginx.conf");
+    let done = home.run(&["check", conf.to_str().unwrap()]);
+    let file = conf.display();
+    let wanted = format!(
+        "approximated  {file}:3  types_hash_max_size  (no effect: Sized a table that sizes \
+         itself.)\n\
+         refused       {file}:7  perl_modules\n\
+         \x20               \"perl_modules\" directive is not implemented yet\n\
+         refused     ! {file}:8  auth_http\n\
+         \x20               \"auth_http\" directive is not implemented yet\n\
+         refused       {file}:9  gzpi\n\
+         \x20               unknown directive \"gzpi\"\n\
+         \x20               did you mean \"gzip\"?\n\
+         {file}: 9 directives: 5 supported, 1 approximated, 3 refused\n\
+         No server starts with it; 1 of what is refused keep somebody or something out (marked \
+         with !): leaving them away opens what nginx keeps closed.\n"
+    );
+    assert_eq!((done.code, done.text()), (1, wanted));
+}
+
+#[test]
+fn what_works_as_in_nginx_is_told_on_request_and_is_a_success() {
+    let home = Home::new(BOLIDE);
+    home.write("nginx.conf", "events {} http { include part.conf; }");
+    home.write("part.conf", "server {\n listen 127.0.0.1:1;\n deny all;\n}");
+    let short = home.run(&["check"]).succeeded().text();
+    let conf = home.dir().join("nginx.conf");
+    let sum = format!("{}: 5 directives: 5 supported, 0 approximated, 0 refused", conf.display());
+    assert!(short.starts_with(&sum), "{short}");
+    let long = home.run(&["check", "--all"]).succeeded().text();
+    let part = home.dir().join("part.conf");
+    assert!(long.contains(&format!("supported     {}:3  deny\n", part.display())), "{long}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let home = Home::new(BOLIDE);
+    let done = home.run(&["check", "nowhere.conf"]);
+    assert_eq!(done.code, 1);
+    let text = done.text();
+    assert!(text.contains("nowhere.conf\" failed (2: No such file or directory)"), "{text}");
+}

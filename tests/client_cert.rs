@@ -1,0 +1,123 @@
+//! Owns: clients that must show a certificate: in all versions of HTTP, when a session is resumed,
+//! and what is refused at the start. Which certificates are good is the comparison's business.
+
+use std::path::Path;
+
+use testkit::server::Home;
+use testkit::{Server, run};
+
+use crate::BOLIDE;
+
+const SITES: &str = "
+    ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+    ssl_client_certificate @DIR@/clients/root.crt;
+    server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
+             listen 127.0.0.1:@HTTPS@ quic reuseport; http2 on; server_name open.test;
+             location / { return 200 \"open $ssl_client_verify\"; } }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name shut.test; ssl_verify_client on;
+             location / {
+                 return 200 \"$ssl_client_verify $ssl_session_reused $ssl_client_s_dn\"; } }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name ajar.test; ssl_verify_client optional; error_page 495 = /why;
+             location / { return 200 $ssl_client_verify; }
+             location = /why { return 200 \"why $ssl_client_verify\"; } }
+    server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
+             server_name never.test; ssl_reject_handshake on; }
+";
+
+fn start() -> Server {
+    let home = Home::new(BOLIDE);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
+    let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
+    let prelude = testkit::server::prelude(1);
+    Server::start(home, &format!("{prelude}http {{ {SITES} }}"))
+}
+
+/// The status and the body that a client with the certificate of `stem` is answered.
+fn ask(server: &Server, version: &str, name: &str, stem: Option<&str>, more: &[&str]) -> String {
+    let port = server.https().port();
+    let resolve = format!("{name}:{port}:127.0.0.1");
+    let url = format!("https://{name}:{port}/");
+    let mut args: Vec<String> =
+        ["-sk", "-m", "10", version, "--resolve", &resolve, "-w", " %{http_code}"]
+            .map(str::to_owned)
+            .to_vec();
+    args.extend(more.iter().map(|word| (*word).to_owned()));
+    if let Some(stem) = stem {
+        let file = |end| server.home().dir().join(format!("clients/{stem}.{end}"));
+        args.extend(["--cert".to_owned(), file("crt").display().to_string()]);
+        args.extend(["--key".to_owned(), file("key").display().to_string()]);
+    }
+    args.push(url);
+    run("curl-h3", args).text()
+}
+
+#[test]
+fn a_closed_server_lets_only_known_clients_in_in_every_version_of_http() {
+    let server = start();
+    for version in ["--http1.1", "--http2", "--http3-only"] {
+        let ask = |name, stem| ask(&server, version, name, stem, &[]);
+        let known = ask("shut.test", Some("good"));
+        assert!(known.starts_with("SUCCESS . CN=Gr\\C3\\BCn"), "{version}: {known}");
+        assert!(known.ends_with(" 200"), "{version}: {known}");
+        let stranger = ask("shut.test", Some("wrong"));
+        assert!(stranger.contains("The SSL certificate error"), "{version}: {stranger}");
+        assert!(stranger.ends_with(" 400"), "{version}: {stranger}");
+        let nobody = ask("shut.test", None);
+        assert!(nobody.contains("No required SSL certificate was sent"), "{version}: {nobody}");
+        assert!(nobody.ends_with(" 400"), "{version}: {nobody}");
+        assert_eq!(ask("ajar.test", None), "NONE 200", "{version}");
+        let late = ask("ajar.test", Some("expired"));
+        assert_eq!(late, "why FAILED:certificate has expired 200", "{version}");
+        assert_eq!(ask("open.test", Some("good")), "open NONE 200", "{version}");
+        assert_eq!(ask("never.test", None), " 000", "{version}");
+    }
+}
+
+#[test]
+fn a_handshake_for_one_server_opens_no_closed_one() {
+    let server = start();
+    for version in ["--http1.1", "--http2", "--http3-only"] {
+        let host = |name, other: &str| {
+            let field = format!("Host: {other}");
+            ask(&server, version, name, Some("good"), &["-H", &field])
+        };
+        assert!(host("open.test", "shut.test").ends_with(" 421"), "{version}");
+        assert!(host("ajar.test", "shut.test").ends_with(" 421"), "{version}");
+        assert_eq!(host("shut.test", "open.test"), "open SUCCESS 200", "{version}");
+        // Nobody has the name: the default server asks for nothing.
+        assert!(host("nobody.test", "shut.test").ends_with(" 400"), "{version}");
+    }
+}
+
+#[test]
+fn a_resumed_session_keeps_its_verdict_and_is_good_for_its_server_only() {
+    let server = start();
+    let dir = server.home().dir().display();
+    let port = server.https().port();
+    for version in ["tls1_2", "tls1_3"] {
+        let ask = |name: &str, more: &str| {
+            let script = format!(
+                "(printf 'GET / HTTP/1.1\\r\\nHost: {name}\\r\\nConnection: close\\r\\n\\r\\n'; \
+                 sleep 1) | openssl s_client -quiet -{version} -connect 127.0.0.1:{port} \
+                 -servername {name} {more} 2>/dev/null || true"
+            );
+            run("sh", ["-c", &script]).text()
+        };
+        let cert =
+            |stem: &str| format!("-cert {dir}/clients/{stem}.crt -key {dir}/clients/{stem}.key");
+        let first = ask("shut.test", &format!("{} -sess_out {dir}/good", cert("good")));
+        assert!(first.contains("SUCCESS . CN"), "{version}: {first}");
+        let again = ask("shut.test", &format!("-sess_in {dir}/good"));
+        assert!(again.contains("SUCCESS r CN"), "{version}: {again}");
+        let elsewhere = ask("ajar.test", &format!("-sess_in {dir}/good"));
+        assert!(elsewhere.contains("NONE"), "{version}: {elsewhere}");
+        ask("shut.test", &format!("{} -sess_out {dir}/bad", cert("wrong")));
+        let again = ask("shut.test", &format!("-sess_in {dir}/bad"));
+        assert!(again.contains(" 400 "), "{version}: {again}");
+        ask("open.test", &format!("-sess_out {dir}/none"));
+        let again = ask("shut.test", &format!("{} -sess_in {dir}/none", cert("good")));
+        assert!(again.contains("SUCCESS . CN"), "{version}: {again}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Owns: bodies that are changed on their way out, by each protocol: `sub_filter`, `gunzip`; and
+//! how lists of fields are inherited.
+
+use std::fs;
+
+use testkit::Proto;
+
+use crate::{http, report, site};
+
+/// A text of many pieces whose words may lie across any boundary.
+fn large() -> String {
+    (0..20_000).map(|n| format!("<p>word{n} old.example</p>\n")).collect()
+}
+
+#[test]
+fn texts_are_replaced_in_large_files_by_each_protocol() {
+    let server = site(
+        "sub_filter OLD.example new.test; sub_filter word $scheme-; sub_filter_once off; gzip on;",
+    );
+    fs::write(server.www("large.html"), large()).unwrap();
+    let mut failures = Vec::new();
+    for proto in [Proto::H1, Proto::H2, Proto::H2c, Proto::H3] {
+        for coding in ["identity", "gzip"] {
+            let url = server.url(proto, "/large.html");
+            let scheme = url.split(':').next().unwrap();
+            let wanted = large().replace("old.example", "new.test");
+            let wanted = wanted.replace("word", &format!("{scheme}-"));
+            let accept = format!("Accept-Encoding: {coding}");
+            let answer = server.curl(proto).field(&accept).args(["--compressed"]).get(&url);
+            let is_right = answer.body == wanted.as_bytes()
+                && answer.header("content-length").is_none()
+                && answer.header("etag").is_none()
+                && answer.header("last-modified").is_none();
+            if !is_right {
+                let len = answer.body.len();
+                failures.push(format!("{proto:?} {coding}: {len} {:?}", answer.headers));
+            }
+        }
+    }
+    report(8, &failures);
+}
+
+#[test]
+fn the_innermost_filters_hold_and_other_types_are_left_alone() {
+    let server = site(
+        "sub_filter hello outer; sub_filter_once off; sub_filter_types text/plain;
+         location /inner/ { rewrite ^/inner(.*) $1 break; sub_filter bolide inner; }
+         location /once/ { rewrite ^/once(.*) $1 break; sub_filter_once on; sub_filter l L; }
+         location /html/ { rewrite ^/html(.*) $1 break; sub_filter_types text/html; }
+         location /kept/ { rewrite ^/kept(.*) $1 break; sub_filter_last_modified on; }",
+    );
+    let mut client = server.connect();
+    for (path, wanted) in [
+        ("/hello.txt", "outer, bolide\n"),
+        ("/inner/hello.txt", "hello, inner\n"),
+        ("/once/hello.txt", "heLlo, bolide\n"),
+        ("/html/hello.txt", "hello, bolide\n"),
+        ("/kept/hello.txt", "outer, bolide\n"),
+    ] {
+        let answer = client.get(path, "");
+        assert_eq!(String::from_utf8_lossy(&answer.body), wanted, "{path}");
+    }
+    let kept = client.get("/kept/hello.txt", "");
+    assert!(kept.header("etag").is_some_and(|tag| tag.starts_with("W/\"")));
+    assert!(kept.header("last-modified").is_some());
+    let ranged = client.get("/hello.txt", "Range: bytes=0-3\r\n");
+    assert_eq!((ranged.status, ranged.header("accept-ranges")), (200, None));
+    let untouched = client.get("/html/hello.txt", "Range: bytes=0-3\r\n");
+    assert_eq!((untouched.status, &untouched.body[..]), (206, &b"hell"[..]));
+}
+
+#[test]
+fn gzip_is_undone_for_who_cannot_read_it() {
+    let server = site("gzip_static always; gunzip on; gzip_vary on; sub_filter_types text/plain;");
+    let text = large();
+    let path = server.www("large.txt");
+    fs::write(&path, &text).unwrap();
+    testkit::run("gzip", [&path]);
+    fs::write(server.www("broken.txt.gz"), b"this is not gzip").unwrap();
+    let mut client = server.connect();
+    let plain = client.get("/large.txt", "");
+    assert!(plain.body == text.as_bytes(), "{} bytes", plain.body.len());
+    assert_eq!(plain.header("content-encoding"), None);
+    assert_eq!(plain.header("vary"), Some("Accept-Encoding"));
+    assert!(plain.header("etag").is_some_and(|tag| tag.starts_with("W/\"")));
+    let coded = client.get("/large.txt", "Accept-Encoding: gzip\r\n");
+    assert_eq!(coded.header("content-encoding"), Some("gzip"));
+    assert!(coded.body.len() < text.len() / 5);
+    let request = "GET /broken.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    let broken = client.send(request).try_answer("GET");
+    assert!(broken.is_err(), "a body that is no gzip is cut: {broken:?}");
+}
+
+#[test]
+fn outer_fields_are_kept_replaced_or_dropped() {
+    let server = http(
+        "add_header A 1; server { listen 127.0.0.1:@HTTP@; add_header_inherit merge; add_header B 2;
+           location /off { add_header_inherit off; return 200;
+             location /off/own { add_header C 3; return 200; } }
+           location /on { add_header_inherit on; add_header C 3; return 200; }
+           location / { add_header C 3; return 200; } }",
+    );
+    let mut client = server.connect();
+    for (path, wanted) in [
+        ("/", [Some("1"), Some("2"), Some("3")]),
+        ("/on", [None, None, Some("3")]),
+        ("/off", [None, None, None]),
+        ("/off/own", [None, None, Some("3")]),
+    ] {
+        let answer = client.get(path, "");
+        assert_eq!(["a", "b", "c"].map(|name| answer.header(name)), wanted, "{path}");
+    }
+}
