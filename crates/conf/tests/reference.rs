@@ -16,7 +16,7 @@ fn root() -> PathBuf {
 /// What the file of a feature says it owns.
 fn title(family: &str) -> String {
     let path = root().join("crates/conf/src/directives").join(format!("{family}.rs"));
-    let text = fs::read_to_string(&path).unwrap();
+    let text = fs::read_to_string(&path).expect("a feature has a file");
     let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
     lines.map(str::trim).collect::<Vec<_>>().join("\n").trim().to_owned()
 }

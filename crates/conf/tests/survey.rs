@@ -11,7 +11,7 @@ fn of(text: &str) -> Survey {
 }
 
 fn find<'a>(survey: &'a Survey, name: &str) -> &'a Finding {
-    survey.findings.iter().find(|finding| finding.name == name).unwrap()
+    survey.findings.iter().find(|finding| finding.name == name).expect("it was found")
 }
 
 #[test]
