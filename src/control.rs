@@ -108,8 +108,7 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
     let (reading, warnings) = match checked {
         Ok(checked) => checked,
         Err(texts) => {
-            // As in nginx, whose events module looks for its block after all is read.
-            if texts == [NO_EVENTS] && !invocation.quiet {
+            if texts.iter().all(|text| is_seen_late(text)) && !invocation.quiet {
                 err(&format!("bolide: the configuration file {name} syntax is ok"));
             }
             let code = finish_logged(invocation, Err(texts));
@@ -141,6 +140,11 @@ fn test(invocation: &Invocation, dump: bool) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Whether nginx sees a mistake only when all is read and found to be well-formed.
+fn is_seen_late(text: &str) -> bool {
+    text == NO_EVENTS || text.starts_with("zero size shared memory zone")
 }
 
 fn warn(invocation: &Invocation, texts: &[String]) {

@@ -123,11 +123,12 @@ fn by_row(row: &Directive) -> Standing {
     if row.has_no_effect() { Standing::Approximated(row.doc) } else { Standing::Supported }
 }
 
-/// The directive that a message is about: of those on its line the one that it names.
+/// The directive that a message is about: of those on its line the one that it names, or the last,
+/// which is the innermost where a block stands on one line.
 fn owner<'a>(findings: &'a mut [Finding], diagnostic: &Diagnostic) -> Option<&'a mut Finding> {
     let place = diagnostic.place.as_ref()?;
     let here = |finding: &Finding| finding.place == *place;
     let named = |finding: &Finding| diagnostic.message.contains(&format!("\"{}\"", finding.name));
     let at = findings.iter().position(|finding| here(finding) && named(finding));
-    at.or_else(|| findings.iter().position(here)).map(|at| &mut findings[at])
+    at.or_else(|| findings.iter().rposition(here)).map(|at| &mut findings[at])
 }

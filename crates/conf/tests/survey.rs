@@ -41,7 +41,7 @@ fn each_directive_has_its_place_and_its_standing() {
 
 #[test]
 fn what_keeps_people_out_is_marked() {
-    let survey = of("events {} http { server { limit_req zone=none; gzip maybe; } }");
+    let survey = of("events {}\nhttp {\n server { limit_req burst; }\n gzip maybe;\n}");
     assert!(find(&survey, "limit_req").guards && !find(&survey, "gzip").guards);
     assert_eq!(find(&survey, "gzip").standing, Standing::Refused);
     assert_eq!(find(&survey, "limit_req").standing, Standing::Refused);

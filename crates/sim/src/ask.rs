@@ -59,6 +59,12 @@ impl What {
     pub const fn is_app(self) -> bool {
         self.is_page() || matches!(self, Self::App(..) | Self::Assembly(..))
     }
+
+    /// Whether the answer is not made at once: an application works, or a limit holds it back.
+    #[must_use]
+    pub const fn may_wait(self) -> bool {
+        self.is_app() || matches!(self, Self::Paced)
+    }
 }
 
 /// Where applications are, each with settings of its own.

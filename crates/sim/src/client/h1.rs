@@ -188,9 +188,9 @@ impl Client {
     fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
-        // Who ends its side while an application works has left, as with nginx.
-        let is_app = |(ask, _): &(Ask, u64)| ask.what.is_app();
-        let left = conn.pipe.ended && conn.flight.iter().any(is_app);
+        // Who ends its side while the answer is not made yet has left, as with nginx.
+        let may_wait = |(ask, _): &(Ask, u64)| ask.what.may_wait();
+        let left = conn.pipe.ended && conn.flight.iter().any(may_wait);
         if killed || left || matches!(conn.pipe.sabotage, Sabotage::End { .. }) {
             return self.forgive(conn);
         }
