@@ -80,6 +80,28 @@ fn a_page_is_put_together_by_all_versions_of_http() {
 }
 
 #[test]
+fn a_fragment_that_is_another_file_for_others_is_looked_for_by_each_of_them() {
+    let app = App::start();
+    let address = app.address();
+    let pass = format!("{PARAMS} fastcgi_pass {address}; page_cache auto;");
+    let server = http(&format!(
+        "map $http_user_agent $device {{ default desk; ~Mobile hand; }}
+         server {{ {LISTEN}
+             location / {{ {pass} }}
+             location /menu {{ try_files /for-$device.txt /app$uri; }}
+             location /app {{ {pass} }} }}"
+    ));
+    std::fs::write(server.www("for-hand.txt"), "small").unwrap();
+    say(&app, "/page", PAGE, "[<esi:include src='/menu'/>]");
+    say(&app, "/menu", PUBLIC, "large");
+    for turn in 0..9 {
+        let (agent, menu) = if turn % 3 == 2 { ("Mobile", "[small]") } else { ("Desk", "[large]") };
+        let reply = ask(&server, "/page", &format!("User-Agent: {agent}\r\n"));
+        assert_eq!(reply.text(), menu, "turn {turn}");
+    }
+}
+
+#[test]
 fn a_page_that_is_not_kept_is_put_together_all_the_same() {
     let app = App::start();
     let server = serve(&app.address(), "");

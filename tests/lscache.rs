@@ -411,6 +411,22 @@ fn a_trusted_front_is_believed_and_told_everything() {
     assert_eq!(rig.app.asked("/")[0].field("X-LSCACHE"), None);
 }
 
+#[test]
+fn what_fronts_are_told_is_told_to_nobody_else_however_warm_the_page_is() {
+    let rig = Rig::new("page_cache auto; page_cache_trusted 127.0.0.1;");
+    for path in ["/seen-by-clients-first", "/seen-by-the-front-first"] {
+        rig.app.say(path, &format!("{PUBLIC}\nX-LiteSpeed-Tag: t"));
+        let is_front_first = path.ends_with("front-first");
+        for turn in 0..8 {
+            let is_front = (turn / 2 % 2 == 0) == is_front_first;
+            let reply = rig.ask(path, if is_front { "X-LSCACHE: 1\r\n" } else { "" });
+            let told = reply.header("x-litespeed-tag");
+            assert_eq!(told, is_front.then_some("t"), "{path}, turn {turn}");
+            assert_eq!(reply.text(), "run 1");
+        }
+    }
+}
+
 // Row 20: what crawlers of plugins go by.
 #[test]
 fn a_crawler_learns_what_is_kept_and_what_cannot_be() {

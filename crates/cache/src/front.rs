@@ -72,9 +72,6 @@ impl Slot {
         if self.object.as_ref().is_some_and(|object| object.is_retired()) {
             return self.clear();
         }
-        if self.shortcuts.is_empty() {
-            return;
-        }
         self.shortcuts.retain(|shortcut| !shortcut.object.is_retired());
         for memo in &mut self.memos {
             memo.whole.take_if(|whole| whole.is_retired());

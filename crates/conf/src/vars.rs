@@ -44,6 +44,27 @@ impl Template {
         &self.0
     }
 
+    /// Whether it is the same for all who ask for one target of one host.
+    #[must_use]
+    pub fn follows_target(&self) -> bool {
+        self.0.iter().all(|part| match part {
+            Part::Text(_) => true,
+            Part::Var(var) => matches!(
+                var,
+                Var::Uri
+                    | Var::RequestUri
+                    | Var::Args
+                    | Var::IsArgs
+                    | Var::Arg(_)
+                    | Var::Host
+                    | Var::Hostname
+                    | Var::ServerName
+                    | Var::DocumentRoot
+                    | Var::Capture(_)
+            ),
+        })
+    }
+
     /// The bytes, when there is no variable.
     #[must_use]
     pub fn as_text(&self) -> Option<&[u8]> {

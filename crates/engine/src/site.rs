@@ -84,8 +84,10 @@ pub(crate) struct Location {
     pub(crate) builtin: Option<Builtin>,
     /// The rewrite phase.
     pub(crate) program: Box<[Op]>,
-    /// Whether somebody may be kept out, or may turn out to be somebody else.
+    /// Whether who asks matters in any of the ways below, or has to be found out.
     pub(crate) guarded: bool,
+    /// Whether who asks decides which file, page or kept answer is meant.
+    pub(crate) turns_on_client: bool,
     /// Whether somebody may be kept out.
     pub(crate) keeps_out: bool,
     /// The origin that answers, if one does.

@@ -85,7 +85,7 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
         let location = site.location(self.request.location);
-        let tag = self.warm_tag(location, site)?;
+        let tag = self.warm_tag(location, site, ctx)?;
         let memo = ctx.cache.as_deref()?.memo(object, tag)?;
         let mut fields = std::mem::take(&mut self.answer.head.fields);
         fields.copy_from(&memo.fields);
@@ -125,7 +125,7 @@ impl Exchange {
             CharsetOf::Name(name) => name.as_text().is_some(),
             _ => true,
         };
-        let Some(tag) = self.warm_tag(location, site).filter(|_| charset) else { return };
+        let Some(tag) = self.warm_tag(location, site, ctx).filter(|_| charset) else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let body = bytes::Bytes::new();
         let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };

@@ -33,11 +33,14 @@ impl Form {
             Some(Variant::NotWorth) => return Self::Plain,
             None => {}
         }
-        let level = level.max(lasting_level(coding));
+        let lasting = lasting_level(coding);
         let front = ctx.cache.as_deref().filter(|front| !front.is_dry());
-        let is_small = object.body_len() <= AT_ONCE && object.outside().is_none();
-        if let Some(front) = front.filter(|_| is_small && !object.is_retired())
+        // Harder than that takes a thread of its own, however small the body is.
+        let is_light = object.body_len() <= AT_ONCE && level <= lasting;
+        let level = level.max(lasting);
+        if let Some(front) = front.filter(|_| is_light && !object.is_retired())
             && let Some(body) = object.body()
+            && object.claim_variant(coding)
         {
             let form = files::compress(coding, level, &body).ok();
             let form = form.filter(|form| form.len() < body.len()).map(Bytes::from);

@@ -75,10 +75,18 @@ impl Exchange {
     /// Hides what was kept for caches in front from everybody else.
     fn hide_controls(&self, fields: &mut Fields, location: &Location, ctx: &Ctx<'_>) {
         let Some(caching) = &location.caching else { return };
-        let page = &caching.conf.page;
-        if caching.is_page() && !page.trusted.is_empty() && !self.is_for_front(page, ctx) {
+        let has_fronts = caching.is_page() && !caching.conf.page.trusted.is_empty();
+        if has_fronts && !self.sees_controls(location, ctx) {
             cache::rules::for_client(fields);
         }
+    }
+
+    /// Whether what is kept for caches in front stays in the head, as the client is one.
+    pub(super) fn sees_controls(&self, location: &Location, ctx: &Ctx<'_>) -> bool {
+        location.caching.as_ref().is_some_and(|caching| {
+            let page = &caching.conf.page;
+            caching.is_page() && !page.trusted.is_empty() && self.is_for_front(page, ctx)
+        })
     }
 
     /// `fastcgi_intercept_errors` is about kept answers as well.

@@ -23,7 +23,7 @@ impl Exchange {
     /// Answers as before, if this worker did so under the same circumstances.
     pub(crate) fn serve_warm(&mut self, object: &Arc<Object>, site: &Site, ctx: &Ctx<'_>) -> bool {
         let location = site.location(self.request.location);
-        let Some(tag) = self.warm_tag(location, site) else { return false };
+        let Some(tag) = self.warm_tag(location, site, ctx) else { return false };
         let Some(front) = ctx.cache.as_deref() else { return false };
         let Some(memo) = front.memo(object, tag) else { return false };
         let mut fields = std::mem::take(&mut self.answer.head.fields);
@@ -58,7 +58,7 @@ impl Exchange {
             CharsetOf::Name(name) => name.as_text().is_some(),
             _ => true,
         };
-        let Some(tag) = self.warm_tag(location, site).filter(|_| charset) else { return };
+        let Some(tag) = self.warm_tag(location, site, ctx).filter(|_| charset) else { return };
         let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let own_date = location.hides(Name::Date) || given.head.fields.get(Name::Date).is_none();
@@ -68,11 +68,17 @@ impl Exchange {
 
     /// What two requests have to share so that their answers are alike; none if this one is
     /// special.
-    pub(super) fn warm_tag(&self, location: &Location, site: &Site) -> Option<[u64; 2]> {
+    pub(super) fn warm_tag(
+        &self,
+        location: &Location,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) -> Option<[u64; 2]> {
         let fields = &self.request.head().fields;
         let is_special = Conditions::of(fields) != Conditions::default()
             || fields.get(Name::Via).is_some()
-            || self.answer.forced_status != 0;
+            || self.answer.forced_status != 0
+            || self.sees_controls(location, ctx);
         if is_special {
             return None;
         }

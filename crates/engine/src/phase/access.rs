@@ -24,6 +24,9 @@ impl Exchange {
 
     fn check_access(&mut self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         self.find_client(site, ctx);
+        if location.turns_on_client {
+            self.request.is_straight = false;
+        }
         if !location.keeps_out {
             return Self::admitted(location);
         }

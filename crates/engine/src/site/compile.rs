@@ -197,6 +197,23 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
     }
 }
 
+/// Whether two clients who ask for the same may be led to different files, pages or kept answers.
+fn turns_on_client(conf: &model::Location) -> bool {
+    let settings = &conf.settings;
+    let fallback = |fallback: &model::Fallback| match fallback {
+        model::Fallback::Uri(template) => template.follows_target(),
+        model::Fallback::Status(_) | model::Fallback::Named(_) => true,
+    };
+    let tries = conf.try_files.as_ref().is_none_or(|tries| {
+        tries.files.iter().all(|file| file.path.follows_target()) && fallback(&tries.fallback)
+    });
+    let is_plain = tries
+        && settings.root.path.follows_target()
+        && settings.index.iter().all(conf::Template::follows_target)
+        && settings.cache.page.control.iter().all(|words| words.as_text().is_some());
+    !is_plain
+}
+
 fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Location {
     let settings = &conf.settings;
     let headers: Arc<[Header]> = settings
@@ -208,6 +225,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
+    let turns_on_client = turns_on_client(conf);
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     Location {
         is_decorated: expires || !headers.is_empty(),
@@ -225,7 +243,8 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
             model::Handler::Pass(_) | model::Handler::Static => None,
         },
         program: conf.rewrite.iter().map(|op| Op::new(op, &http.named)).collect(),
-        guarded: keeps_out || !settings.real_ip.from.is_empty(),
+        guarded: keeps_out || turns_on_client || !settings.real_ip.from.is_empty(),
+        turns_on_client,
         keeps_out,
         pass: match &conf.handler {
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
