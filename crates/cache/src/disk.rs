@@ -16,7 +16,7 @@ pub mod journal;
 mod purges;
 mod shelf;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use base::{FileRef, Stamp};
@@ -44,8 +44,11 @@ pub const READ_MAX: u64 = 512 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     shelves: RwLock<Vec<Arc<Shelf>>>,
-    /// Purges that no journal has yet.
-    unwritten: AtomicUsize,
+    /// Purges so far.
+    noted: AtomicU64,
+    /// Those that stand in journals, from the first one on. Neither is ever made smaller: workers
+    /// write at the same time, and what two of them wrote counts once.
+    written: AtomicU64,
     /// The librarian has something to do.
     calls: AtomicBool,
     /// The time of the last look-up that missed.
@@ -234,14 +237,14 @@ impl Store {
     #[inline]
     #[must_use]
     pub fn has_unwritten_purges(&self) -> bool {
-        self.disk.unwritten.load(Ordering::Acquire) != 0
+        self.disk.written.load(Ordering::Acquire) != self.disk.noted.load(Ordering::Acquire)
     }
 
     /// Has `flush` write what is due to the journal of each shelf.
     pub fn flush_purges(&self, mut flush: impl FnMut(&Shelf)) {
-        let seen = self.disk.unwritten.load(Ordering::Acquire);
+        let seen = self.disk.noted.load(Ordering::Acquire);
         self.shelves().iter().for_each(|shelf| flush(shelf));
-        self.disk.unwritten.fetch_sub(seen, Ordering::AcqRel);
+        self.disk.written.fetch_max(seen, Ordering::AcqRel);
     }
 
     /// The number from which on a process counts whose shelves know numbers up to `last`: greater
@@ -272,7 +275,7 @@ impl Store {
         };
         let order = Order { namespace: &name, session, target, how, sequence };
         shelf.purge(&order, Echo::First, self.disk.unix_ms.load(Ordering::Relaxed));
-        self.disk.unwritten.fetch_add(1, Ordering::AcqRel);
+        self.disk.noted.fetch_add(1, Ordering::AcqRel);
         self.disk.calls.store(true, Ordering::Release);
     }
 

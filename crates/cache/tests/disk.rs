@@ -12,8 +12,8 @@ use std::sync::Arc;
 use base::FileRef;
 use base::prng::Prng;
 use bytes::Bytes;
-use cache::disk::journal::{self, Entry};
-use cache::disk::{Begun, Recall, Replay, Shelf, ShelfSettings, Unfit};
+use cache::disk::journal::{self, Echo, Entry};
+use cache::disk::{Begun, Order, Recall, Replay, Shelf, ShelfSettings, Target, Unfit};
 use cache::{
     FillPermit, Front, Key, KeyBuilder, Lookup, NamespaceId, ObjectHead, Purge, Scope, Session,
     Store, StoreLimits, Tags, Times,
@@ -35,17 +35,25 @@ struct Process {
     site: NamespaceId,
 }
 
-fn start(disk: &mut Disk) -> Process {
-    let limits = StoreLimits { front_entries: 16, ..StoreLimits::default() };
-    let store = Store::new(limits, 1);
-    let site = store.namespace(b"zone:one");
-    let settings = ShelfSettings {
+fn settings() -> ShelfSettings {
+    ShelfSettings {
         root: (*b"/c").into(),
         levels: [1, 2].into(),
         max_size: 0,
         inactive: 600,
         min_free: 0,
-    };
+    }
+}
+
+fn some_file() -> FileRef {
+    FileRef::new(std::fs::File::open("/dev/null").unwrap().into())
+}
+
+fn start(disk: &mut Disk) -> Process {
+    let limits = StoreLimits { front_entries: 16, ..StoreLimits::default() };
+    let store = Store::new(limits, 1);
+    let site = store.namespace(b"zone:one");
+    let settings = settings();
     let shelf = store.shelf(&settings);
     store.set_shelves(&[(settings, Arc::clone(&shelf), vec![site])]);
     if disk.journal.is_empty() {
@@ -62,8 +70,7 @@ fn start(disk: &mut Disk) -> Process {
     let seal = journal::seal(&disk.journal).unwrap();
     journal::push(&mut disk.journal, &Entry::Start(start), 0);
     store.begin_at(start);
-    let file = FileRef::new(std::fs::File::open("/dev/null").unwrap().into());
-    shelf.open(file, seal, replay);
+    shelf.open(some_file(), seal, replay);
     assert_eq!(shelf.begin(start, 0), Some(Begun::Whole));
     let front = store.front(0);
     Process { store, shelf, front, site }
@@ -219,6 +226,67 @@ fn a_journal_with_a_hole_leaves_nothing_of_what_came_before() {
     process.write(&mut disk);
     let mut process = start(&mut disk);
     assert_eq!(body(&process.look(&mut disk, &a.public())).as_deref(), Some("new"));
+}
+
+#[test]
+fn what_becomes_due_while_a_journal_is_made_anew_stays_due() {
+    let shelf = Shelf::new(&settings());
+    let text = vec![b'x'; 1 << 19];
+    let (namespace, session, target) = (&b"a"[..], &b""[..], Target::Tag(&text));
+    for sequence in [1, 2] {
+        let order = Order { namespace, session, target, how: Purge::Dead, sequence };
+        shelf.note(&Entry::Purge(order, Echo::First), 0);
+    }
+    let due = |shelf: &Shelf| {
+        let mut found = Vec::new();
+        let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
+            let read = journal::read(bytes, |entry| match entry {
+                Entry::Start(sequence) => found.push((false, sequence)),
+                Entry::Purge(order, _) => {
+                    found.push((order.target == Target::Everything, order.sequence));
+                }
+            });
+            assert_eq!(read.used, bytes.len());
+            Ok(())
+        };
+        shelf.flush(append).unwrap();
+        found
+    };
+    let made = shelf.replace_journal(|_, due| -> Result<FileRef, ()> {
+        assert!(due.len() > 1 << 20, "there is no room for more");
+        shelf.note(&Entry::Start(4), 0);
+        Ok(some_file())
+    });
+    assert_eq!(made, Ok(()));
+    assert_eq!(due(&shelf), [(true, 4), (false, 4)]);
+    shelf.note(&Entry::Start(5), 0);
+    let made = shelf.replace_journal(|_, due| -> Result<FileRef, ()> {
+        assert!(!due.is_empty());
+        shelf.note(&Entry::Start(6), 0);
+        Ok(some_file())
+    });
+    assert_eq!(made, Ok(()));
+    assert_eq!(due(&shelf), [(false, 6)], "the new journal has the other one");
+}
+
+#[test]
+fn two_who_write_the_same_purge_leave_the_next_one_unwritten() {
+    let mut disk = Disk::default();
+    let Process { store, site, .. } = start(&mut disk);
+    assert!(!store.has_unwritten_purges());
+    store.purge_all(site, Purge::Dead);
+    // Another worker does the same before this one is done.
+    store.flush_purges(|_| store.flush_purges(|_| {}));
+    assert!(!store.has_unwritten_purges());
+    store.purge_all(site, Purge::Dead);
+    assert!(store.has_unwritten_purges(), "nobody may be told of it");
+    // What comes while others are written is not among them.
+    store.flush_purges(|_| {
+        store.purge_all(site, Purge::Dead);
+    });
+    assert!(store.has_unwritten_purges());
+    store.flush_purges(|_| {});
+    assert!(!store.has_unwritten_purges());
 }
 
 #[derive(Clone, Debug)]

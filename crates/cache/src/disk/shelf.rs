@@ -496,7 +496,7 @@ impl Shelf {
     }
 
     /// Has `make` put another file in the place of the journal as it was last open, which gets what
-    /// is due at its end.
+    /// is due at its end. Meanwhile nobody else writes: what takes long is done before.
     ///
     /// # Errors
     ///
@@ -510,7 +510,12 @@ impl Shelf {
         journal.give_up();
         let file = make(journal.given_up.as_ref(), &due)?;
         *journal = Journal { file: Some(file), given_up: None };
-        lock(&self.due).drain(..due.len());
+        let mut left = lock(&self.due);
+        // Too much may have come meanwhile: then what is due is something else, and stands there
+        // twice in part.
+        if left.starts_with(&due) {
+            left.drain(..due.len());
+        }
         Ok(())
     }
 
