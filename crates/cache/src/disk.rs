@@ -31,11 +31,11 @@ pub use shelf::{
 use crate::disk::format::{Record, unpack_tags};
 use crate::disk::journal::Echo;
 use crate::growing::Wakes;
-use crate::key::{Key, NamespaceId};
+use crate::key::{Key, NamespaceId, Session};
 use crate::object::{Kind, Object, Outside, Parts};
 use crate::permit::FillPermit;
 use crate::store::Store;
-use crate::tags::{Purge, Scope, Verdict, lock};
+use crate::tags::{Purge, Root, Scope, Verdict, lock};
 
 /// Bodies up to this many bytes are read into memory; larger ones are sent from their files.
 pub const READ_MAX: u64 = 512 * 1024;
@@ -264,8 +264,8 @@ impl Store {
         &self,
         namespace: NamespaceId,
         scope: Scope<'_>,
-        target: Target<'_>,
-        how: Purge,
+        (target, how): (Target<'_>, Purge),
+        echo: Echo,
         sequence: u64,
     ) {
         let Some((shelf, name)) = self.shelf_of(namespace) else { return };
@@ -274,7 +274,11 @@ impl Store {
             Scope::Session(session) => session.text(),
         };
         let order = Order { namespace: &name, session, target, how, sequence };
-        shelf.purge(&order, Echo::First, self.disk.unix_ms.load(Ordering::Relaxed));
+        self.note_purge(&shelf, &order, echo);
+    }
+
+    fn note_purge(&self, shelf: &Shelf, order: &Order<'_>, echo: Echo) {
+        shelf.purge(order, echo, self.disk.unix_ms.load(Ordering::Relaxed));
         self.disk.noted.fetch_add(1, Ordering::AcqRel);
         self.disk.calls.store(true, Ordering::Release);
     }
@@ -285,35 +289,30 @@ impl Store {
         errand.shelf.doom(errand.hash)
     }
 
-    /// Notes what another process has purged, as its journal says, and purges it here.
-    pub fn repeat(&self, order: &Order<'_>) {
+    /// Notes what another process has purged, as the journal of `shelf` says, and purges it here.
+    /// Whoever reads of that is told that it is no news, or two processes would never come to rest.
+    pub fn repeat(&self, shelf: &Arc<Shelf>, order: &Order<'_>) {
+        if order.target == Target::Everything {
+            return self.repeat_everything(shelf);
+        }
         let Some(namespace) = self.known_namespace(order.namespace) else { return };
-        let session = crate::key::Session::new(order.session);
-        let scope = session.map_or(Scope::Public, Scope::Session);
-        match order.target {
-            Target::Tag(tag) => drop(self.purge_tag_exactly(namespace, scope, tag, order.how)),
-            Target::TagsFrom(start) => {
-                let tag = [start, b"*"].concat();
-                self.purge_tag(namespace, scope, &tag, order.how);
-            }
-            Target::Url(url) => {
-                let mut keys = crate::key::KeyBuilder::default();
-                keys.start(namespace);
-                keys.push_url(url);
-                match session {
-                    Some(session) => self.purge_url(&keys.private(session), order.how),
-                    None => self.purge_url(&keys.public(), order.how),
-                };
-            }
-            Target::UrlsFrom(start) => drop(self.purge_urls_from(namespace, start, order.how)),
-            Target::All => match session {
-                Some(session) => drop(self.purge_private(namespace, Some(session), order.how)),
-                None => drop(self.purge_all(namespace, order.how)),
-            },
-            Target::Private => drop(self.purge_private(namespace, None, order.how)),
-            Target::Everything => {
-                self.purge_all(namespace, order.how);
-                self.purge_private(namespace, None, order.how);
+        let scope = Session::new(order.session).map_or(Scope::Public, Scope::Session);
+        self.carry_out(namespace, scope, order.target, order.how, Echo::Again);
+    }
+
+    /// Purges whatever is on a shelf, which is one purge for the journal.
+    fn repeat_everything(&self, shelf: &Arc<Shelf>) {
+        let (namespace, session, target) = (&b""[..], &b""[..], Target::Everything);
+        self.tags.purge_by(|sequence| {
+            let order = Order { namespace, session, target, how: Purge::Dead, sequence };
+            self.note_purge(shelf, &order, Echo::Again);
+            0
+        });
+        for namespace in self.all_namespaces() {
+            if self.shelf_of(namespace).is_some_and(|(own, _)| Arc::ptr_eq(&own, shelf)) {
+                for root in [Root::Public, Root::Private] {
+                    self.tags.purge_root(namespace, &root, Purge::Dead, |_| {});
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 //! its number, before anything in memory is struck.
 
 use crate::disk::Target;
+use crate::disk::journal::Echo;
 use crate::key::{Key, KeyBuilder, NamespaceId, Session};
 use crate::object::Kind;
 use crate::store::Store;
@@ -24,40 +25,54 @@ impl Store {
             (b"*", Scope::Public) => self.purge_all(namespace, how),
             (b"*", Scope::Session(session)) => self.purge_private(namespace, Some(session), how),
             ([prefix @ .., b'*'], _) => {
-                let note = self.noting(namespace, scope, Target::TagsFrom(prefix), how);
-                self.tags.purge_prefix(namespace, scope, prefix, how, note)
+                self.carry_out(namespace, scope, Target::TagsFrom(prefix), how, Echo::First)
             }
-            _ => self.purge_tag_exactly(namespace, scope, tag, how),
+            _ => self.carry_out(namespace, scope, Target::Tag(tag), how, Echo::First),
         }
     }
 
-    /// Purges a tag that means itself even if it ends in `*`.
-    pub(crate) fn purge_tag_exactly(
+    /// Purges what `target` says, first or after another process.
+    pub(crate) fn carry_out(
         &self,
         namespace: NamespaceId,
         scope: Scope<'_>,
-        tag: &[u8],
+        target: Target<'_>,
         how: Purge,
+        echo: Echo,
     ) -> u64 {
-        let note = self.noting(namespace, scope, Target::Tag(tag), how);
-        self.tags.purge(namespace, scope, tag, how, note)
-    }
-
-    /// What notes a purge for the disk once it has its number.
-    fn noting<'a>(
-        &'a self,
-        namespace: NamespaceId,
-        scope: Scope<'a>,
-        target: Target<'a>,
-        how: Purge,
-    ) -> impl FnOnce(u64) + 'a {
-        move |sequence| self.purge_shelf(namespace, scope, target, how, sequence)
+        let note = |number| self.purge_shelf(namespace, scope, (target, how), echo, number);
+        match (target, scope) {
+            (Target::Tag(tag), _) => self.tags.purge(namespace, scope, tag, how, note),
+            (Target::TagsFrom(start), _) => {
+                self.tags.purge_prefix(namespace, scope, start, how, note)
+            }
+            (Target::Url(url), _) => {
+                let mut keys = KeyBuilder::default();
+                keys.start(namespace);
+                keys.push_url(url);
+                match scope {
+                    Scope::Public => self.purge_copies(&keys.public(), how, note),
+                    Scope::Session(session) => self.purge_copies(&keys.private(session), how, note),
+                }
+            }
+            (Target::UrlsFrom(start), _) => self.purge_urls(namespace, start, how, note),
+            (Target::All, Scope::Public) => {
+                self.tags.purge_root(namespace, &Root::Public, how, note)
+            }
+            (Target::All, Scope::Session(session)) => {
+                self.tags.purge_root(namespace, &Root::Session(session), how, note)
+            }
+            (Target::Private, _) => self.tags.purge_root(namespace, &Root::Private, how, note),
+            (Target::Everything, _) => [Target::All, Target::Private]
+                .map(|target| self.carry_out(namespace, Scope::Public, target, how, echo))
+                .iter()
+                .sum(),
+        }
     }
 
     /// Purges all public objects of a namespace.
     pub fn purge_all(&self, namespace: NamespaceId, how: Purge) -> u64 {
-        let note = self.noting(namespace, Scope::Public, Target::All, how);
-        self.tags.purge_root(namespace, &Root::Public, how, note)
+        self.carry_out(namespace, Scope::Public, Target::All, how, Echo::First)
     }
 
     /// Purges the private objects of one session, or of all.
@@ -67,17 +82,24 @@ impl Store {
         session: Option<Session<'_>>,
         how: Purge,
     ) -> u64 {
-        let root = session.map_or(Root::Private, Root::Session);
-        let scope = session.map_or(Scope::Public, Scope::Session);
-        let target = if session.is_some() { Target::All } else { Target::Private };
-        self.tags.purge_root(namespace, &root, how, self.noting(namespace, scope, target, how))
+        let (scope, target) = match session {
+            Some(session) => (Scope::Session(session), Target::All),
+            None => (Scope::Public, Target::Private),
+        };
+        self.carry_out(namespace, scope, target, how, Echo::First)
     }
 
     /// Purges all vary copies of a URL, in the public space or in the session of `key`, and what is
     /// known about how it varies.
     pub fn purge_url(&self, key: &Key<'_>, how: Purge) -> u64 {
         let scope = key.session.map_or(Scope::Public, Scope::Session);
-        let note = self.noting(key.namespace, scope, Target::Url(key.url()), how);
+        let what = (Target::Url(key.url()), how);
+        self.purge_copies(key, how, |number| {
+            self.purge_shelf(key.namespace, scope, what, Echo::First, number);
+        })
+    }
+
+    fn purge_copies(&self, key: &Key<'_>, how: Purge, note: impl FnOnce(u64)) -> u64 {
         let hit = self.purge_url_in_memory(key, how, note);
         hit.max(u64::from(how == Purge::Dead && self.doom_on_disk(key)))
     }
@@ -116,7 +138,16 @@ impl Store {
 
     /// Purges every public URL of a namespace that begins with `start`; looks at all of them.
     pub fn purge_urls_from(&self, namespace: NamespaceId, start: &[u8], how: Purge) -> u64 {
-        let note = self.noting(namespace, Scope::Public, Target::UrlsFrom(start), how);
+        self.carry_out(namespace, Scope::Public, Target::UrlsFrom(start), how, Echo::First)
+    }
+
+    fn purge_urls(
+        &self,
+        namespace: NamespaceId,
+        start: &[u8],
+        how: Purge,
+        note: impl FnOnce(u64),
+    ) -> u64 {
         self.tags.purge_by(|sequence| {
             note(sequence);
             self.doom_fills(|own| {

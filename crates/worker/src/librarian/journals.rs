@@ -181,12 +181,12 @@ impl<I: Io> Librarian<I> {
         // A bounded part of it; a call or the next round goes on.
         let mut bytes = vec![0; READ.min((stat.size - charge.read) as usize)];
         let Some(n) = read_full(&mut self.io, &file, charge.read, &mut bytes) else { return };
-        let (own, store) = (&self.own, &self.store);
+        let (own, store, shelf) = (&self.own, &self.store, &charge.shelf);
         let read = journal::read(&bytes[..n], |entry| {
             if let Entry::Purge(order, Echo::First) = entry
                 && !own.contains(&(order.sequence >> 32))
             {
-                store.repeat(&order);
+                store.repeat(shelf, &order);
             }
         });
         // An entry larger than what is read at once is none.

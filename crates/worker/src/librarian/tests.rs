@@ -93,6 +93,20 @@ impl Life {
         PathBuf::from(String::from_utf8(path).unwrap())
     }
 
+    /// What its workers and its librarian do next.
+    fn go_on(&mut self) {
+        self.store.flush_purges(|shelf| flush(&mut Epoll::new().unwrap(), shelf).unwrap());
+        self.librarian.step(Now::default());
+    }
+
+    /// Whether the page is in memory and good.
+    fn has(&self) -> bool {
+        let mut keys = KeyBuilder::default();
+        keys.start(self.site);
+        keys.push_url(b"/a");
+        self.store.find_fresh(&keys.public(), 0).is_some()
+    }
+
     fn believes(&self, file: &Path) -> bool {
         let judged = self.shelf.judge(&std::fs::read(file).unwrap(), None, 0).map(drop);
         assert!(matches!(judged, Ok(()) | Err(Unfit::Dead)));
@@ -163,4 +177,53 @@ fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
     assert!(!life.believes(&file));
     drop(life);
     assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn what_one_process_purges_another_purges_once() {
+    let directory = Directory::new("two");
+    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let [old, new] = &mut lives;
+    new.keep();
+    assert!(new.has());
+    old.store.purge_all(old.site, Purge::Dead);
+    for life in [&mut *old, &mut *new] {
+        life.go_on();
+        life.go_on();
+    }
+    assert!(!new.has(), "it has heard of it");
+    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let told = size();
+    let generations = [old.store.generation(), new.store.generation()];
+    for _ in 0..4 {
+        old.go_on();
+        new.go_on();
+    }
+    assert_eq!(size(), told, "nobody repeats what was repeated");
+    assert_eq!([old.store.generation(), new.store.generation()], generations);
+}
+
+#[test]
+fn a_purge_of_everything_is_heard_by_another_process() {
+    let directory = Directory::new("all");
+    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let [old, new] = &mut lives;
+    let file = new.keep();
+    old.shelf.note(&cache::disk::everything(old.store.generation()), 0);
+    old.go_on();
+    new.go_on();
+    new.go_on();
+    assert!(!new.has());
+    assert!(!new.believes(&file));
+    let newer = new.keep();
+    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let told = size();
+    for _ in 0..4 {
+        old.go_on();
+        new.go_on();
+    }
+    assert_eq!(size(), told);
+    assert!(new.has() && new.believes(&newer));
+    drop(lives);
+    assert!(Life::start(&directory.0).believes(&newer));
 }
