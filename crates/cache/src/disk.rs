@@ -44,7 +44,9 @@ pub const READ_MAX: u64 = 512 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     shelves: RwLock<Vec<Arc<Shelf>>>,
-    /// Purges so far.
+    /// There was a purge, of whatever shelf or none.
+    has_purged: AtomicBool,
+    /// Purges of what is on shelves.
     noted: AtomicU64,
     /// Those that stand in journals, from the first one on. Neither is ever made smaller: workers
     /// write at the same time, and what two of them wrote counts once.
@@ -268,6 +270,8 @@ impl Store {
         echo: Echo,
         sequence: u64,
     ) {
+        // Before the look: who is given the shelf after it finds this.
+        self.disk.has_purged.store(true, Ordering::Release);
         let Some((shelf, name)) = self.shelf_of(namespace) else { return };
         let session = match scope {
             Scope::Public => &b""[..],
@@ -275,6 +279,12 @@ impl Store {
         };
         let order = Order { namespace: &name, session, target, how, sequence };
         self.note_purge(&shelf, &order, echo);
+    }
+
+    /// Whether there was any purge since the process began, even one that no shelf was told of.
+    #[must_use]
+    pub fn has_purged(&self) -> bool {
+        self.disk.has_purged.load(Ordering::Acquire)
     }
 
     fn note_purge(&self, shelf: &Shelf, order: &Order<'_>, echo: Echo) {

@@ -32,7 +32,7 @@ impl<I: Io> Librarian<I> {
     /// this process counts from before anybody uses it.
     pub(super) fn open(&mut self, shelves: Vec<Arc<Shelf>>) {
         // What this process has purged before it was told of them hits them as well.
-        let are_late = self.store.stats().purges > 0;
+        let are_late = self.store.has_purged();
         let mut opened = Vec::new();
         shelves.iter().filter(|_| are_late).for_each(|shelf| shelf.note_missed_purges());
         for shelf in shelves {

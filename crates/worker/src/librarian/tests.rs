@@ -180,6 +180,27 @@ fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
 }
 
 #[test]
+fn such_a_purge_is_remembered_when_another_shelf_is_opened_in_between() {
+    let (directory, other) = (Directory::new("left"), Directory::new("other"));
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    life.store.set_shelves(&[]);
+    life.librarian.settle(Now::default());
+    life.store.purge_all(life.site, Purge::Dead);
+    // Purges are counted from a new number then.
+    for root in [&other.0, &directory.0] {
+        let settings = settings(root);
+        life.shelf = life.store.shelf(&settings);
+        life.store.set_shelves(&[(settings, Arc::clone(&life.shelf), vec![life.site])]);
+        life.librarian.settle(Now::default());
+        assert!(life.shelf.is_open());
+    }
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
 fn what_one_process_purges_another_purges_once() {
     let directory = Directory::new("two");
     let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
