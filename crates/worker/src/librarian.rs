@@ -48,7 +48,8 @@ struct Charge {
     off_until: Option<Instant>,
     /// What is off was told.
     is_told: bool,
-    /// Bytes of the journal that were read.
+    /// The journal that was read last, and how many bytes of it.
+    heard: Option<FileRef>,
     read: u64,
     /// Locked together with other processes that use the shelf.
     lock: Option<FileRef>,

@@ -519,6 +519,13 @@ impl Shelf {
         Ok(())
     }
 
+    /// The journal as it was last open, from which another is to be made.
+    #[must_use]
+    pub fn old_journal(&self) -> Option<FileRef> {
+        let journal = lock(&self.journal);
+        journal.file.as_ref().or(journal.given_up.as_ref()).cloned()
+    }
+
     /// Nobody knows what the journal says: the caller takes its name away and has it made anew.
     pub fn give_up_journal(&self) {
         lock(&self.journal).give_up();
@@ -528,6 +535,15 @@ impl Shelf {
     #[must_use]
     pub fn journal_file(&self) -> Option<FileRef> {
         lock(&self.journal).file.clone()
+    }
+
+    /// Another process has put `file` in the place of `old`: that one is written from here on, if
+    /// `old` is still open.
+    pub fn follow_journal(&self, old: &FileRef, file: FileRef) {
+        let mut journal = lock(&self.journal);
+        if journal.file.as_ref() == Some(old) {
+            journal.file = Some(file);
+        }
     }
 
     /// Whether the file of a key may be there.

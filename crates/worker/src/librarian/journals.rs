@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::FileRef;
-use cache::disk::journal::{self, Echo, Entry, HEAD};
+use cache::disk::journal::{self, Echo, Entry, HEAD, Read};
 use cache::disk::{Begun, JOURNAL, LOCK, Replay, Shelf, everything};
 use io::{FileFailure, Io};
 
@@ -27,6 +27,16 @@ struct Opened {
     lock: Option<FileRef>,
 }
 
+/// A journal on its way: what the old one said up to a place is on the medium.
+pub(super) struct Draft {
+    file: FileRef,
+    path: Vec<u8>,
+    size: u64,
+    /// The old one, and how much of it is here.
+    old: Option<FileRef>,
+    read: u64,
+}
+
 impl<I: Io> Librarian<I> {
     /// Opens shelves. Their journals, and those that are open already, are told the number that
     /// this process counts from before anybody uses it.
@@ -39,7 +49,7 @@ impl<I: Io> Librarian<I> {
             match self.open_journal(&shelf) {
                 Ok(found) => opened.push((shelf, Some(found))),
                 Err(failure) => {
-                    let mut charge = charge(Arc::clone(&shelf), 0, None);
+                    let mut charge = charge(Arc::clone(&shelf), None, 0, None);
                     self.turn_off(&mut charge, failure);
                     self.charges.push(charge);
                 }
@@ -54,9 +64,10 @@ impl<I: Io> Librarian<I> {
         }
         for (shelf, found) in opened {
             let Some(Opened { file, seal, replay, size, lock }) = found else { continue };
+            let heard = Some(file.clone());
             shelf.open(file, seal, replay);
             shelf.note(&Entry::Start(start), unix_ms);
-            self.charges.push(charge(shelf, size, lock));
+            self.charges.push(charge(shelf, heard, size, lock));
         }
         let mut charges = std::mem::take(&mut self.charges);
         for charge in &mut charges {
@@ -122,47 +133,50 @@ impl<I: Io> Librarian<I> {
             }
             // Its numbers are still not to be used again.
             let bound = replay.last();
-            let opened = self.begin_journal(shelf, &path, lock)?;
+            let opened = self.begin_journal(shelf, lock)?;
             self.store.begin_at(bound);
             return Ok(opened);
         }
-        self.begin_journal(shelf, &path, lock)
+        self.begin_journal(shelf, lock)
     }
 
     /// A journal of a cache that has nothing: what lies there belongs to none.
     fn begin_journal(
         &mut self,
         shelf: &Shelf,
-        path: &[u8],
         lock: Option<FileRef>,
     ) -> Result<Opened, FileFailure> {
         let seal = self.prng.next_u64();
-        let file = self.make_journal(shelf, path, &journal::head(seal))?;
+        let (temporary, _) = self.draft(shelf, &journal::head(seal))?;
+        let file = self.put_in_place(shelf, &temporary)?;
+        self.io.sync(&file)?;
         let size = HEAD as u64;
         Ok(Opened { file, seal, replay: Replay::default(), size, lock })
     }
 
-    /// Puts a new journal in the place of an old one.
-    fn make_journal(
-        &mut self,
-        shelf: &Shelf,
-        path: &[u8],
-        bytes: &[u8],
-    ) -> Result<FileRef, FileFailure> {
-        let mut temporary = shelf.own_file(JOURNAL);
-        temporary.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
-        let written = self.io.create(&temporary).and_then(|file| {
+    /// Writes the beginning of a journal under another name, and brings it to the medium.
+    fn draft(&mut self, shelf: &Shelf, bytes: &[u8]) -> Result<(Vec<u8>, FileRef), FileFailure> {
+        let mut path = shelf.own_file(JOURNAL);
+        path.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
+        let written = self.io.create(&path).and_then(|file| {
             self.write_all(&file, &mut 0, bytes)?;
             self.io.sync(&file)?;
-            self.io.rename(&temporary, path)?;
-            // The new name is to be there as well.
-            self.io.sync(&file)
+            Ok(file)
         });
-        if let Err(failure) = written {
-            let _ = self.io.unlink(&temporary);
+        if written.is_err() {
+            let _ = self.io.unlink(&path);
+        }
+        written.map(|file| (path, file))
+    }
+
+    /// Gives a journal its name, which is on the medium only after a sync.
+    fn put_in_place(&mut self, shelf: &Shelf, temporary: &[u8]) -> Result<FileRef, FileFailure> {
+        let path = shelf.own_file(JOURNAL);
+        if let Err(failure) = self.io.rename(temporary, &path) {
+            let _ = self.io.unlink(temporary);
             return Err(failure);
         }
-        self.io.open_journal(path)
+        self.io.open_journal(&path)
     }
 
     /// Hears what other processes have purged, and makes a journal that could not be written anew.
@@ -175,12 +189,22 @@ impl<I: Io> Librarian<I> {
         }
         let Some(file) = charge.shelf.journal_file() else { return };
         let Ok(stat) = self.io.stat(&file) else { return };
-        if stat.size <= charge.read {
-            return;
+        if stat.links == 0 {
+            return self.follow_journal(charge, &file);
         }
-        // A bounded part of it; a call or the next round goes on.
-        let mut bytes = vec![0; READ.min((stat.size - charge.read) as usize)];
-        let Some(n) = read_full(&mut self.io, &file, charge.read, &mut bytes) else { return };
+        if self.hear_some(charge, &file, stat.size) && self.sync(&charge.shelf).is_err() {
+            self.renew_journal(charge, 0);
+        }
+    }
+
+    /// Hears a bounded part of what stands in a journal of `size` bytes; a call or the next round
+    /// goes on. Whether there was more.
+    fn hear_some(&mut self, charge: &mut Charge, file: &FileRef, size: u64) -> bool {
+        if charge.heard.as_ref() != Some(file) {
+            (charge.heard, charge.read) = (Some(file.clone()), HEAD as u64);
+        }
+        let mut bytes = vec![0; READ.min(size.saturating_sub(charge.read) as usize)];
+        let Some(n) = read_full(&mut self.io, file, charge.read, &mut bytes) else { return false };
         let (own, store, shelf) = (&self.own, &self.store, &charge.shelf);
         let read = journal::read(&bytes[..n], |entry| {
             if let Entry::Purge(order, Echo::First) = entry
@@ -190,9 +214,23 @@ impl<I: Io> Librarian<I> {
             }
         });
         // An entry larger than what is read at once is none.
-        charge.read += if read.used == 0 && n == READ { n as u64 } else { read.used as u64 };
-        if self.sync(&charge.shelf).is_err() {
-            self.renew_journal(charge, 0);
+        let used = if read.used == 0 && n == READ { n } else { read.used };
+        charge.read += used as u64;
+        used > 0
+    }
+
+    /// The journal that is open has lost its name. Another process writes to the one that has it
+    /// now: that is heard from its beginning. If there is none, ours gets a name again.
+    fn follow_journal(&mut self, charge: &mut Charge, old: &FileRef) {
+        let opened = self.io.open_journal(&charge.shelf.own_file(JOURNAL));
+        let found = opened.ok().filter(|file| {
+            let mut head = [0; HEAD];
+            let n = read_full(&mut self.io, file, 0, &mut head).unwrap_or(0);
+            journal::seal(&head[..n]).is_some()
+        });
+        match found {
+            Some(file) => charge.shelf.follow_journal(old, file),
+            None => self.renew_journal(charge, 0),
         }
     }
 
@@ -205,6 +243,7 @@ impl<I: Io> Librarian<I> {
             Ok(Opened { file, seal, replay, size, lock }) => {
                 let start = self.store.next_start(replay.last());
                 self.own.push(start >> 32);
+                charge.heard = Some(file.clone());
                 charge.shelf.open(file, seal, replay);
                 (charge.read, charge.lock) = (size, lock);
                 self.turn_on(charge);
@@ -224,26 +263,14 @@ impl<I: Io> Librarian<I> {
 
     /// Writes a journal anew, without entries up to `cutoff`. Until that is done nothing is written
     /// to the shelf; what lies there is good for this process.
-    fn renew_journal(&mut self, charge: &mut Charge, cutoff: u64) {
+    pub(super) fn renew_journal(&mut self, charge: &mut Charge, cutoff: u64) {
         let shelf = Arc::clone(&charge.shelf);
         if shelf.lacks_journal() && charge.off_until.is_some_and(|until| self.now.mono < until) {
             return;
         }
-        let path = shelf.own_file(JOURNAL);
         let mut last = Err(FileFailure { errno: ENOSPC, call: "open" });
         for _ in 0..SACRIFICED {
-            let mut size = 0;
-            last = shelf.replace_journal(|old, due| {
-                let bytes = self.old_entries(old, shelf.seal(), due, cutoff);
-                let made = bytes.and_then(|bytes| {
-                    size = bytes.len() as u64;
-                    self.make_journal(&shelf, &path, &bytes)
-                });
-                made.inspect_err(|_| {
-                    let _ = self.io.unlink(&path);
-                })
-            });
-            charge.read = size;
+            last = self.replace_journal(charge, &shelf, cutoff);
             let Err(FileFailure { errno: ENOSPC | EDQUOT, .. }) = last else { break };
             let now = self.seconds();
             for hash in (0..8).map_while(|_| shelf.next_victim(now, true)) {
@@ -254,6 +281,44 @@ impl<I: Io> Librarian<I> {
         if let Err(failure) = last {
             self.turn_off(charge, failure);
         }
+    }
+
+    /// Puts another journal in the place of one. Workers go on writing to the old one while that
+    /// is read and brought to the medium, and wait only for what they wrote meanwhile.
+    fn replace_journal(
+        &mut self,
+        charge: &mut Charge,
+        shelf: &Shelf,
+        cutoff: u64,
+    ) -> Result<(), FileFailure> {
+        let old = shelf.old_journal();
+        if let Some((old, stat)) = old.as_ref().and_then(|old| Some((old, self.io.stat(old).ok()?)))
+        {
+            while self.hear_some(charge, old, stat.size) {}
+        }
+        let draft = self.draft_anew(shelf, old, charge.read, cutoff);
+        let mut read = 0;
+        shelf.replace_journal(|old, due| {
+            let draft = match draft {
+                Ok(draft) if draft.old.as_ref() != old => {
+                    // A worker has followed another process meanwhile: nothing of that was heard.
+                    let _ = self.io.unlink(&draft.path);
+                    read = HEAD as u64;
+                    self.draft_anew(shelf, old.cloned(), u64::MAX, cutoff)
+                }
+                draft => {
+                    read = draft.as_ref().map_or(0, |draft| draft.size);
+                    draft
+                }
+            };
+            let made = draft.and_then(|draft| self.complete(shelf, draft, due, cutoff));
+            made.inspect_err(|_| {
+                let _ = self.io.unlink(&shelf.own_file(JOURNAL));
+            })
+        })?;
+        (charge.heard, charge.read) = (shelf.journal_file(), read);
+        // The new name is to be there as well.
+        self.sync(shelf)
     }
 
     /// Forgets entries up to `cutoff`.
@@ -271,50 +336,103 @@ impl<I: Io> Librarian<I> {
         is_alone
     }
 
-    /// The bytes of a journal that says what an old one said, and what is due.
-    fn old_entries(
+    /// A journal that says what the first `heard` bytes of an old one said.
+    pub(super) fn draft_anew(
         &mut self,
-        old: Option<&FileRef>,
-        seal: u64,
+        shelf: &Shelf,
+        old: Option<FileRef>,
+        heard: u64,
+        cutoff: u64,
+    ) -> Result<Draft, FileFailure> {
+        let mut out = journal::head(shelf.seal()).to_vec();
+        let mut bytes = Vec::new();
+        if let Some(old) = &old {
+            let size = self.io.stat(old)?.size.min(heard.max(HEAD as u64));
+            bytes = self.part(old, 0, size)?;
+        }
+        let entries = bytes.get(HEAD..).unwrap_or_default();
+        let read = self.copy_entries(entries, cutoff, &mut out);
+        // One of another seal does not say what was purged of what carries ours.
+        let is_ours = journal::seal(&bytes) == Some(shelf.seal());
+        if read.is_damaged || (old.is_some() && !is_ours) {
+            self.push_everything(&mut out);
+        }
+        let (path, file) = self.draft(shelf, &out)?;
+        let (size, read) = (out.len() as u64, (HEAD + read.used) as u64);
+        Ok(Draft { file, path, size, old, read })
+    }
+
+    /// Adds what the old journal says now, and what is due, and puts the new one in its place.
+    pub(super) fn complete(
+        &mut self,
+        shelf: &Shelf,
+        mut draft: Draft,
         due: &[u8],
         cutoff: u64,
-    ) -> Result<Vec<u8>, FileFailure> {
-        let mut out = journal::head(seal).to_vec();
-        let mut bytes = Vec::new();
-        if let Some(old) = old {
-            let size = self.io.stat(old)?.size;
-            bytes.resize(size as usize, 0);
-            let n = read_full(&mut self.io, old, 0, &mut bytes);
-            bytes.truncate(n.ok_or(FileFailure { errno: 5, call: "read" })?);
+    ) -> Result<FileRef, FileFailure> {
+        let added = self
+            .rest_of(&draft, due, cutoff)
+            .and_then(|bytes| self.write_all(&draft.file, &mut draft.size, &bytes));
+        if let Err(failure) = added {
+            let _ = self.io.unlink(&draft.path);
+            return Err(failure);
         }
-        let last = self.own.last().map_or(0, |own| own << 32);
-        journal::push(&mut out, &Entry::Start(last), self.now.unix_millis);
-        let bytes = bytes.get(HEAD..).unwrap_or_default();
-        let read = journal::read(bytes, |entry| {
-            if let Entry::Purge(order, echo) = entry
-                && order.sequence > cutoff
-            {
-                journal::push(&mut out, &Entry::Purge(order, echo), self.now.unix_millis);
-            }
-        });
+        self.put_in_place(shelf, &draft.path)
+    }
+
+    /// What a draft lacks.
+    fn rest_of(&mut self, draft: &Draft, due: &[u8], cutoff: u64) -> Result<Vec<u8>, FileFailure> {
+        let (mut out, mut bytes) = (Vec::new(), Vec::new());
+        if let Some(old) = &draft.old {
+            let size = self.io.stat(old)?.size;
+            bytes = self.part(old, draft.read, size.saturating_sub(draft.read))?;
+        }
+        let read = self.copy_entries(&bytes, cutoff, &mut out);
         // What was torn off by the failure that led here is due again. What else cannot be read may
         // have purged anything.
         if read.is_damaged || !due.starts_with(&bytes[read.used..]) {
-            let all = everything(self.store.generation());
-            journal::push(&mut out, &all, self.now.unix_millis);
+            self.push_everything(&mut out);
         }
         out.extend_from_slice(due);
         Ok(out)
     }
+
+    fn part(&mut self, file: &FileRef, at: u64, len: u64) -> Result<Vec<u8>, FileFailure> {
+        let mut bytes = vec![0; len as usize];
+        let n = read_full(&mut self.io, file, at, &mut bytes);
+        bytes.truncate(n.ok_or(FileFailure { errno: 5, call: "read" })?);
+        Ok(bytes)
+    }
+
+    /// Copies purges after `cutoff`, and the greatest number that anybody has counted from.
+    fn copy_entries(&self, bytes: &[u8], cutoff: u64, out: &mut Vec<u8>) -> Read {
+        let unix_ms = self.now.unix_millis;
+        let mut last = self.own.last().map_or(0, |own| own << 32);
+        let read = journal::read(bytes, |entry| match entry {
+            Entry::Start(start) => last = last.max(start),
+            Entry::Purge(order, _) if order.sequence > cutoff => {
+                journal::push(out, &entry, unix_ms);
+            }
+            Entry::Purge(..) => {}
+        });
+        journal::push(out, &Entry::Start(last), unix_ms);
+        read
+    }
+
+    fn push_everything(&self, out: &mut Vec<u8>) {
+        let all = everything(self.store.generation());
+        journal::push(out, &all, self.now.unix_millis);
+    }
 }
 
-fn charge(shelf: Arc<Shelf>, read: u64, lock: Option<FileRef>) -> Charge {
+fn charge(shelf: Arc<Shelf>, heard: Option<FileRef>, read: u64, lock: Option<FileRef>) -> Charge {
     Charge {
         walk: None,
         shelf,
         check: None,
         off_until: None,
         is_told: false,
+        heard,
         read,
         lock,
         is_shared: false,

@@ -99,6 +99,13 @@ impl Life {
         self.librarian.step(Now::default());
     }
 
+    fn renew_journal(&mut self) {
+        let mut charges = std::mem::take(&mut self.librarian.charges);
+        self.librarian.renew_journal(&mut charges[0], 0);
+        self.librarian.charges = charges;
+        assert!(!self.shelf.lacks_journal());
+    }
+
     /// Whether the page is in memory and good.
     fn has(&self) -> bool {
         let mut keys = KeyBuilder::default();
@@ -247,4 +254,130 @@ fn a_purge_of_everything_is_heard_by_another_process() {
     assert!(new.has() && new.believes(&newer));
     drop(lives);
     assert!(Life::start(&directory.0).believes(&newer));
+}
+
+#[test]
+fn a_purge_while_a_journal_is_made_anew_stands_in_the_old_one_and_in_the_new_one() {
+    let directory = Directory::new("draft");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    let old = life.shelf.old_journal();
+    let heard = life.librarian.charges[0].read;
+    let draft = life.librarian.draft_anew(&life.shelf, old, heard, 0).unwrap();
+    life.store.purge_all(life.site, Purge::Dead);
+    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let before = size();
+    flush(&mut Epoll::new().unwrap(), &life.shelf).unwrap();
+    assert!(size() > before, "it can be told");
+    let Life { shelf, librarian, .. } = &mut life;
+    shelf.replace_journal(|_, due| librarian.complete(shelf, draft, due, 0)).unwrap();
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn a_journal_made_anew_says_what_the_old_one_said() {
+    let directory = Directory::new("renewed");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    let mut keys = KeyBuilder::default();
+    keys.start(life.site);
+    keys.push_url(b"/other");
+    life.store.purge_url(&keys.public(), Purge::Dead);
+    life.renew_journal();
+    assert!(life.believes(&file));
+    let mut next = Life::start(&directory.0);
+    assert!(next.believes(&file));
+    assert!(next.store.generation() > life.store.generation());
+    // Who began later counts from a greater number, which the other one must not forget.
+    next.go_on();
+    life.renew_journal();
+    assert!(Life::start(&directory.0).store.generation() > next.store.generation());
+    life.store.purge_all(life.site, Purge::Dead);
+    life.renew_journal();
+    life.renew_journal();
+    drop((life, next));
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn purges_in_a_journal_that_another_process_has_replaced_are_heard() {
+    let directory = Directory::new("replaced");
+    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let [old, new] = &mut lives;
+    old.keep();
+    old.go_on();
+    new.renew_journal();
+    new.store.purge_all(new.site, Purge::Dead);
+    new.go_on();
+    assert!(old.has());
+    old.go_on();
+    old.go_on();
+    assert!(!old.has());
+    // And back, with nobody taking the other's away again.
+    new.go_on();
+    let file = new.keep();
+    old.store.purge_all(old.site, Purge::Dead);
+    old.go_on();
+    new.go_on();
+    assert!(!new.has() && !new.believes(&file));
+}
+
+#[test]
+fn a_journal_that_somebody_takes_away_is_written_again() {
+    let directory = Directory::new("taken");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    std::fs::remove_file(directory.journal()).unwrap();
+    life.go_on();
+    let journal = std::fs::read(directory.journal()).unwrap();
+    assert_eq!(journal::seal(&journal), Some(life.shelf.seal()));
+    drop(life);
+    assert!(Life::start(&directory.0).believes(&file));
+}
+
+/// A process that finds no journal where another one still runs.
+fn with_another_seal(directory: &Directory, old: &mut Life) -> Life {
+    std::fs::remove_file(directory.journal()).unwrap();
+    let mut new = Life::new(&directory.0);
+    new.store.begin_at(5 << 32);
+    new.librarian.settle(Now::default());
+    assert_ne!(new.shelf.seal(), old.shelf.seal());
+    for _ in 0..3 {
+        old.go_on();
+        new.go_on();
+        let journal = std::fs::read(directory.journal()).unwrap();
+        assert_eq!(journal::seal(&journal), Some(new.shelf.seal()), "there is no contest");
+    }
+    new
+}
+
+#[test]
+fn a_journal_of_another_seal_is_heard() {
+    let directory = Directory::new("alien");
+    let mut old = Life::start(&directory.0);
+    let file = old.keep();
+    let mut new = with_another_seal(&directory, &mut old);
+    assert!(old.has() && old.believes(&file) && !new.believes(&file));
+    new.store.purge_all(new.site, Purge::Dead);
+    new.go_on();
+    old.go_on();
+    assert!(!old.has() && !old.believes(&file));
+}
+
+#[test]
+fn a_journal_of_another_seal_does_not_vouch_for_what_is_ours() {
+    let directory = Directory::new("voucher");
+    let mut old = Life::start(&directory.0);
+    let file = old.keep();
+    old.store.purge_all(old.site, Purge::Dead);
+    old.go_on();
+    let new = with_another_seal(&directory, &mut old);
+    // Seals it with ours, and does not have that purge.
+    old.renew_journal();
+    let next = Life::start(&directory.0);
+    assert_eq!(next.shelf.seal(), old.shelf.seal());
+    assert!(!next.believes(&file));
+    assert!(next.store.generation() > new.store.generation());
 }
