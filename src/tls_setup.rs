@@ -154,7 +154,7 @@ fn options(
                 options.ciphersuites = suites;
             }
             unsupported("ssl_conf_command", unknown);
-        } else {
+        } else if !name.eq_ignore_ascii_case("MinProtocol") {
             unsupported("ssl_conf_command", vec![name.clone()]);
         }
     }

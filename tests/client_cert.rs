@@ -1,10 +1,12 @@
 //! Owns: clients that must show a certificate: in all versions of HTTP, when a session is resumed,
 //! and what is refused at the start. Which certificates are good is the comparison's business.
 
+use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use testkit::server::Home;
-use testkit::{Server, run};
+use testkit::{Server, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -13,9 +15,11 @@ const SITES: &str = "
     ssl_client_certificate @DIR@/clients/root.crt;
     server { listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
              listen 127.0.0.1:@HTTPS@ quic reuseport; http2 on; server_name open.test;
+             error_page 421 /lost; location = /lost { return 200 \"lost at open\"; }
              location / { return 200 \"open $ssl_client_verify\"; } }
     server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
              server_name shut.test; ssl_verify_client on;
+             error_page 421 /lost; location = /lost { return 200 \"secret of shut\"; }
              location / {
                  return 200 \"$ssl_client_verify $ssl_session_reused $ssl_client_s_dn\"; } }
     server { listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic; http2 on;
@@ -83,7 +87,7 @@ fn a_handshake_for_one_server_opens_no_closed_one() {
             let field = format!("Host: {other}");
             ask(&server, version, name, Some("good"), &["-H", &field])
         };
-        assert!(host("open.test", "shut.test").ends_with(" 421"), "{version}");
+        assert_eq!(host("open.test", "shut.test"), "lost at open 421", "{version}");
         assert!(host("ajar.test", "shut.test").ends_with(" 421"), "{version}");
         assert_eq!(host("shut.test", "open.test"), "open SUCCESS 200", "{version}");
         // Nobody has the name: the default server asks for nothing.
@@ -120,4 +124,54 @@ fn a_resumed_session_keeps_its_verdict_and_is_good_for_its_server_only() {
         let again = ask("shut.test", &format!("{} -sess_in {dir}/none", cert("good")));
         assert!(again.contains("SUCCESS . CN"), "{version}: {again}");
     }
+}
+
+#[test]
+fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
+    let server = start();
+    let dir = server.home().dir().to_path_buf();
+    let port = server.https().port();
+    let prelude = testkit::server::prelude(1);
+    let reload = |sites: &str| {
+        server.rewrite(&format!("{prelude}http {{ {sites} }}"));
+        server.signal("HUP");
+    };
+    let is_new = |what: &str| ask(&server, "--http1.1", "open.test", None, &[]).starts_with(what);
+    let script = format!(
+        "exec openssl s_client -quiet -connect 127.0.0.1:{port} -servername shut.test \
+         -cert {0}/clients/good.crt -key {0}/clients/good.key 2>/dev/null",
+        dir.display()
+    );
+    let mut client = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut to, mut from) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
+    let mut hear = |until: &[u8]| {
+        let (mut heard, mut byte) = (Vec::new(), [0]);
+        while !heard.ends_with(until) {
+            assert_eq!(from.read(&mut byte).unwrap(), 1, "the server went");
+            heard.push(byte[0]);
+        }
+    };
+    for text in ["open", "again"] {
+        if text == "again" {
+            // The same authorities: nothing ends.
+            reload(&SITES.replace("open $", "again $"));
+            wait_until("the second configuration", || is_new("again"));
+        }
+        to.write_all(b"GET / HTTP/1.1\r\nHost: shut.test\r\n\r\n").unwrap();
+        hear(b"C=DE");
+    }
+    let other = SITES.replace("open $", "third $").replace("/root.crt", "/other.crt");
+    reload(&other);
+    wait_until("the third configuration", || is_new("third"));
+    // Whatever the client does with it now, nobody answers.
+    let _ = to.write_all(b"GET / HTTP/1.1\r\nHost: shut.test\r\nConnection: close\r\n\r\n");
+    let mut rest = Vec::new();
+    from.read_to_end(&mut rest).unwrap();
+    assert_eq!(String::from_utf8_lossy(&rest), "");
+    client.wait().unwrap();
 }

@@ -1,5 +1,6 @@
 //! Owns: who a client is when somebody hands its request on: `set_real_ip_from` and its kin.
 
+use testkit::app::App;
 use testkit::server::Home;
 use testkit::{Server, wait_until};
 
@@ -74,6 +75,41 @@ fn an_inner_list_replaces_the_outer_and_nobody_else_is_believed() {
     let forbidden = "access forbidden by rule, client: 192.0.2.7, server";
     wait_until(forbidden, || server.error_log().contains(forbidden));
     assert!(server.access_lines(5)[4].starts_with("192.0.2.7 - "), "{}", server.access_log());
+}
+
+/// What the cache does by address when `set_real_ip_from` takes another one for the client's.
+#[test]
+fn a_cache_in_front_is_known_by_its_own_address_and_who_may_purge_by_the_clients() {
+    let app = App::start();
+    let params = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
+    let server = http(&format!(
+        "set_real_ip_from 127.0.0.1; page_cache auto;
+         server {{ {listen}
+           location / {{ {params} fastcgi_pass {pass}; page_cache_trusted 127.0.0.1; }}
+           location /pretended {{ {params} fastcgi_pass {pass}; page_cache_trusted 192.0.2.7; }}
+           location /listed {{ {params} fastcgi_pass {pass};
+             page_cache_purge_allow 192.0.2.0/24; }} }}",
+        listen = testkit::server::LISTEN,
+        pass = app.address(),
+    ));
+    for path in ["/", "/pretended", "/listed"] {
+        app.say(path, "X-LiteSpeed-Cache-Control: public, max-age=60\nX-LiteSpeed-Tag: t");
+    }
+    let seven = "X-Real-IP: 192.0.2.7\r\nX-LSCACHE: 1\r\n";
+    let tag = |path: &str| {
+        let reply = server.connect().get(path, seven);
+        reply.header("x-litespeed-tag").map(str::to_owned)
+    };
+    assert_eq!(tag("/").as_deref(), Some("t"), "a front hands a client's request on");
+    assert_eq!(tag("/pretended"), None, "a client is no front");
+    let purge = |path: &str, fields: &str| {
+        let asked = format!("PURGE {path} HTTP/1.1\r\nHost: localhost\r\n{fields}");
+        server.connect().ask(asked.trim_end()).status
+    };
+    assert_eq!(purge("/", ""), 200);
+    assert_eq!(purge("/", seven), 405, "handed on by this machine, not sent by it");
+    assert_eq!(purge("/listed", seven), 200);
+    assert_eq!(purge("/listed", ""), 405);
 }
 
 #[test]

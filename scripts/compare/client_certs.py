@@ -6,6 +6,8 @@ from .mistakes import MISTAKES
 
 KINDS = [None, "good", "expired", "future", "wrong", "late", "chain", "revoked", "server", "plain", "mid",
          "one", "two", "self"]
+# Against one server, that knows some of their issuers.
+ODD = ["netscape", "mailed", "hosted", "pin", "forged", "any", "shorted", "served"]
 NAMES = ["v_start", "v_end", "v_remain", "s_dn", "i_dn", "s_dn_legacy", "i_dn_legacy", "serial",
          "fingerprint", "cert", "raw_cert", "escaped_cert"]
 FACTS = "|".join(f"$ssl_client_{name}" for name in NAMES)
@@ -16,6 +18,7 @@ AUTH = {
     "d.test": "ssl_verify_client optional_no_ca;",
     "e.test": "ssl_verify_client on; ssl_verify_depth 0; ssl_trusted_certificate @DIR@/clients/root.crt;",
     "f.test": "ssl_verify_client on; ssl_verify_depth 3; ssl_client_certificate @DIR@/clients/root.crt; ssl_trusted_certificate @DIR@/clients/self.crt;",
+    "h.test": "ssl_verify_client optional; ssl_verify_depth 3; ssl_client_certificate @DIR@/clients/root.crt; ssl_trusted_certificate @DIR@/clients/pins.crt;",
     "g.test": "ssl_verify_client optional; ssl_verify_depth 3; ssl_client_certificate @DIR@/clients/mid.crt;",
 }
 CONF = "ssl_certificate @CERT@; ssl_certificate_key @KEY@; %s\n" + "".join(
@@ -30,6 +33,7 @@ def identity(name, kind):
 
 # The last of several faults of a revocation list is not the same one: two.test at c.test.
 PAIRS = [identity(name, kind) for name in AUTH for kind in KINDS if (name, kind) != ("c.test", "two")]
+PAIRS += [identity("h.test", kind) for kind in ODD]
 OWN = ["GET / | Host: %s | Connection: close"]
 SITES = [
     {"name": "client certificates", "conf": CONF % "", "port": 1, "alone": True, "identities": PAIRS, "cases": OWN},

@@ -58,6 +58,25 @@ cat mid.crt >> one.crt
 cat mid2.crt mid.crt >> two.crt
 cat wrong.crt other.crt > chain.crt
 cp wrong.key chain.key
+sub netscape root '/CN=netscape' 'basicConstraints=CA:FALSE\nnsCertType=server\n'
+sub mail root '/CN=Mail' "${CA}nameConstraints=permitted;email:b.test\n"
+sub mailed mail '/CN=mailed/emailAddress=x@a.test' "$LEAF"
+cat mail.crt >> mailed.crt
+sub hosts root '/CN=Hosts' "${CA}nameConstraints=permitted;DNS:b.test\n"
+sub hosted hosts '/CN=a.test' "$LEAF"
+cat hosts.crt >> hosted.crt
 key -x509 -keyout self.key -out self.crt -days 100 -subj /CN=self
+key -x509 -keyout pin.key -out pin.crt -days 100 -subj /CN=pin -addext basicConstraints=critical,CA:FALSE
+sub forged pin '/CN=forged' "$LEAF"
+key -x509 -keyout any.key -out any.crt -days 100 -subj /CN=any -addext extendedKeyUsage=anyExtendedKeyUsage
+key -x509 -keyout short.key -out short.crt -days 100 -subj /CN=short \
+    -addext basicConstraints=critical,CA:TRUE,pathlen:0 -addext keyUsage=critical,keyCertSign
+sub short2 short '/CN=Short2' "$CA"
+sub shorted short2 '/CN=shorted' "$LEAF"
+cat short2.crt >> shorted.crt
+key -x509 -keyout serverca.key -out serverca.crt -days 100 -subj /CN=serverca \
+    -addext basicConstraints=critical,CA:TRUE -addext extendedKeyUsage=serverAuth
+sub served serverca '/CN=served' "$LEAF"
+cat pin.crt any.crt short.crt serverca.crt > pins.crt
 openssl ca -config ca.cnf -cert root.crt -keyfile root.key -revoke revoked.crt 2>/dev/null
 openssl ca -config ca.cnf -cert root.crt -keyfile root.key -gencrl -out root.crl 2>/dev/null

@@ -29,6 +29,8 @@ pub enum Fault {
     NoLocalIssuer,
     /// 21: unable to verify the first certificate.
     Unverified,
+    /// 22: certificate chain too long.
+    ChainTooLong,
     /// 23: certificate revoked.
     Revoked,
     /// 25: path length constraint exceeded.
@@ -67,6 +69,7 @@ impl Fault {
             Self::SelfSignedInChain => words!(19, "self-signed certificate in certificate chain"),
             Self::NoLocalIssuer => words!(20, "unable to get local issuer certificate"),
             Self::Unverified => words!(21, "unable to verify the first certificate"),
+            Self::ChainTooLong => words!(22, "certificate chain too long"),
             Self::Revoked => words!(23, "certificate revoked"),
             Self::PathTooLong => words!(25, "path length constraint exceeded"),
             Self::WrongPurpose => words!(26, "unsuitable certificate purpose"),
@@ -99,7 +102,7 @@ impl Fault {
 }
 
 /// A client's certificate and what came of its verification.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientCert {
     /// Why it is not trusted, if it is not.
     pub fault: Option<Fault>,

@@ -46,3 +46,9 @@ pub const VARIABLE_DEPTH_MAX: u8 = 100;
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
 /// Milliseconds that connections which have asked nothing yet outlive the order to drain.
 pub const DRAIN_GRACE_MS: u64 = 2000;
+/// Certificates that a client may send beside its own, to lead from it to an authority.
+pub const CLIENT_CHAIN_MAX: usize = 8;
+/// Certificates with one subject that are looked at among them: ways multiply with namesakes.
+pub const CLIENT_NAMESAKES_MAX: usize = 2;
+/// Bytes of a client's own certificate; variables hold several forms of it.
+pub const CLIENT_CERT_SIZE_MAX: usize = 16 * 1024;

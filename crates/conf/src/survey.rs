@@ -73,9 +73,11 @@ const GUARDS: &[&str] = &[
     "secure_link",
     "set_real_ip_from",
     "ssl_client_certificate",
+    "ssl_conf_command",
     "ssl_crl",
     "ssl_ocsp",
     "ssl_reject_handshake",
+    "ssl_trusted_certificate",
     "ssl_verify_",
     "valid_referers",
 ];

@@ -43,6 +43,11 @@ fn each_directive_has_its_place_and_its_standing() {
 fn what_keeps_people_out_is_marked() {
     let survey = of("events {}\nhttp {\n server { limit_req burst; }\n gzip maybe;\n}");
     assert!(find(&survey, "limit_req").guards && !find(&survey, "gzip").guards);
+    let told =
+        of("events {} http { ssl_conf_command VerifyMode Peer;\nssl_trusted_certificate a; }");
+    let command = find(&told, "ssl_conf_command");
+    assert!(command.guards && command.standing == Standing::Refused);
+    assert!(find(&told, "ssl_trusted_certificate").guards);
     assert_eq!(find(&survey, "gzip").standing, Standing::Refused);
     assert_eq!(find(&survey, "limit_req").standing, Standing::Refused);
 }

@@ -445,7 +445,7 @@ impl Exchange {
         let server = site.server(request.server);
         request.location = server.root;
         request.settle_target(server.merge_slashes).map_err(|error| bad(error.reason()))?;
-        admit::admit(&self.request, site, ctx.conn)
+        admit::admit(&mut self.request, site, ctx.conn)
     }
 
     /// Makes steps until something has to be waited for.

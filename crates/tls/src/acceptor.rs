@@ -137,6 +137,16 @@ impl Acceptor {
         self.asking.is_some()
     }
 
+    /// Whether `other` would judge every client of that name by the same files.
+    #[must_use]
+    pub fn judges_like(&self, other: &Self, server_name: Option<&str>) -> bool {
+        let judge = |acceptor: &Self| {
+            let certs = acceptor.asking.as_ref()?;
+            Some(*certs.client_auth(certs.choose(server_name)?)?.digest())
+        };
+        judge(self) == judge(other)
+    }
+
     /// What the certificates that a client showed say and are worth; none when the server of that
     /// name asks for none, or the client has none. Made once per connection.
     #[must_use]

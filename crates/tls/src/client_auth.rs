@@ -1,14 +1,18 @@
 //! Whom a server trusts to say who its clients are, and the verdict on a client's chain. No
 //! handshake is ever refused for a chain: the verdict is the requests' business, as in nginx.
 //!
-//! Easiest to break: success is only ever what webpki calls good, or a certificate that stands in
-//! the server's own files. What comes after that only names the fault.
+//! Easiest to break: success is only ever what webpki calls good and `check_path` too, or a
+//! certificate that signed itself and stands in the server's own files. What comes after that only
+//! names the fault. A client says how much work it makes: what is looked at is bounded first.
 
+use std::cmp::Reverse;
 use std::fmt;
+use std::time::Duration;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use base::ClientCert;
 use base::client_cert::Fault;
+use base::limits::{CLIENT_CERT_SIZE_MAX, CLIENT_CHAIN_MAX, CLIENT_NAMESAKES_MAX};
 use rustls::DistinguishedName;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -19,9 +23,15 @@ use webpki::{
 };
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
+use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::time::ASN1Time;
 
+use crate::authority::{
+    Authority, authority, check_root, is_for_clients, is_self_signed, may_sign_handshakes,
+    may_sign_lists,
+};
 use crate::client_facts::describe;
+use crate::signed::{Proof, inside, prove};
 
 /// What `ssl_verify_client` and its kin of one server come to.
 pub struct ClientAuth {
@@ -31,9 +41,20 @@ pub struct ClientAuth {
     /// The other ones: known, but trusted only with their root.
     known: Vec<CertificateDer<'static>>,
     hints: Vec<DistinguishedName>,
-    crls: Vec<CertRevocationList<'static>>,
+    /// The newest first: of those of one issuer the first one counts.
+    crls: Vec<Crl>,
     depth: usize,
     digest: [u8; 32],
+}
+
+/// A list of what is revoked.
+struct Crl {
+    list: CertRevocationList<'static>,
+    /// When it begins and ceases to be valid, in seconds since 1970.
+    since: i64,
+    until: i64,
+    /// Which of the roots signed it.
+    signers: Vec<usize>,
 }
 
 /// Which of the inputs of [`ClientAuth::new`] is at fault.
@@ -94,6 +115,7 @@ impl ClientAuth {
             taken.filter(|count| *count > 0).ok_or(kind)?;
         }
         auth.digest.copy_from_slice(digest.finish().as_ref());
+        auth.crls.sort_by_key(|crl| Reverse(crl.since));
         Ok(auth)
     }
 
@@ -105,7 +127,7 @@ impl ClientAuth {
             if told {
                 self.hints.push(DistinguishedName::in_sequence(inside(cert.subject().as_raw())));
             }
-            if cert.subject().as_raw() == cert.issuer().as_raw() {
+            if is_self_signed(&cert, &der) {
                 self.anchors.push(anchor_from_trusted_cert(&der).ok()?.to_owned());
                 self.roots.push(der.clone());
             } else {
@@ -118,8 +140,20 @@ impl ClientAuth {
 
     fn take_crls(&mut self, pem: &[u8]) -> Option<usize> {
         for der in CertificateRevocationListDer::pem_slice_iter(pem) {
-            let list = OwnedCertRevocationList::from_der(&der.ok()?).ok()?;
-            self.crls.push(CertRevocationList::Owned(list));
+            let der = der.ok()?;
+            let list = CertRevocationList::Owned(OwnedCertRevocationList::from_der(&der).ok()?);
+            let (_, read) = CertificateRevocationList::from_der(&der).ok()?;
+            let signed = |root: &CertificateDer<'_>| {
+                parse(root).is_some_and(|cert| {
+                    inside(cert.subject().as_raw()) == list.issuer()
+                        && may_sign_lists(&cert)
+                        && prove(&der, cert.public_key().raw) == Proof::Good
+                })
+            };
+            let signers = (0..self.roots.len()).filter(|at| signed(&self.roots[*at])).collect();
+            let since = read.last_update().timestamp();
+            let until = read.next_update()?.timestamp();
+            self.crls.push(Crl { list, since, until, signers });
         }
         Some(self.crls.len())
     }
@@ -135,14 +169,20 @@ impl ClientAuth {
     }
 
     /// What `chain`, leaf first, says and is worth at `now`; none when there is none or it cannot
-    /// be read.
+    /// be read. A certificate that is too large is a fault of which nothing else is told.
     #[must_use]
     pub fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Option<Box<ClientCert>> {
-        let leaf = chain.first()?;
+        let (leaf, sent) = chain.split_first()?;
+        if leaf.len() > CLIENT_CERT_SIZE_MAX {
+            let fault = Some(Fault::Unspecified);
+            return Some(Box::new(ClientCert { fault, ..ClientCert::default() }));
+        }
         let cert = parse(leaf)?;
-        let fault = match self.verify(leaf, &cert, chain, now) {
-            Ok(()) => None,
-            Err(error) => Some(self.explain(&cert, chain, now, &error)),
+        let fault = if sent.len() > CLIENT_CHAIN_MAX {
+            Some(Fault::ChainTooLong)
+        } else {
+            let verdict = self.verify(leaf, &cert, sent, now);
+            verdict.err().map(|error| self.explain(&cert, sent, now, &error))
         };
         Some(Box::new(describe(&cert, leaf, fault)))
     }
@@ -151,23 +191,27 @@ impl ClientAuth {
         &self,
         leaf: &CertificateDer<'_>,
         cert: &X509Certificate<'_>,
-        chain: &[CertificateDer<'_>],
+        sent: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), Error> {
         if !may_sign_handshakes(cert) {
             return Err(Error::CaUsedAsEndEntity);
         }
-        if self.roots.iter().any(|root| root == leaf) {
-            return self.verify_known(cert, now);
+        if let Some(at) = self.roots.iter().position(|root| root == leaf) {
+            return self.verify_known(at, cert, now);
         }
         let algorithms = default_provider().signature_verification_algorithms.all;
         let entity = EndEntityCert::try_from(leaf)?;
-        let others: Vec<_> = chain[1..].iter().chain(&self.known).map(borrowed).collect();
-        let crls: Vec<_> = self.crls.iter().collect();
+        let others: Vec<_> = without_namesakes(sent).chain(&self.known).map(borrowed).collect();
+        let begun = |crl: &&Crl| crl.since <= seconds(now);
+        let crls: Vec<_> = self.crls.iter().filter(begun).map(|crl| &crl.list).collect();
+        if crls.is_empty() && !self.crls.is_empty() {
+            return Err(Error::UnknownRevocationStatus);
+        }
         let revocation = RevocationOptionsBuilder::new(&crls)
             .map(|builder| builder.with_expiration_policy(ExpirationPolicy::Enforce).build())
             .ok();
-        let fits = |path: &VerifiedPath<'_>| self.check_path(path, now);
+        let fits = |path: &VerifiedPath<'_>| self.check_path(path, cert, now);
         entity
             .verify_for_usage(
                 algorithms,
@@ -181,54 +225,87 @@ impl ClientAuth {
             .map(|_| ())
     }
 
-    /// A client's certificate that is trusted by itself.
-    fn verify_known(&self, cert: &X509Certificate<'_>, now: UnixTime) -> Result<(), Error> {
+    /// A client's certificate that is trusted by itself: the root at `at`.
+    fn verify_known(
+        &self,
+        at: usize,
+        cert: &X509Certificate<'_>,
+        now: UnixTime,
+    ) -> Result<(), Error> {
         if time_fault(cert, now).is_some() {
             return Err(Error::UnknownIssuer);
         }
-        let serial = cert.raw_serial();
-        for crl in &self.crls {
-            let same_issuer = crl.issuer() == inside(cert.issuer().as_raw());
-            if same_issuer && crl.find_serial(serial)?.is_some() {
+        if !is_for_clients(cert) {
+            return Err(Error::EmptyEkuExtension);
+        }
+        self.check_lists(at, cert, now)
+    }
+
+    /// Looks the root at `at` up in its own list, if there are lists at all: webpki looks up those
+    /// below only, and does not ask whether a root may sign lists.
+    fn check_lists(
+        &self,
+        at: usize,
+        cert: &X509Certificate<'_>,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        if self.crls.is_empty() {
+            return Ok(());
+        }
+        let issuer = inside(cert.issuer().as_raw());
+        let lists = || self.crls.iter().filter(|crl| crl.list.issuer() == issuer);
+        for crl in lists() {
+            if crl.list.find_serial(cert.raw_serial())?.is_some() {
                 return Err(Error::CertRevoked);
             }
         }
-        match cert.extended_key_usage() {
-            Ok(Some(usage)) if !usage.value.client_auth && !usage.value.any => {
-                Err(Error::CaUsedAsEndEntity)
-            }
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::BadDer),
+        let counts = |crl: &&Crl| {
+            crl.since <= seconds(now) && crl.list.issuing_distribution_point().is_none()
+        };
+        let Some(crl) = lists().find(counts) else { return Err(Error::UnknownRevocationStatus) };
+        if !crl.signers.contains(&at) {
+            return Err(Error::InvalidCrlSignatureForPublicKey);
         }
+        if crl.until <= seconds(now) {
+            let until = Duration::from_secs(crl.until.unsigned_abs());
+            let next_update = UnixTime::since_unix_epoch(until);
+            return Err(Error::CrlExpired { time: now, next_update });
+        }
+        Ok(())
     }
 
     /// What OpenSSL wants of a path beyond webpki: its length, authorities that may sign, and a
     /// root that is valid itself.
-    fn check_path(&self, path: &VerifiedPath<'_>, now: UnixTime) -> Result<(), Error> {
-        let mut count = 0;
-        for between in path.intermediate_certificates() {
-            count += 1;
-            let der = between.der();
-            if !parse(&der).is_some_and(|cert| may_sign_certificates(&cert)) {
-                return Err(Error::EndEntityUsedAsCa);
-            }
+    fn check_path(
+        &self,
+        path: &VerifiedPath<'_>,
+        leaf: &X509Certificate<'_>,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let ders: Vec<_> = path.intermediate_certificates().map(|cert| cert.der()).collect();
+        let between: Vec<_> = ders.iter().filter_map(parse).collect();
+        let are_good = between.iter().all(|cert| authority(cert) == Authority::Yes);
+        if between.len() != ders.len() || !are_good {
+            return Err(Error::EndEntityUsedAsCa);
         }
-        if count > self.depth {
+        if between.len() > self.depth {
             return Err(Error::MaximumPathDepthExceeded);
         }
-        let anchor = path.anchor();
-        let is_it = |at: &usize| {
-            let known = &self.anchors[*at];
-            known.subject == anchor.subject
-                && known.subject_public_key_info == anchor.subject_public_key_info
-        };
-        let mut same = (0..self.roots.len()).filter(is_it);
-        let good = |at: usize| {
-            parse(&self.roots[at]).is_some_and(|root| {
-                may_sign_certificates(&root) && time_fault(&root, now).is_none()
-            })
-        };
-        if same.any(good) { Ok(()) } else { Err(Error::UnknownIssuer) }
+        let mut fault = Error::UnknownIssuer;
+        for (at, (root, anchor)) in self.roots.iter().zip(&self.anchors).enumerate() {
+            if anchor != path.anchor() {
+                continue;
+            }
+            let Some(root) = parse(root).filter(|root| time_fault(root, now).is_none()) else {
+                continue;
+            };
+            let checked = check_root(&root, &between, leaf);
+            match checked.and_then(|()| self.check_lists(at, &root, now)) {
+                Ok(()) => return Ok(()),
+                Err(error) => fault = error,
+            }
+        }
+        Err(fault)
     }
 
     /// Names the fault of a chain that webpki refused with `error`. OpenSSL goes on after each
@@ -236,13 +313,12 @@ impl ClientAuth {
     fn explain(
         &self,
         leaf: &X509Certificate<'_>,
-        chain: &[CertificateDer<'_>],
+        sent: &[CertificateDer<'_>],
         now: UnixTime,
         error: &Error,
     ) -> Fault {
-        let sent: Vec<_> = chain[1..].iter().filter_map(|der| parse(der)).collect();
-        let trusted: Vec<_> =
-            self.roots.iter().chain(&self.known).filter_map(|der| parse(der)).collect();
+        let sent: Vec<_> = sent.iter().filter_map(parse).collect();
+        let trusted: Vec<_> = self.roots.iter().chain(&self.known).filter_map(parse).collect();
         let is_root =
             |cert: &X509Certificate<'_>| cert.subject().as_raw() == cert.issuer().as_raw();
         let mut path = vec![leaf];
@@ -269,10 +345,16 @@ impl ClientAuth {
         };
         // An authority that speaks for itself is nothing wrong to OpenSSL, unless that is all.
         let is_minor = matches!(error, Error::CaUsedAsEndEntity) && may_sign_handshakes(leaf);
-        fault = inner_fault(error).filter(|_| !is_minor || fault.is_none()).or(fault);
+        // To OpenSSL a certificate that is no authority at all has the wrong purpose in the end.
+        let is_none = |cert: &&X509Certificate<'_>| authority(cert) == Authority::No;
+        let inner = match inner_fault(error) {
+            Some(Fault::NotAuthority) if path[1..].iter().any(is_none) => Some(Fault::WrongPurpose),
+            inner => inner,
+        };
+        fault = inner.filter(|_| !is_minor || fault.is_none()).or(fault);
         if fault.is_some() && !self.crls.is_empty() && !is_root(leaf) {
             let issuer = inside(leaf.issuer().as_raw());
-            if !self.crls.iter().any(|crl| crl.issuer() == issuer) {
+            if !self.crls.iter().any(|crl| crl.list.issuer() == issuer) {
                 fault = Some(Fault::NoCrl);
             }
         }
@@ -307,14 +389,19 @@ fn borrowed<'a>(der: &'a CertificateDer<'_>) -> CertificateDer<'a> {
     CertificateDer::from(der.as_ref())
 }
 
-/// What a DER value holds, without tag and length.
-fn inside(der: &[u8]) -> &[u8] {
-    match der.get(1) {
-        Some(len) if *len < 0x80 => der.get(2..),
-        Some(len) => der.get(2 + usize::from(len & 0x7f)..),
-        None => None,
-    }
-    .unwrap_or_default()
+/// What a client sent, with few of those that have the same subject.
+fn without_namesakes<'a, 'd>(
+    sent: &'a [CertificateDer<'d>],
+) -> impl Iterator<Item = &'a CertificateDer<'d>> {
+    let mut subjects = Vec::new();
+    sent.iter().filter(move |der| {
+        let der: &'a CertificateDer<'d> = der;
+        let Some(cert) = parse(der) else { return false };
+        let subject = cert.tbs_certificate.subject.as_raw();
+        let namesakes = subjects.iter().filter(|known| **known == subject).count();
+        subjects.push(subject);
+        namesakes < CLIENT_NAMESAKES_MAX
+    })
 }
 
 fn seconds(now: UnixTime) -> i64 {
@@ -330,23 +417,6 @@ fn time_fault(cert: &X509Certificate<'_>, now: UnixTime) -> Option<Fault> {
         Some(Fault::Expired)
     } else {
         None
-    }
-}
-
-/// RFC 5280 §4.2.1.3: a certificate that says what its key is for must name this.
-fn may_sign_handshakes(cert: &X509Certificate<'_>) -> bool {
-    match cert.key_usage() {
-        Ok(Some(usage)) => usage.value.digital_signature() || usage.value.key_agreement(),
-        Ok(None) => true,
-        Err(_) => false,
-    }
-}
-
-fn may_sign_certificates(cert: &X509Certificate<'_>) -> bool {
-    match cert.key_usage() {
-        Ok(Some(usage)) => usage.value.key_cert_sign(),
-        Ok(None) => true,
-        Err(_) => false,
     }
 }
 
@@ -371,3 +441,6 @@ const fn inner_fault(error: &Error) -> Option<Fault> {
 const fn is_bad_signature(error: &Error) -> bool {
     matches!(error, Error::InvalidSignatureForPublicKey)
 }
+
+#[cfg(test)]
+mod tests;

@@ -139,7 +139,7 @@ fn rfc2253(name: &X509Name<'_>) -> Vec<u8> {
 }
 
 /// A string of any of ASN.1's kinds in UTF-8.
-fn text_of(value: &Any<'_>) -> Option<Vec<u8>> {
+pub(crate) fn text_of(value: &Any<'_>) -> Option<Vec<u8>> {
     let data = value.data;
     let wide = |width: usize| {
         let chars = data.chunks(width).map(|unit| {

@@ -4,6 +4,7 @@
 
 mod acceptor;
 mod asking;
+mod authority;
 mod cert;
 mod certs;
 mod client;
@@ -14,6 +15,7 @@ pub mod names;
 mod records;
 mod selfsigned;
 mod session;
+mod signed;
 mod tickets;
 mod warm;
 

@@ -196,6 +196,10 @@ impl Session {
             let whole = self.retained + complete;
             // What is incomplete is shown, too: garbage is refused early.
             let shown = if handshaking && complete > 0 { whole } else { offered.len() };
+            if handshaking {
+                // What a QUIC hello on this thread left behind is not this client's.
+                let _ = certs::take_server_name();
+            }
             let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
             // Taken in any case, so that no name is left lying for the next session of this thread.

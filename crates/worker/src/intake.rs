@@ -75,6 +75,7 @@ impl<I: Io> Worker<I> {
             opening,
             plain_on_tls: false,
             draining: false,
+            outdated: false,
             waiting: Waiting::Head,
             counted: None,
             deadline: self.now.mono,

@@ -16,6 +16,7 @@ mod links;
 mod log;
 mod mail;
 mod origin;
+mod outdated;
 mod output;
 mod preface;
 mod questions;

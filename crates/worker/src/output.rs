@@ -168,7 +168,7 @@ impl<I: Io> Worker<I> {
     /// Decides what follows a write: more of it, the next request, or the end.
     fn after_output(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
-        if self.draining
+        if (self.draining || conn.outdated)
             && let Some(framing) = &mut conn.framing
             && framing.requests() > 0
         {

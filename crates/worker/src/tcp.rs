@@ -72,6 +72,8 @@ pub(crate) struct TcpConn {
     pub(crate) plain_on_tls: bool,
     /// The server wants to be rid of idle connections.
     pub(crate) draining: bool,
+    /// Its client was judged by what is no longer in force; it drains once it has asked something.
+    pub(crate) outdated: bool,
     pub(crate) waiting: Waiting,
     /// As what it is counted.
     pub(crate) counted: Option<Count>,

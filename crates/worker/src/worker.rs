@@ -351,6 +351,7 @@ impl<I: Io> Worker<I> {
         }
         self.log_files.replace(generation.logs.clone());
         self.generation = generation;
+        self.drain_outdated();
         self.listen();
     }
 

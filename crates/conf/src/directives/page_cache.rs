@@ -106,7 +106,12 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     list("page_cache_purge_allow", HSL, Args::at_least(1), |r, node| {
         let rules = clients(r, node)?;
-        extend(r, |cache| &mut cache.page.purge_allow, rules);
+        let again = r.again;
+        let allowed = page(r).purge_allow.get_or_insert_default();
+        if !again {
+            *allowed = Arc::default();
+        }
+        Arc::make_mut(allowed).extend(rules);
         Ok(())
     })
     .doc(

@@ -57,6 +57,7 @@ pub(super) const TABLE: &[Directive] = &[
     value("ssl_dhparam", HS, Args::ONE, |r, node| file(r, node, |conf| &mut conf.dhparam))
         .doc("The file for an old way of key exchange.", "ssl_dhparam dhparam.pem;"),
     list("ssl_conf_command", HS, Args::TWO, |r, node| {
+        check_command(node)?;
         let pair = (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned());
         let again = r.again;
         let commands = Arc::make_mut(&mut r.tls().conf.conf_commands);
@@ -156,6 +157,18 @@ pub(super) fn ignored(r: &mut Reader, node: &Node) -> Parsed {
 /// Refuses what keeps strangers out and is not done: a warning would leave the door open.
 fn closed_door(name: &str, word: &[u8]) -> Fault {
     Fault::Text(format!("\"{name} {}\" is not implemented yet", show(word)))
+}
+
+/// Refuses OpenSSL's settings that keep somebody out and are not done; the others are warned of.
+fn check_command(node: &Node) -> Parsed {
+    let name = node.arg(0).to_ascii_lowercase();
+    let is_met = match &*name {
+        // Nothing older than TLS 1.2 is spoken.
+        b"minprotocol" => !node.arg(1).eq_ignore_ascii_case(b"TLSv1.3"),
+        b"clientsignaturealgorithms" | b"protocol" => false,
+        _ => ![&b"clientca"[..], b"requestca", b"verify"].iter().any(|kind| name.starts_with(kind)),
+    };
+    if is_met { Ok(()) } else { Err(closed_door("ssl_conf_command", node.arg(0))) }
 }
 
 fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathBuf>) -> Parsed {

@@ -231,8 +231,9 @@ pub struct PageCache {
     pub key: Option<Template>,
     /// `page_cache_bypass`: neither looked up nor kept when one is neither empty nor `0`.
     pub bypass: Arc<Vec<Template>>,
-    /// `page_cache_purge_allow`: who may PURGE and REFRESH; the first that fits holds.
-    pub purge_allow: Arc<Vec<AccessRule>>,
+    /// `page_cache_purge_allow`: who may PURGE and REFRESH; the first that fits holds. Where it is
+    /// not written, the machine itself: see [`Self::may_purge`].
+    pub purge_allow: Option<Arc<Vec<AccessRule>>>,
     /// `page_cache_purge_uri`: the path where a request's `X-LiteSpeed-Purge` is carried out.
     pub purge_uri: Option<Arc<[u8]>>,
     /// `page_cache_esi`: whether pages that ask for it are assembled.
@@ -494,7 +495,7 @@ impl Default for PageCache {
             drop_query: Arc::default(),
             key: None,
             bypass: Arc::default(),
-            purge_allow: Arc::new(this_machine().to_vec()),
+            purge_allow: None,
             purge_uri: None,
             esi: true,
             crawler: true,
@@ -508,6 +509,22 @@ impl Default for PageCache {
             prefixes: Arc::default(),
             is_litespeed: false,
             litemage: false,
+        }
+    }
+}
+
+impl PageCache {
+    /// Whether a client may purge whose connection comes from `peer`; none stands for a unix
+    /// socket. A list that is written is about the client. What nobody wrote must not be had by a
+    /// field that a proxy hands on, nor by being behind a proxy on this machine: both count.
+    #[must_use]
+    pub fn may_purge(&self, client: Option<IpAddr>, peer: Option<IpAddr>) -> bool {
+        match &self.purge_allow {
+            Some(rules) => is_allowed(rules, client),
+            None => {
+                let rules = this_machine();
+                is_allowed(&rules, client) && is_allowed(&rules, peer)
+            }
         }
     }
 }
@@ -535,6 +552,8 @@ pub fn is_allowed(rules: &[AccessRule], ip: Option<IpAddr>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{PageCache, PageStore, Pattern, is_allowed};
 
     #[test]
@@ -549,10 +568,17 @@ mod tests {
 
     #[test]
     fn only_the_machine_itself_may_purge_unless_told_otherwise() {
-        let rules = PageCache::default().purge_allow;
-        let from = |ip: &str| is_allowed(&rules, Some(ip.parse().unwrap()));
-        assert!(from("127.0.0.1") && from("127.8.0.1") && from("::1") && is_allowed(&rules, None));
+        let mut page = PageCache::default();
+        let ip = |text: &str| text.parse().ok();
+        let from = |text: &str| page.may_purge(ip(text), ip(text));
+        assert!(
+            from("127.0.0.1") && from("127.8.0.1") && from("::1") && page.may_purge(None, None)
+        );
         assert!(!from("10.0.0.1") && !from("::2"));
+        assert!(!page.may_purge(ip("127.0.0.1"), ip("10.0.0.1")));
+        assert!(!page.may_purge(ip("10.0.0.1"), ip("127.0.0.1")));
+        page.purge_allow = Some(Arc::default());
+        assert!(!page.may_purge(None, None));
         assert!(!is_allowed(&[], None));
     }
 

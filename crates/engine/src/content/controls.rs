@@ -13,7 +13,7 @@ use http::{Fields, Method, Name};
 
 use crate::content::page::{Cached, push_session};
 use crate::content::purge::ip;
-use crate::ctx::{Ctx, Peer};
+use crate::ctx::{ConnInfo, Ctx};
 use crate::exchange::Exchange;
 use crate::explain::Why;
 use crate::request::Request;
@@ -28,7 +28,7 @@ impl Exchange {
             // Where it is off, what the application purges is all that counts.
             environment.is_off = page.mode == PageMode::Off;
             self.set_by_configuration(page, &mut environment, site, ctx);
-            if is_trusted(page, self.request.client(ctx.conn))
+            if is_trusted(page, ctx.conn)
                 && let Some(value) = self.request.head().fields.get_text(b"X-LSCACHE-Vary-Value")
             {
                 environment.vary_value = (!value.is_empty()).then(|| value.into());
@@ -107,10 +107,9 @@ impl Exchange {
         Some(gate)
     }
 
-    /// Whether the client is a cache in front of this one.
+    /// Whether it is a cache in front of this one that asks.
     pub(crate) fn is_for_front(&self, page: &PageCache, ctx: &Ctx<'_>) -> bool {
-        is_trusted(page, self.request.client(ctx.conn))
-            && self.request.head().fields.get_text(b"X-LSCACHE").is_some()
+        is_trusted(page, ctx.conn) && self.request.head().fields.get_text(b"X-LSCACHE").is_some()
     }
 
     /// Whether a plugin's crawler has to be told that this page is not cached.
@@ -124,12 +123,13 @@ impl Exchange {
     }
 }
 
-/// Whether `remote` is a cache in front of this one, which is believed.
-pub(crate) fn is_trusted(page: &PageCache, remote: Peer) -> bool {
+/// Whether a cache in front of this one holds the connection, which is believed. Whom it asks for
+/// is of no account: `set_real_ip_from` names that client, and a client may be anywhere.
+pub(crate) fn is_trusted(page: &PageCache, conn: &ConnInfo) -> bool {
     if page.trusted.is_empty() {
         return false;
     }
-    is_allowed(&page.trusted, ip(remote))
+    is_allowed(&page.trusted, ip(conn.remote))
 }
 
 /// `CacheEnable` and `CacheDisable`: the last that fits holds for each of the two kinds.

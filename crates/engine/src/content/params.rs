@@ -129,7 +129,7 @@ pub(crate) fn write(
     if settings.pass_request_headers {
         let conditions = if is_to_keep { &CONDITIONS[..] } else { &[] };
         let is_believed = scope.site.store().is_none()
-            || is_trusted(&scope.location().settings.cache.page, scope.client());
+            || is_trusted(&scope.location().settings.cache.page, scope.conn);
         let forged: fn(&[u8]) -> bool =
             if is_believed { |_| false } else { cache::rules::is_forged };
         write_fields(scope, &pass.plan.decided, conditions, forged, out);

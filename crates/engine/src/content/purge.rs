@@ -44,14 +44,14 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Option<Next> {
-        let ip = ip(self.request.client(ctx.conn));
+        let client = ip(self.request.client(ctx.conn));
         let method = &*self.request.head().method_text;
         if !caching.is_page() {
             let is_purge = match &caching.conf.purge {
                 CachePurge::Off | CachePurge::Key { .. } => false,
                 CachePurge::When(texts) => self.is_any(texts, site, ctx),
                 CachePurge::Method { method: wanted, from } if **wanted == *method => {
-                    if !is_allowed(from, ip) {
+                    if !is_allowed(from, client) {
                         return Some(Next::Fail(403));
                     }
                     true
@@ -65,7 +65,7 @@ impl Exchange {
         }
         let page = &caching.conf.page;
         if page.litemage && self.asks_for_figures() {
-            return Some(match is_allowed(&page.purge_allow, ip) {
+            return Some(match page.may_purge(client, ip(ctx.conn.remote)) {
                 true => self.tell_figures(space, site, ctx),
                 false => Next::Fail(403),
             });
@@ -79,7 +79,7 @@ impl Exchange {
             _ if is_purge_uri => Purge::Dead,
             _ => return None,
         };
-        if !is_allowed(&page.purge_allow, ip) && !self.has_shown_password(site, ctx) {
+        if !page.may_purge(client, ip(ctx.conn.remote)) && !self.has_shown_password(site, ctx) {
             return Some(Next::Fail(405));
         }
         if self.is_dry() {

@@ -10,13 +10,17 @@ use crate::ctx::{ConnInfo, Refusal, TlsFacts};
 use crate::request::Request;
 use crate::site::Site;
 
-/// Lets a request with a server and a path pass, or says why not; in nginx's order.
-pub(super) fn admit(request: &Request, site: &Site, conn: &ConnInfo) -> Result<(), Refusal> {
+/// Lets a request with a server and a path pass, or says why not; in nginx's order. One that is
+/// misdirected goes back to the server of the handshake, whose error page it gets: what the other
+/// one has is for clients that showed it who they are.
+pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Result<(), Refusal> {
     let verify = site.server(request.server).verify_client;
     let asked = if verify == VerifyClient::Off { None } else { conn.tls.as_ref() };
     if let Some(tls) = asked
-        && is_misdirected(request, site, conn, tls)
+        && let Some(name) = other_name(request, site, conn, tls)
     {
+        request.server = site.server_of_host(conn.listen, &name, request.captures.get_mut());
+        request.location = site.server(request.server).root;
         return Err(Refusal {
             status: 421,
             reason: "client attempted to request the server name different from the one that was \
@@ -40,14 +44,17 @@ pub(super) fn admit(request: &Request, site: &Site, conn: &ConnInfo) -> Result<(
     asked.map_or(Ok(()), |tls| verdict(verify, tls))
 }
 
-/// Whether the handshake was made for another server than the one that is asked for: its clients
-/// were asked for other certificates then, or for none.
+/// The name in the handshake, if that was made for another server than the one that is asked for:
+/// its clients were asked for other certificates then, or for none.
 #[cold]
-fn is_misdirected(request: &Request, site: &Site, conn: &ConnInfo, tls: &TlsFacts) -> bool {
-    let Some(name) = tls.server_name.as_deref() else { return false };
-    let name = name.to_ascii_lowercase();
-    let name = name.strip_suffix('.').unwrap_or(&name).as_bytes();
-    *name != *request.host && site.is_named(conn.listen, name, &mut Captures::default())
+fn other_name(request: &Request, site: &Site, conn: &ConnInfo, tls: &TlsFacts) -> Option<Vec<u8>> {
+    let mut name = tls.server_name.as_deref()?.to_ascii_lowercase().into_bytes();
+    if name.last() == Some(&b'.') {
+        name.pop();
+    }
+    let is_other =
+        *name != *request.host && site.is_named(conn.listen, &name, &mut Captures::default());
+    is_other.then_some(name)
 }
 
 #[cold]

@@ -461,6 +461,30 @@ fn the_name_of_a_refused_session_is_not_the_next_ones() {
 }
 
 #[test]
+fn a_hello_that_somebody_else_looked_at_names_nobody_here() {
+    let acceptor = acceptor(&AcceptorOptions::default());
+    let visitor = Visitor::new(&TLS13, BOTH, &[]);
+    let hello_of = |name: &str| {
+        let mut hello = Vec::new();
+        visitor.client(name).write_tls(&mut hello).unwrap();
+        hello
+    };
+    let mut session = Session::new(&acceptor).unwrap();
+    // As QUIC does it: by the library, without a session.
+    let mut stranger = rustls::ServerConnection::new(Arc::clone(&acceptor.tcp)).unwrap();
+    stranger.read_tls(&mut &hello_of("stranger.example")[..]).unwrap();
+    stranger.process_new_packets().unwrap();
+    let hello = hello_of("own.example");
+    let (mut plain, mut out) = (Vec::new(), Vec::new());
+    let mut cipher = hello[..7].to_vec();
+    let received = session.receive(&mut cipher, &mut plain, &mut out).unwrap();
+    assert_eq!((received.consumed, session.server_name()), (0, None));
+    cipher.extend_from_slice(&hello[7..]);
+    session.receive(&mut cipher, &mut plain, &mut out).unwrap();
+    assert_eq!(session.server_name(), Some("own.example"));
+}
+
+#[test]
 fn no_certificate_means_no_handshake() {
     let acceptor = acceptor_of(ServerCerts::new(), &AcceptorOptions::default());
     assert!(meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "a.example").is_err());

@@ -1,0 +1,57 @@
+//! Connections whose client was judged by authorities or lists that a reload has replaced: what
+//! they asked is answered, and the client's next connection is judged anew. Nothing else about a
+//! reload ends connections.
+
+use engine::ConnInfo;
+use io::Io;
+
+use crate::quic_conn::Streams;
+use crate::{Generation, Worker};
+
+impl Generation {
+    /// Whether a client of `older` would be judged otherwise now, or maybe is being judged.
+    fn judges_otherwise(&self, older: &Self, info: &ConnInfo) -> bool {
+        let asking = older.listens[info.listen].tls.as_ref().filter(|tls| tls.asks_clients());
+        let Some(old) = asking else { return false };
+        let name = match &info.tls {
+            Some(facts) if facts.client.is_none() => return false,
+            Some(facts) => facts.server_name.as_deref(),
+            None => return true,
+        };
+        let new = self.same_listen(older, info.listen);
+        let new = new.and_then(|listen| self.listens[listen].tls.as_ref());
+        new.is_none_or(|new| !new.judges_like(old, name))
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Ends such connections with their requests. Over TCP, one that has asked nothing yet was
+    /// promised an answer by being accepted, and gets one.
+    pub(crate) fn drain_outdated(&mut self) {
+        let newest = self.generation.clone();
+        for key in self.conns.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.conns.get_mut(key) else { continue };
+            if !newest.judges_otherwise(&conn.generation, &conn.info) {
+                continue;
+            }
+            conn.outdated = true;
+            if let Some(framing) = conn.framing.as_mut().filter(|framing| framing.requests() > 0) {
+                conn.draining = true;
+                framing.shutdown();
+                self.mark_dirty(key);
+            }
+        }
+        for key in self.quics.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.quics.get_mut(key) else { continue };
+            if !newest.judges_otherwise(&conn.generation, &conn.info) {
+                continue;
+            }
+            if conn.h3.is_idle() || !conn.started {
+                self.close_quic(key);
+            } else if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+                conn.h3.shutdown(&mut Streams(transport));
+                self.mark_quic(key);
+            }
+        }
+    }
+}
