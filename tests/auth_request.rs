@@ -116,3 +116,38 @@ fn a_question_is_no_page_and_ends_with_its_client() {
     app.release();
     assert_eq!(client.get("/page", "").text(), "the page");
 }
+
+#[test]
+fn a_kept_page_does_not_say_who_may_come_in() {
+    let app = App::start();
+    let address = app.address();
+    let server = http(&format!(
+        "fastcgi_cache_path @DIR@/zone keys_zone=z:1m;
+         server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; fastcgi_cache z;
+           location / {{ auth_request /auth; fastcgi_pass {address};
+             fastcgi_param REQUEST_URI $request_uri; }}
+           location /own/ {{ auth_request /own-auth; fastcgi_pass {address};
+             fastcgi_param REQUEST_URI $request_uri; }}
+           location = /auth {{ fastcgi_pass {address}; fastcgi_param REQUEST_URI /auth; }}
+           location = /own-auth {{ fastcgi_cache_key $uri; fastcgi_pass {address};
+             fastcgi_param REQUEST_URI /own-auth; }} }}"
+    ));
+    let kept = |text: &[u8]| Said::head("Cache-Control: max-age=60").body(text);
+    app.plan("/auth", vec![Said::head("Cache-Control: no-store"), Said::head("Status: 401")]);
+    app.plan("/page", vec![kept(b"the page")]);
+    assert_eq!(server.get("/page").text(), "the page");
+    assert_eq!(server.get("/page").status, 401, "the page is kept, and is no verdict");
+    assert_eq!((app.count("/auth"), app.count("/page")), (2, 1));
+    app.plan("/auth", vec![kept(b"the secret of /auth")]);
+    assert_eq!(server.get("/page").text(), "the page");
+    app.plan("/other", vec![kept(b"the other page")]);
+    assert_eq!(server.get("/other").text(), "the other page", "nor is the verdict a page");
+    // With a key of its own, a verdict may be kept.
+    app.plan("/own-auth", vec![kept(b"yes")]);
+    app.plan("/own/a", vec![kept(b"a")]);
+    testkit::wait_until("both are kept", || {
+        let before = (app.count("/own-auth"), app.count("/own/a"));
+        assert_eq!(server.get("/own/a").text(), "a");
+        before.0 > 0 && (app.count("/own-auth"), app.count("/own/a")) == before
+    });
+}

@@ -1,8 +1,8 @@
 //! `auth_request`: another location of this server is asked whether a request may come in.
 //!
 //! Owns the question, a request inside the server with the fields of the one that it is about, and
-//! what follows from its verdict. Easiest to break: the question passes no checks of its own, keeps
-//! nothing in the page cache, and of its answer only the head counts.
+//! what follows from its verdict. Easiest to break: the question passes no checks of its own,
+//! shares no key with the page that it is about, and of its answer only the head counts.
 
 use std::sync::Arc;
 
@@ -66,11 +66,16 @@ impl Exchange {
         self.request.question.is_some()
     }
 
-    /// What is kept of answers to this request; questions have the target of what they are about
-    /// and so no place among pages.
+    /// What is kept of answers to this request. Questions have the target of what they are about:
+    /// they have no place among pages, and none in a zone that has no key of its own, where a kept
+    /// page would say who may come in.
     pub(crate) fn caching<'a>(&self, site: &'a Site) -> Option<&'a Caching> {
         let caching = site.location(self.request.location).caching.as_ref();
-        caching.filter(|caching| !(caching.is_page() && self.is_question()))
+        caching.filter(|caching| {
+            let conf = &caching.conf;
+            let has_key = conf.key.is_some() || conf.page.key.is_some();
+            !self.is_question() || !caching.is_page() && has_key
+        })
     }
 
     /// Asks whether the request may come in.
