@@ -15,7 +15,7 @@ pub(super) fn admit(request: &Request, site: &Site, conn: &ConnInfo) -> Result<(
     let verify = site.server(request.server).verify_client;
     let asked = if verify == VerifyClient::Off { None } else { conn.tls.as_ref() };
     if let Some(tls) = asked
-        && is_misdirected(request, site, conn, tls)
+        && is_misdirected(request, site, tls)
     {
         return Err(Refusal {
             status: 421,
@@ -43,11 +43,11 @@ pub(super) fn admit(request: &Request, site: &Site, conn: &ConnInfo) -> Result<(
 /// Whether the handshake was made for another server than the one that is asked for: its clients
 /// were asked for other certificates then, or for none.
 #[cold]
-fn is_misdirected(request: &Request, site: &Site, conn: &ConnInfo, tls: &TlsFacts) -> bool {
+fn is_misdirected(request: &Request, site: &Site, tls: &TlsFacts) -> bool {
     let Some(name) = tls.server_name.as_deref() else { return false };
     let name = name.to_ascii_lowercase();
     let name = name.strip_suffix('.').unwrap_or(&name).as_bytes();
-    *name != *request.host && site.is_named(conn.listen, name, &mut Captures::default())
+    *name != *request.host && site.is_named(request.listen, name, &mut Captures::default())
 }
 
 #[cold]
