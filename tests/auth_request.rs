@@ -116,3 +116,128 @@ fn a_question_is_no_page_and_ends_with_its_client() {
     app.release();
     assert_eq!(client.get("/page", "").text(), "the page");
 }
+
+#[test]
+fn a_kept_page_does_not_say_who_may_come_in() {
+    let app = App::start();
+    let address = app.address();
+    let server = http(&format!(
+        "fastcgi_cache_path @DIR@/zone keys_zone=z:1m;
+         server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; fastcgi_cache z;
+           location / {{ auth_request /auth; fastcgi_pass {address};
+             fastcgi_param REQUEST_URI $request_uri; }}
+           location /own/ {{ auth_request /own-auth; fastcgi_pass {address};
+             fastcgi_param REQUEST_URI $request_uri; }}
+           location = /auth {{ fastcgi_pass {address}; fastcgi_param REQUEST_URI /auth; }}
+           location = /own-auth {{ fastcgi_cache_key $uri; fastcgi_pass {address};
+             fastcgi_param REQUEST_URI /own-auth; }} }}"
+    ));
+    let kept = |text: &[u8]| Said::head("Cache-Control: max-age=60").body(text);
+    app.plan("/auth", vec![Said::head("Cache-Control: no-store"), Said::head("Status: 401")]);
+    app.plan("/page", vec![kept(b"the page")]);
+    assert_eq!(server.get("/page").text(), "the page");
+    assert_eq!(server.get("/page").status, 401, "the page is kept, and is no verdict");
+    assert_eq!((app.count("/auth"), app.count("/page")), (2, 1));
+    app.plan("/auth", vec![kept(b"the secret of /auth")]);
+    assert_eq!(server.get("/page").text(), "the page");
+    app.plan("/other", vec![kept(b"the other page")]);
+    assert_eq!(server.get("/other").text(), "the other page", "nor is the verdict a page");
+    // With a key of its own, a verdict may be kept.
+    app.plan("/own-auth", vec![kept(b"yes")]);
+    app.plan("/own/a", vec![kept(b"a")]);
+    testkit::wait_until("both are kept", || {
+        let before = (app.count("/own-auth"), app.count("/own/a"));
+        assert_eq!(server.get("/own/a").text(), "a");
+        before.0 > 0 && (app.count("/own-auth"), app.count("/own/a")) == before
+    });
+}
+
+#[test]
+fn a_page_for_whom_a_verdict_named_is_not_kept_for_others() {
+    let app = App::start();
+    let address = app.address();
+    let server = http(&format!(
+        "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; page_cache on;
+           location / {{ auth_request /auth; auth_request_set $user $upstream_http_x_user;
+             fastcgi_pass {address}; fastcgi_param REQUEST_URI $request_uri;
+             fastcgi_param REMOTE_USER $user; }}
+           location = /auth {{ fastcgi_pass {address}; fastcgi_param REQUEST_URI /auth; }} }}"
+    ));
+    let says = |control: &str| {
+        let head = format!("Cache-Control: {control}");
+        vec![Said::head(&head).body(b"for alice"), Said::head(&head).body(b"for nobody")]
+    };
+    for (path, control, second) in [
+        ("/a", "max-age=60", "for nobody"),
+        ("/b", "public, max-age=60", "for alice"),
+        ("/c", "s-maxage=60", "for alice"),
+    ] {
+        app.plan("/auth", vec![Said::head("X-User: alice"), Said::head("X-User: nobody")]);
+        app.plan(path, says(control));
+        assert_eq!(server.get(path).text(), "for alice", "{path}");
+        assert_eq!(server.get(path).text(), second, "{path}");
+    }
+    let [first, second] = &app.asked("/a")[..] else { panic!("asked twice") };
+    let users = [first, second].map(|asked| asked.param("REMOTE_USER"));
+    assert_eq!(users, [Some("alice"), Some("nobody")]);
+}
+
+#[test]
+fn a_question_is_counted_where_its_request_was_not_and_for_as_long() {
+    let server = http(
+        "limit_req_zone $http_a zone=a:1m rate=1r/m; limit_req_zone $http_q zone=q:1m rate=1r/m;
+         limit_conn_zone $http_c zone=c:1m;
+         server { listen 127.0.0.1:@HTTP@; root @DIR@/www;
+           add_header X-Told $limit_req_status always;
+           location / { limit_conn c 9; limit_req zone=a burst=9 nodelay; auth_request /asks; }
+           location = /asks { limit_req zone=q; alias @DIR@/www/hello.txt; }
+           location /slow/ { auth_request /holds; limit_rate 1k; alias @DIR@/www/; }
+           location /fast/ { auth_request /holds; alias @DIR@/www/; }
+           location = /holds { limit_conn c 1; alias @DIR@/www/hello.txt; } }",
+    );
+    let told = |fields: &str| {
+        let answer = server.connect().get("/hello.txt", fields);
+        (answer.status, answer.header("x-told").map(str::to_owned))
+    };
+    let passed = (200, Some("PASSED".to_owned()));
+    assert_eq!(told(""), (200, None));
+    assert_eq!(told("C: 1\r\nQ: 1\r\n"), passed, "by the question");
+    assert_eq!(told("C: 1\r\nQ: 1\r\n"), (500, Some("REJECTED".to_owned())));
+    for _ in 0..2 {
+        assert_eq!(told("A: 1\r\nQ: 2\r\n"), passed, "by the request, and not again");
+    }
+    assert!(server.error_log().contains("auth request unexpected status: 503"));
+    let mut slow = server.connect();
+    slow.send("GET /slow/big.bin HTTP/1.1\r\nHost: a\r\nC: 2\r\n\r\n");
+    slow.take(100).unwrap();
+    let status = || server.connect().get("/fast/hello.txt", "C: 2\r\n").status;
+    assert_eq!(status(), 500);
+    drop(slow);
+    testkit::wait_until("a place is free", || status() == 200);
+}
+
+#[test]
+fn a_question_is_a_get_with_the_number_of_its_request() {
+    let app = App::start();
+    let server = http(&format!(
+        "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; client_body_timeout 1s;
+           location /x/ {{ auth_request /auth; add_header X-Id $request_id; alias @DIR@/www/; }}
+           location = /auth {{ fastcgi_pass {}; fastcgi_param REQUEST_URI /auth;
+             fastcgi_param ID $request_id; }}
+           location /z/ {{ auth_request /file; alias @DIR@/www/; }}
+           location = /file {{ limit_except GET {{ deny all; }} try_files /hello.txt =404; }} }}",
+        app.address()
+    ));
+    let mut client = server.connect();
+    let answer = client.get("/x/hello.txt", "");
+    assert_eq!(answer.header("x-id"), app.asked("/auth")[0].param("ID"));
+    let post = "POST /z/hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(client.send(post).answer().status, 405, "by the file, not by the question");
+    // A client may have to wait for a verdict longer than a body for its client.
+    app.hold("/auth");
+    client.send("GET /x/hello.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    testkit::wait_until("the question is asked", || app.count("/auth") == 2);
+    testkit::pause(1500);
+    app.release();
+    assert_eq!(client.answer().status, 200);
+}

@@ -41,6 +41,26 @@ fn texts_are_replaced_in_large_files_by_each_protocol() {
 }
 
 #[test]
+fn a_long_text_for_many_takes_little_memory() {
+    let server = site("sub_filter a $arg_x; sub_filter_once off; gzip on;");
+    fs::write(server.www("many.html"), "a".repeat(16 * 1024)).unwrap();
+    fs::write(server.www("some.html"), "ab".repeat(500)).unwrap();
+    let long = "x".repeat(6000);
+    for coding in ["identity", "gzip"] {
+        let url = format!("{}?x={long}", server.url(Proto::H1, "/some.html"));
+        let accept = format!("Accept-Encoding: {coding}");
+        let answer = server.curl(Proto::H1).field(&accept).args(["--compressed"]).get(&url);
+        assert!(answer.body == format!("{long}b").repeat(500).as_bytes(), "{coding}");
+    }
+    let before = server.resident_kib();
+    let mut slow = server.connect();
+    slow.send(format!("GET /many.html?x={long} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    slow.take(100_000).unwrap();
+    let grown = server.resident_kib().saturating_sub(before);
+    assert!(grown < 16 * 1024, "{grown} KiB for an answer of 96 MiB");
+}
+
+#[test]
 fn the_innermost_filters_hold_and_other_types_are_left_alone() {
     let server = site(
         "sub_filter hello outer; sub_filter_once off; sub_filter_types text/plain;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use testkit::server::LISTEN;
-use testkit::{Proto, Server, wait_until};
+use testkit::{App, Proto, Server, wait_until};
 
 use crate::{BOLIDE, http, report};
 
@@ -16,7 +16,8 @@ fn zones(server: &str) -> Server {
 fn block(server: &str) -> String {
     format!(
         "limit_req_zone $arg_a zone=a:1m rate=1r/m; limit_req_zone $arg_t zone=t:1m rate=2r/s;
-         limit_conn_zone $arg_c zone=c:1m; server {{ {LISTEN} {server} }}"
+         limit_req_zone $arg_s zone=s:1m rate=30r/m; limit_conn_zone $arg_c zone=c:1m;
+         server {{ {LISTEN} {server} }}"
     )
 }
 
@@ -102,6 +103,13 @@ fn a_request_is_held_back_until_its_rate_allows_it_and_others_are_not() {
 }
 
 #[test]
+fn a_request_may_be_held_back_for_longer_than_a_body_may_be_late() {
+    let server = zones("client_body_timeout 1s; limit_req zone=s burst=5;");
+    assert_eq!(statuses(&server, "/hello.txt?s=1", 2), [200; 2]);
+    assert!(server.error_log().contains("delaying request, excess: "));
+}
+
+#[test]
 fn a_client_that_leaves_while_it_is_held_back_is_logged_as_499() {
     let server = zones("location / { limit_req zone=a burst=5; }");
     let mut held = server.connect();
@@ -162,6 +170,38 @@ fn requests_in_work_are_counted_until_they_end_however_that_is() {
         let other = server.get("/fast/hello.txt?c=1").status;
         begun.ends_with(b" 200") && other == 200
     });
+}
+
+#[test]
+fn a_script_is_counted_until_it_ends_though_its_client_left() {
+    let app = App::start();
+    let address = app.address();
+    let server = zones(&format!(
+        "location / {{ limit_conn c 1; fastcgi_pass {address};
+           fastcgi_param REQUEST_URI $document_uri; }}
+         location /goes/on {{ limit_conn c 1; fastcgi_ignore_client_abort on;
+           fastcgi_pass {address}; fastcgi_param REQUEST_URI $document_uri; }}
+         location /kept {{ limit_conn c 1; page_cache on;
+           fastcgi_pass {address}; fastcgi_param REQUEST_URI $document_uri; }}"
+    ));
+    for path in ["/goes/on", "/kept"] {
+        app.hold(path);
+        let url = server.url(Proto::H2, &format!("{path}?c=1"));
+        let left = server.curl(Proto::H2).args(["--max-time", "1"]).attempt(&url);
+        assert_eq!((left.status, app.count(path)), (0, 1));
+        let line = format!("{path}?c=1 HTTP/2.0\" 499 ");
+        wait_until("499 in the log", || server.access_log().contains(&line));
+        assert_eq!(server.get("/other?c=1").status, 503, "{path}");
+        app.release();
+        wait_until("the script has ended", || server.get("/other?c=1").status == 200);
+    }
+    app.hold("/left");
+    let mut leaver = server.connect();
+    leaver.send("GET /left?c=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("the script runs", || app.count("/left") == 1);
+    drop(leaver);
+    wait_until("it is given up with its client", || server.get("/other?c=1").status == 200);
+    app.release();
 }
 
 #[test]
@@ -227,7 +267,9 @@ fn a_link_proves_itself_by_its_hash_and_may_end() {
          if ($secure_link = \"\") {{ return 403; }} if ($secure_link = 0) {{ return 410; }}
          return 200 $secure_link_expires; }}
          location /p/ {{ return 200 $secure_link; }}
-         location /out/ {{ secure_link $arg_md5; return 200 [$secure_link]; }} }}"
+         location /out/ {{ secure_link $arg_md5; return 200 [$secure_link]; }}
+         location /self/ {{ secure_link $arg_md5; secure_link_md5 \"$secure_link$uri word\";
+         return 200 [$secure_link]; }} }}"
     ));
     // Made by: printf '2000000000/s/a word' | openssl md5 -binary | openssl base64 | tr +/ -_
     for (path, status, text) in [
@@ -239,11 +281,14 @@ fn a_link_proves_itself_by_its_hash_and_may_end() {
         ("/p/29245bdc2d04a9e0e729927ed0f84e26/link", 200, "link"),
         ("/p/29245bdc2d04a9e0e729927ed0f84e26/else", 200, ""),
         ("/out/29245bdc2d04a9e0e729927ed0f84e26/link", 200, "[]"),
+        ("/self/a?md5=9y10zKzGfm7K1j3bWAgsow", 200, "[]"),
     ] {
         let answer = server.get(path);
         assert_eq!(answer.status, status, "{path}");
         assert!(status != 200 || answer.text() == text, "{path}: {}", answer.text());
     }
+    let text = "cycle while evaluating variable \"secure_link\"";
+    wait_until("the cycle is told", || server.error_log().contains(text));
 }
 
 #[test]

@@ -62,6 +62,15 @@ site("keys of connections", """
     location /status { limit_conn_status 418; limit_conn_log_level warn; limit_conn ca 1; limit_conn cc 1; limit_rate 100; }
 """, [("key of 255", f"GET /long?k={'x' * 255}"), ("key of 256", f"GET /long?k={'x' * 256}"), ("key of 700", f"GET /long?k={'x' * 700}"), *times(2, "GET /conn?a=1"), *times(2, "GET /conn?c=1"), "GET /conn", "GET /add?a=1", "GET /add"],
      before="limit_conn_zone $arg_k zone=big:1m;")
+site("questions", """
+    location /conn/ { limit_conn ca 9; auth_request /q; alias @DIR@/www/; add_header X-Told "$limit_req_status $limit_conn_status" always; }
+    location /req/ { limit_req zone=a burst=9 nodelay; auth_request /q; alias @DIR@/www/; add_header X-Told $limit_req_status always; }
+    location /page/ { auth_request /q; error_page 404 /sorry.txt; try_files /none =404; } location /sorry.txt { limit_req zone=q; try_files /hello.txt =404; }
+    location = /q { limit_req zone=q; alias @DIR@/www/hello.txt; } location = /c { limit_conn cq 1; alias @DIR@/www/hello.txt; }
+    location /count/ { auth_request /c; alias @DIR@/www/; add_header X-Told $limit_conn_status always; }
+    location /except/ { auth_request /e; alias @DIR@/www/; } location = /e { limit_except GET { deny all; } try_files /hello.txt =404; }
+""", [*times(3, "GET /conn/hello.txt?a=1 | Q: 1"), *times(3, "GET /req/hello.txt?a=2 | Q: 2"), *times(2, "GET /req/hello.txt | Q: 3"), *times(2, "GET /page/none | Q: 4"), *times(2, "GET /count/hello.txt | Q: 5"),
+      *[f"{method} /except/hello.txt" for method in ("GET", "HEAD", "POST", "DELETE")]], before="limit_req_zone $http_q zone=q:1m rate=1r/m; limit_conn_zone $http_q zone=cq:1m;")
 http("limits: delays", ZONES + "limit_req_zone $arg_a zone=two:1m rate=2r/s;" + SERVER % """location /d { limit_req zone=two burst=5; }
     location /part { limit_req zone=two burst=5 delay=2; } location /dry { limit_req zone=two burst=2; limit_req_dry_run on; }""",
      [("two at a time", ["GET /d?a=1 | X: 1", "GET /d?a=1 | X: 2"]), ("four, of which one waits", [f"GET /part?a=2 | X: {n}" for n in range(4)]), ("dry run", ["GET /dry?a=3", "GET /dry?a=3"])], log=True, open=True)

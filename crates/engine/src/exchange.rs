@@ -397,10 +397,10 @@ impl Exchange {
         // What could be read may be enough to know the server, and with it the error pages.
         self.request.server = match self.request.settle_host() {
             Ok(()) => {
-                let Request { host, captures, .. } = &mut self.request;
-                site.server_of_host(ctx.conn.listen, host, captures.get_mut())
+                let Request { host, captures, listen, .. } = &mut self.request;
+                site.server_of_host(*listen, host, captures.get_mut())
             }
-            Err(_) => site.default_server(ctx.conn.listen),
+            Err(_) => site.default_server(self.request.listen),
         };
         let server = site.server(self.request.server);
         self.request.location = server.root;
@@ -418,7 +418,12 @@ impl Exchange {
     fn note_request(&mut self, ctx: &mut Ctx<'_>) {
         self.request.started = ctx.now;
         self.request.number_on_conn = ctx.requests_on_conn;
-        self.request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
+        if !self.request.is_fragment {
+            self.request.listen = ctx.conn.listen;
+        }
+        if !self.is_question() {
+            self.request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
+        }
     }
 
     /// Finds the server and decodes the path; in nginx's order, so that errors are its, too.
@@ -426,7 +431,7 @@ impl Exchange {
         self.note_request(ctx);
         let bad = |reason| Refusal { status: 400, reason };
         let request = &mut self.request;
-        request.server = site.default_server(ctx.conn.listen);
+        request.server = site.default_server(request.listen);
         request.location = site.server(request.server).root;
         request.settle_host().map_err(|error| bad(error.reason()))?;
         if request.host.is_empty() {
@@ -441,7 +446,7 @@ impl Exchange {
             }
         }
         let captures = request.captures.get_mut();
-        request.server = site.server_of_host(ctx.conn.listen, &request.host, captures);
+        request.server = site.server_of_host(request.listen, &request.host, captures);
         let server = site.server(request.server);
         request.location = server.root;
         request.settle_target(server.merge_slashes).map_err(|error| bad(error.reason()))?;

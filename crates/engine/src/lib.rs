@@ -41,7 +41,7 @@ pub use content::shortcut::{Open, Shortcut};
 pub use ctx::{ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake};
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;
-pub use limit::Zones;
+pub use limit::{Held, Zones};
 pub use log::{Buffering, Due, LogId, LogTarget, Logs};
 pub use password::Check as PasswordCheck;
 pub use site::Site;

@@ -85,6 +85,30 @@ impl Drop for Ticket {
     }
 }
 
+/// Where a request is counted, until the last copy of this is dropped: a script that its client no
+/// longer waits for may still be at work.
+#[derive(Clone, Debug, Default)]
+pub struct Held(Vec<Arc<Ticket>>);
+
+impl Held {
+    /// One zone more.
+    pub(crate) fn add(&mut self, ticket: Ticket) {
+        self.0.push(Arc::new(ticket));
+    }
+
+    /// What another one holds, too.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// Holds nothing any more.
+    pub(crate) fn let_go(&mut self) {
+        if !self.0.is_empty() {
+            self.0.clear();
+        }
+    }
+}
+
 /// One key.
 #[derive(Debug)]
 struct Record {
@@ -105,6 +129,13 @@ impl Record {
         let Some(last) = self.last_ms else { return 0 };
         let paid = rate.saturating_mul(now_ms.saturating_sub(last)) / 1000;
         self.excess.saturating_add(1000).saturating_sub(paid)
+    }
+
+    /// Charges it. Workers know the time of their turns, so the last one may come from a later
+    /// moment, and what was paid until then is not paid again.
+    fn charge(&mut self, excess: u64, now_ms: u64) {
+        self.excess = excess;
+        self.last_ms = self.last_ms.max(Some(now_ms));
     }
 
     /// Whether nothing is lost with it.
@@ -274,7 +305,7 @@ impl Zone {
         let record = &mut records.all[at as usize];
         match place {
             Place::Last => {
-                (record.excess, record.last_ms) = (excess, Some(now_ms));
+                record.charge(excess, now_ms);
                 Verdict::Counted(excess)
             }
             Place::Inner => {
@@ -288,8 +319,7 @@ impl Zone {
     pub(crate) fn charge(&self, pinned: u32, rate: u64, now_ms: u64) -> u64 {
         let mut records = self.lock();
         let record = &mut records.all[pinned as usize];
-        record.excess = record.with_one_more(rate, now_ms);
-        record.last_ms = Some(now_ms);
+        record.charge(record.with_one_more(rate, now_ms), now_ms);
         record.count -= 1;
         record.excess
     }

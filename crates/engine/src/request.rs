@@ -34,6 +34,8 @@ pub(crate) struct Request {
     held: Option<Box<RequestHead>>,
     /// The site that the request belongs to until its end.
     pub(crate) site: Option<SiteRef>,
+    /// Where it came in, as the site counts it; the connection may belong to a later one by now.
+    pub(crate) listen: usize,
     /// The server.
     pub(crate) server: u32,
     /// The location, or the server's own pseudo-location.
@@ -93,6 +95,8 @@ pub(crate) struct Request {
     pub(crate) is_straight: bool,
     /// Whether it is a part of another one's answer, or a question.
     pub(crate) is_fragment: bool,
+    /// Whether another location said who asks.
+    pub(crate) is_vouched_for: bool,
     /// What it asks about another request, if it does.
     pub(crate) question: Option<Box<Question>>,
     /// What limits made of it.
@@ -129,6 +133,7 @@ impl Request {
         self.body_received = 0;
         self.lineage = None;
         self.is_fragment = false;
+        self.is_vouched_for = false;
         self.question = None;
         self.is_straight = true;
         self.limited.clear();

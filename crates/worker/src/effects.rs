@@ -89,6 +89,10 @@ impl<I: Io> Worker<I> {
             }
             Effect::Deadline(at) => {
                 self.wheel.arm_once(at, crate::token::Token::Exchange(key).pack());
+                let owner = self.core.exchanges.get(key).map(|live| live.owner);
+                if let Some(Owner::Quic(conn)) = owner.and_then(|owner| self.root_owner(owner)) {
+                    self.ping_while_waiting(conn);
+                }
                 None
             }
             Effect::CloseSilently => {

@@ -547,19 +547,26 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether a client has to wait for us: for an origin, or for a body whose time is kept apart.
+    /// Whether a client has to wait for us: for an origin, until its rate allows it, or for a body
+    /// whose time is kept apart.
     pub(crate) fn is_waited_for(&mut self, owner: Owner) -> bool {
         let mut users = std::mem::take(&mut self.scratch.gone);
         self.users(owner, &mut users);
-        let waits = users.drain(..).any(|user| {
-            self.core.exchanges.get(Key::from_bits(user)).is_some_and(|live| {
-                live.fetch.is_some() && !live.paused
-                    || live.exchange.is_joined()
-                    || live.upload != Upload::Over
-            })
-        });
+        let waits = users.drain(..).any(|user| self.has_to_wait(Key::from_bits(user)));
         self.scratch.gone = users;
         waits
+    }
+
+    /// Whether an exchange, or one that it waits for, can do nothing now whatever its client does.
+    fn has_to_wait(&self, key: Key<Live>) -> bool {
+        self.core.exchanges.get(key).is_some_and(|live| {
+            live.fetch.is_some() && !live.paused
+                || live.exchange.is_joined()
+                || live.exchange.is_held_back()
+                || live.upload != Upload::Over
+                || live.children.iter().any(|child| self.has_to_wait(*child))
+                || self.origins.news.iter().any(|(told, _)| *told == key)
+        })
     }
 
     /// A client that hung up while an origin makes its answer is not waited for; as in nginx, even

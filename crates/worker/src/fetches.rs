@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::wheel::Armed;
 use base::{Instant, Key};
 use bytes::Bytes;
-use engine::{Fill, Wake};
+use engine::{Fill, Held, Wake};
 use io::Io;
 use upstream::{
     Cause, Fate, Fetch, FetchCtx, FetchEffect, FetchWake, Groups, OriginNews, OriginRequest,
@@ -39,6 +39,8 @@ pub(crate) struct LiveFetch {
     answers_head: bool,
     /// When it wants to be woken.
     deadline: Option<Instant>,
+    /// Where `limit_conn` counts who asked: as long as the origin works for him.
+    _held: Held,
 }
 
 impl LiveFetch {
@@ -75,6 +77,7 @@ impl<I: Io> Worker<I> {
             answers_head: live.exchange.method() == http::Method::Head
                 && !live.fill.as_ref().is_some_and(|fill| fill.is_filling()),
             deadline: None,
+            _held: live.exchange.held(),
             fill: live.fill.take(),
             fetch: Fetch::new(request),
         };
@@ -101,8 +104,8 @@ impl<I: Io> Worker<I> {
         request: Box<OriginRequest>,
         fill: Box<Fill>,
     ) {
-        let live = self.core.exchanges.get(key);
-        let Some(site) = live.and_then(|live| live.exchange.site()) else { return };
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        let Some(site) = live.exchange.site() else { return };
         let fetch = LiveFetch {
             groups: site.groups().clone(),
             exchange: None,
@@ -112,6 +115,7 @@ impl<I: Io> Worker<I> {
             given: 0,
             answers_head: false,
             deadline: None,
+            _held: live.exchange.held(),
             fetch: Fetch::new(request),
         };
         if let Ok(fetch) = self.origins.fetches.insert(fetch) {

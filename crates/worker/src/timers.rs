@@ -113,6 +113,8 @@ impl<I: Io> Worker<I> {
         let is_ours = self.is_waited_for(Owner::Tcp(key));
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.deadline = self.now.mono.after(conn.settings().body_timeout);
+        // What was answered in this turn has not left.
+        let is_ours = is_ours || conn.dirty;
         let listens = |framing: &Framing| framing.wants_input() || framing.is_draining();
         let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
         if waits_for_client && !is_ours {

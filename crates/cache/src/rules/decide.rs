@@ -76,7 +76,7 @@ pub enum Refusal {
     NoCache,
     /// `private`, for a cache that everybody shares.
     Private,
-    /// The request had `Authorization` and nothing allows to keep the answer.
+    /// Who asked proved who he is (`Authorization`), and nothing allows to keep the answer.
     Authorization,
     /// `Set-Cookie`
     SetCookie,
@@ -427,7 +427,9 @@ fn standard(
     }
     // RFC 9111 §3.5: what is meant for one who proved who he is.
     let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
-    if facts.fields.get(Name::Authorization).is_some() && !is_allowed {
+    let is_proved =
+        facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
+    if is_proved && !is_allowed {
         return Err(Refusal::Authorization);
     }
     let by_default = by_default(policy, facts.environment);

@@ -29,6 +29,8 @@ pub struct Environment {
     pub no_public: bool,
     /// Answers for one session are neither looked up nor kept.
     pub no_private: bool,
+    /// It was found out who asks, and the application may know: as good as `Authorization`.
+    pub is_vouched_for: bool,
 }
 
 /// LIMIT: vary cookies of one request.

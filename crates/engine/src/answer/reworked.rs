@@ -1,13 +1,14 @@
 //! A body that is changed on its way: gzip undone, texts replaced, coded again.
 //!
-//! Owns what was made and has not left, which is at most what one piece of the inner body gives.
+//! Owns what was made and has not left: what one step of the work gives, which may take several for
+//! one piece of the inner body.
 //! Easiest to break: what the inner body wants of the worker (files, fragments) it still gets.
 
 use base::SendChain;
 use base::chain::Weave;
 use files::{Decoder, Encoder};
 
-use super::substitute::Substitute;
+use super::substitute::{STEP, Substitute};
 use super::{Body, Piece};
 
 /// Bytes of the inner body that one piece takes.
@@ -41,6 +42,8 @@ pub(crate) struct Reworked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Going,
+    /// The inner body is over; the work is not.
+    Ending,
     Over,
     Broken,
 }
@@ -75,11 +78,19 @@ impl Reworked {
         if self.given < self.ready.len() {
             return self.give(max, out);
         }
-        self.ready.clear();
+        empty(&mut self.ready);
         self.given = 0;
         match self.state {
             State::Broken => return Piece::Broken,
             State::Over => return Piece::End,
+            State::Ending => {
+                self.end();
+                return self.give(max, out);
+            }
+            State::Going if self.work.substitute.as_ref().is_some_and(Substitute::is_behind) => {
+                self.rework(b"");
+                return self.give(max, out);
+            }
             State::Going => {}
         }
         let size = if self.work.decoder.is_some() { PIECE_CODED } else { PIECE };
@@ -112,7 +123,7 @@ impl Reworked {
         self.given = end;
         match self.state {
             _ if self.given < self.ready.len() => Piece::More,
-            State::Going => Piece::More,
+            State::Going | State::Ending => Piece::More,
             State::Over => Piece::End,
             State::Broken => Piece::Broken,
         }
@@ -120,16 +131,22 @@ impl Reworked {
 
     /// Does the work on one piece.
     fn take(&mut self, bytes: &[u8]) {
-        let Self { work, ready, between, .. } = self;
-        let mut is_broken = false;
-        let mut now: &[u8] = bytes;
+        let Some(decoder) = &mut self.work.decoder else { return self.rework(bytes) };
         let mut decoded = Vec::new();
-        if let Some(decoder) = &mut work.decoder {
-            is_broken = decoder.feed(now, &mut decoded).is_err();
-            now = &decoded;
+        let is_broken = decoder.feed(bytes, &mut decoded).is_err();
+        self.rework(&decoded);
+        if is_broken {
+            self.state = State::Broken;
         }
+    }
+
+    /// Replaces and codes, as far as one step goes.
+    fn rework(&mut self, bytes: &[u8]) {
+        let Self { work, ready, between, .. } = self;
+        let mut now = bytes;
+        let mut is_broken = false;
         if let Some(substitute) = &mut work.substitute {
-            between.clear();
+            empty(between);
             substitute.feed(now, between);
             now = between;
         }
@@ -159,7 +176,7 @@ impl Reworked {
         if let Some(decoder) = self.work.decoder.take() {
             let mut rest = Vec::new();
             let is_whole = decoder.finish(&mut rest).is_ok();
-            self.take(&rest);
+            self.rework(&rest);
             if !is_whole {
                 self.state = State::Broken;
             }
@@ -167,19 +184,34 @@ impl Reworked {
         if self.state == State::Broken {
             return;
         }
-        let mut rest = Vec::new();
-        if let Some(substitute) = &mut self.work.substitute {
-            substitute.finish(&mut rest);
-        }
-        self.state = State::Over;
-        match self.work.encoder.take() {
-            None => self.ready.append(&mut rest),
-            Some(mut encoder) => {
-                let fed = encoder.feed(&rest, &mut self.ready);
-                if fed.and_then(|()| encoder.finish(&mut self.ready)).is_err() {
-                    self.state = State::Broken;
-                }
-            }
+        self.state = State::Ending;
+        if self.ready.len() < STEP {
+            self.end();
         }
     }
+
+    /// Ends the work, as far as one step goes: nothing more comes.
+    fn end(&mut self) {
+        let Self { work, ready, between, state, .. } = self;
+        empty(between);
+        if work.substitute.as_mut().is_none_or(|substitute| substitute.finish(between)) {
+            *state = State::Over;
+        }
+        let Some(encoder) = &mut work.encoder else { return ready.append(between) };
+        let mut done = encoder.feed(between, ready);
+        if *state == State::Over
+            && let Some(encoder) = work.encoder.take()
+        {
+            done = done.and_then(|()| encoder.finish(ready));
+        }
+        if done.is_err() {
+            *state = State::Broken;
+        }
+    }
+}
+
+/// Empties a buffer, which keeps no more memory than a step needs.
+fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.shrink_to(STEP);
 }

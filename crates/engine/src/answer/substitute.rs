@@ -2,7 +2,12 @@
 //!
 //! Owns what is held back because it may be the beginning of a text: less than the longest one.
 //! Of texts that begin at the same byte the one that was written first counts, as in nginx. Easiest
-//! to break: pieces of any size give the same result as the whole.
+//! to break: pieces of any size give the same result as the whole, and what takes the place of a
+//! text may be long and be the client's, so that not all of a piece is replaced at once.
+
+/// LIMIT: bytes at which a step ends, apart from what takes the place of one text, and from what is
+/// copied.
+pub(super) const STEP: usize = 64 * 1024;
 
 /// One text and what takes its place.
 #[derive(Debug)]
@@ -18,8 +23,12 @@ pub(crate) struct Substitute {
     pairs: Vec<Pair>,
     /// Whether a text is looked for no more once it was found.
     once: bool,
-    /// What may be the beginning of a text.
+    /// What may be the beginning of a text, or was not looked at yet.
     held: Vec<u8>,
+    /// Bytes of that which are done with.
+    done: usize,
+    /// Whether the last step ended early.
+    is_behind: bool,
     /// Whether some text begins with this byte.
     begins: Box<[bool; 256]>,
 }
@@ -37,7 +46,14 @@ enum At {
 impl Substitute {
     /// Looks for these texts.
     pub(crate) fn new(pairs: Vec<Pair>, once: bool) -> Self {
-        let mut made = Self { pairs, once, held: Vec::new(), begins: Box::new([false; 256]) };
+        let mut made = Self {
+            pairs,
+            once,
+            held: Vec::new(),
+            done: 0,
+            is_behind: false,
+            begins: Box::new([false; 256]),
+        };
         made.mark();
         made
     }
@@ -50,44 +66,71 @@ impl Substitute {
         }
     }
 
-    /// Takes a piece and appends to `out` what is sure.
+    /// Whether the next step needs no piece: there is enough to do.
+    pub(crate) const fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Takes a piece and appends to `out` what is sure, as far as one step goes.
     pub(crate) fn feed(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
             let used = self.scan(piece, out);
             self.held.extend_from_slice(&piece[used..]);
-        } else {
-            let mut held = std::mem::take(&mut self.held);
-            held.extend_from_slice(piece);
-            let used = self.scan(&held, out);
-            held.drain(..used);
-            self.held = held;
+            return;
         }
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(piece);
+        self.done += self.scan(&held[self.done..], out);
+        self.keep(held);
     }
 
-    /// Appends the rest: there is no more.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+    /// Appends the rest, as far as one step goes: there is no more. Whether that was all.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> bool {
         // What was not sure because more could come may hold a shorter text.
         let held = std::mem::take(&mut self.held);
-        let mut from = 0;
-        for start in 0..held.len() {
-            if start < from {
-                continue;
+        let limit = out.len() + STEP;
+        while let Some(rest) = held.get(self.done..).filter(|rest| !rest.is_empty()) {
+            if out.len() >= limit {
+                self.keep(held);
+                return false;
             }
-            if let Some(index) = self.pairs.iter().position(|pair| {
-                let text = held[start..].get(..pair.search.len());
+            let found = self.pairs.iter().position(|pair| {
+                let text = rest.get(..pair.search.len());
                 text.is_some_and(|text| text.eq_ignore_ascii_case(&pair.search))
-            }) {
-                from = start + self.pairs[index].search.len();
-                self.replace(index, out);
-            } else {
-                out.push(held[start]);
+            });
+            match found {
+                Some(index) => {
+                    self.done += self.pairs[index].search.len();
+                    self.replace(index, out);
+                }
+                None => {
+                    out.push(rest[0]);
+                    self.done += 1;
+                }
             }
         }
+        self.keep(held);
+        true
     }
 
-    /// Copies and replaces as far as it can; the number of bytes that are done with.
+    /// Takes back what was held, without what is done with once that is most of it.
+    fn keep(&mut self, mut held: Vec<u8>) {
+        if self.done > held.len() / 2 {
+            held.drain(..self.done);
+            self.done = 0;
+        }
+        if held.is_empty() && held.capacity() > STEP {
+            held = Vec::new();
+        }
+        self.held = held;
+    }
+
+    /// Copies and replaces as far as it can, or as one step goes; the number of bytes that are done
+    /// with.
     fn scan(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
         let (mut done, mut at) = (0, 0);
+        let limit = out.len() + STEP;
+        self.is_behind = false;
         while let Some(offset) = self.next_candidate(&text[at..]) {
             at += offset;
             match self.look(&text[at..]) {
@@ -101,6 +144,10 @@ impl Substitute {
                     at += self.pairs[index].search.len();
                     done = at;
                     self.replace(index, out);
+                    if out.len() >= limit {
+                        self.is_behind = at < text.len();
+                        return at;
+                    }
                 }
             }
         }
@@ -161,8 +208,11 @@ fn run(searches: &[&[u8]], text: &[u8], size: usize, once: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for piece in text.chunks(size) {
         machine.feed(piece, &mut out);
+        while machine.is_behind() {
+            machine.feed(b"", &mut out);
+        }
     }
-    machine.finish(&mut out);
+    while !machine.finish(&mut out) {}
     out
 }
 
@@ -170,7 +220,7 @@ fn run(searches: &[&[u8]], text: &[u8], size: usize, once: bool) -> Vec<u8> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{fuzz, run};
+    use super::{Pair, STEP, Substitute, fuzz, run};
 
     fn all(searches: &[&str], text: &str, once: bool) -> String {
         let searches: Vec<&[u8]> = searches.iter().map(|text| text.as_bytes()).collect();
@@ -197,6 +247,33 @@ mod tests {
     fn a_text_that_only_begins_stays_and_may_hold_a_shorter_one() {
         assert_eq!(all(&["abcdef", "bc"], "xxabcd", false), "xxa<1>d");
         assert_eq!(all(&["aaab"], "aaaab aaa", false), "a<0> aaa");
+    }
+
+    #[test]
+    fn long_replacements_come_step_by_step() {
+        let long = vec![b'-'; STEP / 2];
+        let text = b"ab".repeat(9);
+        for is_last in [false, true] {
+            let pair = Pair { search: b"ab".to_vec(), replacement: long.clone() };
+            let mut machine = Substitute::new(vec![pair], false);
+            let (mut out, mut whole, mut steps) = (Vec::new(), 0, 0);
+            // In the last step what is held is looked at again.
+            machine.feed(&text[..1], &mut out);
+            machine.feed(&text[1..], &mut out);
+            loop {
+                assert!(out.len() < 2 * STEP, "{} in one step", out.len());
+                whole += out.len();
+                steps += 1;
+                out.clear();
+                match (machine.is_behind(), is_last) {
+                    (true, false) => machine.feed(b"", &mut out),
+                    _ if machine.finish(&mut out) => break,
+                    _ => {}
+                }
+            }
+            assert_eq!(whole + out.len(), 9 * long.len());
+            assert!(steps >= 4, "{steps} steps");
+        }
     }
 
     proptest! {

@@ -27,6 +27,7 @@ impl Exchange {
         if caching.is_page() {
             // Where it is off, what the application purges is all that counts.
             environment.is_off = page.mode == PageMode::Off;
+            environment.is_vouched_for = self.request.is_vouched_for;
             self.set_by_configuration(page, &mut environment, site, ctx);
             if is_trusted(page, ctx.conn)
                 && let Some(value) = self.request.head().fields.get_text(b"X-LSCACHE-Vary-Value")

@@ -57,6 +57,8 @@ struct Family {
     size: Cell<u64>,
     /// What `limit_req` and `limit_conn` said of the page: its fragments are not counted again.
     told: [Told; 2],
+    /// Where the page was asked for, as its site counts it.
+    listen: usize,
 }
 
 /// A page, or a fragment in it.
@@ -124,7 +126,8 @@ impl Exchange {
                 .to_vec(),
             count: Cell::new(0),
             size: Cell::new(0),
-            told: [self.request.limited.requests, self.request.limited.connections],
+            told: self.request.limited.told(),
+            listen: self.request.listen,
         };
         let lineage = Lineage {
             family: Rc::new(family),
@@ -144,9 +147,8 @@ impl Exchange {
     /// Gives the request for a fragment to an idle exchange; wake it with `Start`.
     pub fn start_fragment(&mut self, head: Box<RequestHead>, site: SiteRef, lineage: Box<Lineage>) {
         self.start(head, site);
-        let [requests, connections] = lineage.family.told;
-        self.request.limited.requests = requests;
-        self.request.limited.connections = connections;
+        self.request.limited.tell(lineage.family.told);
+        self.request.listen = lineage.family.listen;
         self.request.real = lineage.real;
         self.request.lineage = Some(lineage);
         self.request.is_fragment = true;

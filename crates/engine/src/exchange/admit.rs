@@ -17,9 +17,9 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
     let verify = site.server(request.server).verify_client;
     let asked = if verify == VerifyClient::Off { None } else { conn.tls.as_ref() };
     if let Some(tls) = asked
-        && let Some(name) = other_name(request, site, conn, tls)
+        && let Some(name) = other_name(request, site, tls)
     {
-        request.server = site.server_of_host(conn.listen, &name, request.captures.get_mut());
+        request.server = site.server_of_host(request.listen, &name, request.captures.get_mut());
         request.location = site.server(request.server).root;
         return Err(Refusal {
             status: 421,
@@ -47,13 +47,13 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
 /// The name in the handshake, if that was made for another server than the one that is asked for:
 /// its clients were asked for other certificates then, or for none.
 #[cold]
-fn other_name(request: &Request, site: &Site, conn: &ConnInfo, tls: &TlsFacts) -> Option<Vec<u8>> {
+fn other_name(request: &Request, site: &Site, tls: &TlsFacts) -> Option<Vec<u8>> {
     let mut name = tls.server_name.as_deref()?.to_ascii_lowercase().into_bytes();
     if name.last() == Some(&b'.') {
         name.pop();
     }
     let is_other =
-        *name != *request.host && site.is_named(conn.listen, &name, &mut Captures::default());
+        *name != *request.host && site.is_named(request.listen, &name, &mut Captures::default());
     is_other.then_some(name)
 }
 

@@ -42,9 +42,10 @@ const fn help(refusal: Refusal) -> (&'static str, &'static str) {
             "the answer is private",
             "the application must say public, or private with X-LiteSpeed-Cache-Control",
         ),
-        Refusal::Authorization => {
-            ("the request had Authorization", "the application must say public or s-maxage")
-        }
+        Refusal::Authorization => (
+            "the request had Authorization, or auth_request let it in",
+            "the application must say public or s-maxage",
+        ),
         Refusal::SetCookie => (
             "the answer set a cookie",
             "the application must not, or say X-LiteSpeed-Cache-Control: public",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use conf::model::{LimitKind, LimitZone};
 use proptest::prelude::*;
 
-use super::{Entry, Place, Verdict, Zone, Zones, room};
+use super::{Entry, Held, Place, Verdict, Zone, Zones, room};
 
 fn conf(key: &str, size: u64, kind: LimitKind) -> LimitZone {
     let key_text = key.as_bytes().into();
@@ -31,6 +31,31 @@ fn the_excess_grows_by_one_request_and_shrinks_with_time() {
     assert_eq!(weigh(505), Verdict::Busy(2500));
     assert_eq!(weigh(1105), Verdict::Counted(1900));
     assert_eq!(weigh(60_000), Verdict::Counted(0));
+}
+
+#[test]
+fn a_worker_whose_time_is_older_does_not_pay_twice() {
+    let zone = requests(1 << 20);
+    let weigh = |now, place| zone.weigh(b"a", (1000, 9000), place, now);
+    assert_eq!(weigh(1500, Place::Last), Verdict::Counted(0));
+    assert_eq!(weigh(1000, Place::Last), Verdict::Counted(1000));
+    assert_eq!(weigh(1500, Place::Last), Verdict::Counted(2000));
+    let Verdict::Pinned(pinned) = weigh(1000, Place::Inner) else { panic!("within the burst") };
+    assert_eq!(zone.charge(pinned, 1000, 1000), 3000);
+    assert_eq!(weigh(1500, Place::Last), Verdict::Counted(4000));
+}
+
+#[test]
+fn what_is_held_twice_is_counted_until_both_let_go() {
+    let zone = connections(1 << 20);
+    let Entry::Entered(ticket) = zone.enter(b"a", 1) else { panic!("the first one enters") };
+    let mut held = Held::default();
+    held.add(ticket);
+    let script = held.clone();
+    held.let_go();
+    assert!(matches!(zone.enter(b"a", 1), Entry::Busy));
+    drop(script);
+    assert!(matches!(zone.enter(b"a", 1), Entry::Entered(_)));
 }
 
 #[test]

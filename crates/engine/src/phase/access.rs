@@ -34,9 +34,7 @@ impl Exchange {
         if let Some(verdict) = self.verdict.take() {
             return self.heed(*verdict, location, site, ctx);
         }
-        let is_counted = self.request.question.as_ref().is_some_and(|question| question.is_counted);
-        if !is_counted
-            && !location.settings.limits.is_empty()
+        if !location.settings.limits.is_empty()
             && let Some(next) = self.limit(&location.settings.limits, site, ctx)
         {
             return next;

@@ -12,7 +12,7 @@ use http::digits::push_decimal;
 
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
-use crate::limit::{Entry, Place, Ticket, Verdict};
+use crate::limit::{Entry, Held, Place, Verdict};
 use crate::record;
 use crate::route::LocationId;
 use crate::site::Site;
@@ -59,7 +59,7 @@ pub(crate) struct Limited {
     /// Whether it waits until it is as late as its rate wants it.
     waits: bool,
     /// Where it is counted as long as it is in work.
-    held: Vec<Ticket>,
+    held: Held,
 }
 
 impl Limited {
@@ -71,9 +71,22 @@ impl Limited {
 
     /// The request is in work no longer.
     pub(crate) fn let_go(&mut self) {
-        if !self.held.is_empty() {
-            self.held.clear();
-        }
+        self.held.let_go();
+    }
+
+    /// What `limit_req` and `limit_conn` said, for those who ask on behalf of the request.
+    pub(crate) const fn told(&self) -> [Told; 2] {
+        [self.requests, self.connections]
+    }
+
+    /// What they said of who asks, or was asked, on behalf of the request.
+    pub(crate) const fn tell(&mut self, told: [Told; 2]) {
+        [self.requests, self.connections] = told;
+    }
+
+    /// The request is counted there, too.
+    pub(crate) fn hold(&mut self, held: Held) {
+        self.held.join(held);
     }
 }
 
@@ -86,6 +99,12 @@ struct Excess {
 }
 
 impl Exchange {
+    /// Where the request is counted: whoever works for it holds that until it is done.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        self.request.limited.held.clone()
+    }
+
     /// Counts the request; where that leads, if not on.
     pub(crate) fn limit(
         &mut self,
@@ -112,8 +131,9 @@ impl Exchange {
     /// Where a `limit_except` leads a request by another method than those that it names.
     pub(crate) fn except(&self, except: &Except) -> Option<LocationId> {
         let sent = self.request.head();
-        // Behind an error page, what was sent is read as a GET.
+        // Behind an error page, what was sent is read as a GET; a question is one.
         let name: &[u8] = match (self.request.method, sent.method) {
+            _ if self.is_question() => b"GET",
             (Method::Get, sent) if sent != Method::Get => b"GET",
             _ => &sent.method_text,
         };
@@ -255,7 +275,7 @@ impl Exchange {
             let name = site.limit_zone_name(limit.zone);
             match entry {
                 Entry::Entered(ticket) => {
-                    self.request.limited.held.push(ticket);
+                    self.request.limited.held.add(ticket);
                     continue;
                 }
                 Entry::Busy => record::error(&self.request, site, ctx, terms.level, |out| {

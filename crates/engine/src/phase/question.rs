@@ -1,8 +1,8 @@
 //! `auth_request`: another location of this server is asked whether a request may come in.
 //!
 //! Owns the question, a request inside the server with the fields of the one that it is about, and
-//! what follows from its verdict. Easiest to break: the question passes no checks of its own, keeps
-//! nothing in the page cache, and of its answer only the head counts.
+//! what follows from its verdict. Easiest to break: the question passes no checks of its own,
+//! shares no key with the page that it is about, and of its answer only the head counts.
 
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use http::{Method, Name, RequestHead, Version};
 use crate::captures::Captures;
 use crate::ctx::{Ctx, Effect, Peer, SiteRef};
 use crate::exchange::{Exchange, Next};
+use crate::limit::Held;
+use crate::phase::limits::Told;
 use crate::site::{Caching, Location, Site};
 use crate::vars::Scope;
 
@@ -27,12 +29,14 @@ pub struct Question {
     id: [u64; 2],
     /// Who asks for what it is about, if that is not who is connected.
     real: Option<Peer>,
-    /// Whether the request was counted by limits; as in nginx, none is counted twice.
-    pub(crate) is_counted: bool,
+    /// Where the request came in, as its site counts it.
+    listen: usize,
+    /// What limits said of the request; as in nginx, none is counted twice.
+    told: [Told; 2],
 }
 
 /// What came of a question.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verdict {
     status: u16,
     /// `WWW-Authenticate` of the origin that was asked.
@@ -40,6 +44,10 @@ pub struct Verdict {
     /// `auth_request_set`
     values: Vec<(SetTarget, Vec<u8>)>,
     known: Captures,
+    /// What limits said of both.
+    told: [Told; 2],
+    /// Where the question is counted: for as long as the request, as in nginx.
+    held: Held,
 }
 
 /// Whether a field of the request is about what it asks for, which the question does not.
@@ -66,11 +74,16 @@ impl Exchange {
         self.request.question.is_some()
     }
 
-    /// What is kept of answers to this request; questions have the target of what they are about
-    /// and so no place among pages.
+    /// What is kept of answers to this request. Questions have the target of what they are about:
+    /// they have no place among pages, and none in a zone that has no key of its own, where a kept
+    /// page would say who may come in.
     pub(crate) fn caching<'a>(&self, site: &'a Site) -> Option<&'a Caching> {
         let caching = site.location(self.request.location).caching.as_ref();
-        caching.filter(|caching| !(caching.is_page() && self.is_question()))
+        caching.filter(|caching| {
+            let conf = &caching.conf;
+            let has_key = conf.key.is_some() || conf.page.key.is_some();
+            !self.is_question() || !caching.is_page() && has_key
+        })
     }
 
     /// Asks whether the request may come in.
@@ -82,7 +95,7 @@ impl Exchange {
     /// Makes `head` the question that [`Effect::Question`] is about.
     pub fn pose(&mut self, head: &mut RequestHead) -> Option<Box<Question>> {
         let settings = self.settings()?;
-        let (rule, is_counted) = (settings.auth_request.clone(), !settings.limits.is_empty());
+        let rule = settings.auth_request.clone();
         let uri = rule.uri.clone()?;
         let asked = self.request.head();
         head.clear();
@@ -108,7 +121,8 @@ impl Exchange {
             known,
             id: self.request.id,
             real: self.request.real,
-            is_counted,
+            listen: self.request.listen,
+            told: self.request.limited.told(),
         }))
     }
 
@@ -125,6 +139,8 @@ impl Exchange {
         self.request.captures.get_mut().adopt(question.known.clone());
         self.request.id = question.id;
         self.request.real = question.real;
+        self.request.listen = question.listen;
+        self.request.limited.tell(question.told);
         self.request.question = Some(question);
     }
 
@@ -144,20 +160,22 @@ impl Exchange {
         let challenges = fields.map(<[u8]>::to_vec).collect();
         let status = head.status;
         let known = std::mem::take(self.request.captures.get_mut());
-        Some(Box::new(Verdict { status, challenges, values, known }))
+        let (told, held) = (self.request.limited.told(), self.held());
+        Some(Box::new(Verdict { status, challenges, values, known, told, held }))
     }
 
     /// Takes the answer to its question; to be woken with `Wake::Fragment` then, or when there will
     /// be none.
-    pub fn take_verdict(&mut self, verdict: Box<Verdict>) {
+    pub fn take_verdict(&mut self, mut verdict: Box<Verdict>) {
+        self.request.limited.tell(verdict.told);
+        self.request.limited.hold(std::mem::take(&mut verdict.held));
         self.verdict = Some(verdict);
     }
 
     /// A trial asks nobody: the request is let in.
     pub(crate) fn take_for_granted(&mut self) {
         let known = self.request.captures.get_mut().clone();
-        let verdict = Verdict { status: 200, challenges: Vec::new(), values: Vec::new(), known };
-        self.verdict = Some(Box::new(verdict));
+        self.verdict = Some(Box::new(Verdict { status: 200, known, ..Verdict::default() }));
     }
 
     /// Goes on with the checks of access.
@@ -170,6 +188,7 @@ impl Exchange {
     ) -> Next {
         let any = location.settings.satisfy == Satisfy::Any;
         self.request.captures.get_mut().adopt(verdict.known);
+        self.request.is_vouched_for = true;
         for (target, value) in &verdict.values {
             self.assign(*target, value, site, ctx);
         }

@@ -5,6 +5,7 @@ use conf::vars::Template;
 use md5::{Digest as _, Md5};
 
 use crate::credentials::push_base64;
+use crate::request::Note;
 use crate::vars::{Found, Scope};
 
 /// Letters of the longest hash that is looked at.
@@ -19,23 +20,26 @@ pub(crate) struct Link {
     expires: Option<Box<[u8]>>,
     /// Whether that was read, and is what it was then.
     is_told: bool,
+    /// Whether `$secure_link` was asked for.
+    is_weighed: bool,
 }
 
 impl Link {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        (self.value, self.expires, self.is_told) = (None, None, false);
+        (self.value, self.expires) = (None, None);
+        (self.is_told, self.is_weighed) = (false, false);
     }
 }
 
 impl Scope<'_> {
-    /// `$secure_link`, weighed when it is read first.
+    /// `$secure_link`, weighed when it is read first. A link whose proof needs it proves nothing.
     pub(crate) fn write_secure_link(&self, out: &mut Vec<u8>) -> Found {
         let known = self.request.link.borrow().value.clone();
         let value = known.unwrap_or_else(|| {
-            let value = self.weigh_link();
-            self.request.link.borrow_mut().value = Some(value.clone());
-            value
+            let weighs = std::mem::replace(&mut self.request.link.borrow_mut().is_weighed, true);
+            let value = if weighs { self.note_cycle() } else { self.weigh_link() };
+            self.request.link.borrow_mut().value.get_or_insert(value).clone()
         });
         out.extend_from_slice(value.as_deref().unwrap_or_default());
         Found::when(value.is_some())
@@ -47,6 +51,12 @@ impl Scope<'_> {
         link.is_told = true;
         out.extend_from_slice(link.expires.as_deref().unwrap_or_default());
         Found::when(link.expires.is_some())
+    }
+
+    fn note_cycle(&self) -> Option<Box<[u8]>> {
+        let text = "cycle while evaluating variable \"secure_link\"";
+        self.request.notes.borrow_mut().push(Note::Text(text.to_owned()));
+        None
     }
 
     fn weigh_link(&self) -> Option<Box<[u8]>> {
