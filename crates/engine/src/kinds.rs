@@ -1,5 +1,6 @@
 //! Content types by file name, with what a location does to each: charset and codings.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use conf::model::{CharsetOf, Precompressed, Settings};
@@ -10,7 +11,7 @@ use crate::hash::Table;
 const EXTENSION_MAX: usize = 32;
 
 /// One content type in one location.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kind {
     /// The type as configured; empty if there is none.
     pub(crate) media: Arc<[u8]>,
@@ -95,6 +96,15 @@ impl Kinds {
         self.kinds.iter().find(|kind| kind.media.eq_ignore_ascii_case(media))
     }
 
+    /// The type of an answer whose `Content-Type` is `value`.
+    pub(crate) fn of_value(&self, value: &[u8], settings: &Settings) -> Cow<'_, Kind> {
+        let media = media(value);
+        match self.of_media(media) {
+            Some(kind) => Cow::Borrowed(kind),
+            None => Cow::Owned(kind(settings, &media.to_ascii_lowercase().into())),
+        }
+    }
+
     /// `text/html`
     pub(crate) fn html(&self) -> &Kind {
         &self.kinds[usize::from(HTML)]
@@ -112,6 +122,12 @@ impl Kinds {
             || settings.zstd.on
             || stored.iter().any(|stored| *stored != Precompressed::Off)
     }
+}
+
+/// A type without its parameters.
+pub(crate) fn media(value: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    value[..end].trim_ascii_end()
 }
 
 /// How a location treats the type `media`.
@@ -167,5 +183,16 @@ impl KindsCache {
         let kinds = Arc::new(Kinds::new(settings));
         self.0.push((settings.clone(), kinds.clone()));
         kinds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::media;
+
+    #[test]
+    fn a_type_ends_at_its_parameters() {
+        assert_eq!(media(b"text/html ; charset=x"), b"text/html");
+        assert_eq!(media(b"text/html"), b"text/html");
     }
 }

@@ -140,6 +140,25 @@ impl Name {
     pub fn text(self) -> &'static str {
         TEXTS.get(self as usize).copied().unwrap_or("")
     }
+
+    /// Whether a request says with it what it sends, or in which case and which part of the answer
+    /// it wants. Requests that we make ourselves on behalf of one do not inherit such fields.
+    #[must_use]
+    pub const fn is_about_content(self) -> bool {
+        matches!(
+            self,
+            Self::ContentEncoding
+                | Self::ContentLength
+                | Self::Expect
+                | Self::IfMatch
+                | Self::IfModifiedSince
+                | Self::IfNoneMatch
+                | Self::IfRange
+                | Self::IfUnmodifiedSince
+                | Self::Range
+                | Self::TransferEncoding
+        )
+    }
 }
 
 #[cfg(test)]

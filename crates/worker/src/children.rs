@@ -11,7 +11,7 @@ use wire::{BodySource, Pull, StreamId};
 
 use crate::bodies::{Bodies, pull_through};
 use crate::effects::StreamAct;
-use crate::exchanges::{Live, Owner, Upload};
+use crate::exchanges::{Live, Owner};
 use crate::worker::Worker;
 
 /// How a fragment ended.
@@ -138,19 +138,7 @@ impl<I: Io> Worker<I> {
 
     /// An exchange whose answer goes to another one.
     pub(crate) const fn part_of(&self, page: Key<Live>, exchange: Box<Exchange>) -> Live {
-        Live {
-            exchange,
-            owner: Owner::Page(page),
-            stream: StreamId(0),
-            throttle: None,
-            fetch: None,
-            fill: None,
-            paused: false,
-            moved: self.now.mono,
-            watched: false,
-            upload: Upload::Over,
-            children: Vec::new(),
-        }
+        Live::new(exchange, Owner::Page(page), StreamId(0), self.now.mono)
     }
 
     /// The head of a fragment is there.

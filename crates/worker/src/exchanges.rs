@@ -56,6 +56,30 @@ pub(crate) struct Live {
     pub(crate) children: Vec<Key<Self>>,
 }
 
+impl Live {
+    /// One that begins at `now`, without a request body.
+    pub(crate) const fn new(
+        exchange: Box<Exchange>,
+        owner: Owner,
+        stream: StreamId,
+        now: Instant,
+    ) -> Self {
+        Self {
+            exchange,
+            owner,
+            stream,
+            throttle: None,
+            fetch: None,
+            fill: None,
+            paused: false,
+            moved: now,
+            watched: false,
+            upload: Upload::Over,
+            children: Vec::new(),
+        }
+    }
+}
+
 /// How the request body of an exchange comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upload {
@@ -307,22 +331,10 @@ impl<I: Io> Worker<I> {
         let has_body = head.body != RequestBody::None;
         let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
         exchange.start(head, site);
-        let live = Live {
-            exchange,
-            owner,
-            stream,
-            throttle: None,
-            fetch: None,
-            fill: None,
-            paused: false,
-            moved: self.now.mono,
-            watched: false,
-            upload: match has_body {
-                true => Upload::Coming { since: self.now.mono, owed: 0 },
-                false => Upload::Over,
-            },
-            children: Vec::new(),
-        };
+        let mut live = Live::new(exchange, owner, stream, self.now.mono);
+        if has_body {
+            live.upload = Upload::Coming { since: self.now.mono, owed: 0 };
+        }
         let key = match self.core.exchanges.insert(live) {
             Ok(key) => key,
             Err(live) => {

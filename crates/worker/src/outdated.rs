@@ -5,7 +5,6 @@
 use engine::ConnInfo;
 use io::Io;
 
-use crate::quic_conn::Streams;
 use crate::{Generation, Worker};
 
 impl Generation {
@@ -43,14 +42,8 @@ impl<I: Io> Worker<I> {
         }
         for key in self.quics.keys().collect::<Vec<_>>() {
             let Some(conn) = self.quics.get_mut(key) else { continue };
-            if !newest.judges_otherwise(&conn.generation, &conn.info) {
-                continue;
-            }
-            if conn.h3.is_idle() || !conn.started {
-                self.close_quic(key);
-            } else if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-                conn.h3.shutdown(&mut Streams(transport));
-                self.mark_quic(key);
+            if newest.judges_otherwise(&conn.generation, &conn.info) {
+                self.end_quic(key);
             }
         }
     }

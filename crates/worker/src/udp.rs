@@ -550,15 +550,20 @@ impl<I: Io> Worker<I> {
         }
         for key in self.quics.keys().collect::<Vec<_>>() {
             let Some(conn) = self.quics.get_mut(key) else { continue };
-            if spares_fresh && conn.h3.requests() == 0 {
-                continue;
+            if !spares_fresh || conn.h3.requests() > 0 {
+                self.end_quic(key);
             }
-            if conn.h3.is_idle() || !conn.started {
-                self.close_quic(key);
-            } else if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-                conn.h3.shutdown(&mut Streams(transport));
-                self.mark_quic(key);
-            }
+        }
+    }
+
+    /// Ends a connection with its requests.
+    pub(crate) fn end_quic(&mut self, key: Key<QuicConn>) {
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if conn.h3.is_idle() || !conn.started {
+            self.close_quic(key);
+        } else if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            conn.h3.shutdown(&mut Streams(transport));
+            self.mark_quic(key);
         }
     }
 }

@@ -27,21 +27,7 @@ const SIZE_MAX: u64 = 256 * 1024 * 1024;
 
 /// Whether a field of the request concerns the page and no fragment.
 const fn is_about_page(name: Name) -> bool {
-    matches!(
-        name,
-        Name::AcceptEncoding
-            | Name::ContentEncoding
-            | Name::ContentLength
-            | Name::ContentType
-            | Name::Expect
-            | Name::IfMatch
-            | Name::IfModifiedSince
-            | Name::IfNoneMatch
-            | Name::IfRange
-            | Name::IfUnmodifiedSince
-            | Name::Range
-            | Name::TransferEncoding
-    )
+    name.is_about_content() || matches!(name, Name::AcceptEncoding | Name::ContentType)
 }
 
 /// What all fragments of one page share.

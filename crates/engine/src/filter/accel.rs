@@ -16,7 +16,7 @@ use crate::exchange::{Exchange, Next};
 use crate::filter::compress::{self, Choice};
 use crate::filter::headers;
 use crate::filter::weigh::weigh;
-use crate::kinds::{Kind, kind};
+use crate::kinds::Kind;
 use crate::record;
 use crate::site::{Caching, Location, Site, Trouble};
 use crate::vars::Scope;
@@ -136,15 +136,8 @@ impl Exchange {
             return self.send_esi(head, site, ctx);
         }
         let status = self.answer.status_or(status);
-        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
-        let other;
-        let kind = match location.kinds.of_media(media) {
-            Some(kind) => kind,
-            None => {
-                other = kind(&location.settings, &media.to_ascii_lowercase().into());
-                &other
-            }
-        };
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let kind = &*location.kinds.of_value(content_type, &location.settings);
         let mut shape = self.shape(status, head, kind, location, ctx.now.unix_seconds());
         let mut status = status;
         let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
@@ -510,19 +503,13 @@ fn is_unsafe(path: &[u8]) -> bool {
         || path.split(|byte| *byte == b'/').any(|segment| segment == b"..")
 }
 
-/// A type without its parameters.
-pub(crate) fn media(value: &[u8]) -> &[u8] {
-    let end = memchr::memchr(b';', value).unwrap_or(value.len());
-    value[..end].trim_ascii_end()
-}
-
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_unsafe, media};
+    use super::is_unsafe;
 
     #[test]
     fn a_path_with_a_way_up_is_unsafe() {
@@ -532,11 +519,5 @@ mod tests {
         for path in ["/", "/a/..b", "a", "/a/b..c", "/..a/"] {
             assert!(!is_unsafe(path.as_bytes()), "{path}");
         }
-    }
-
-    #[test]
-    fn a_type_ends_at_its_parameters() {
-        assert_eq!(media(b"text/html ; charset=x"), b"text/html");
-        assert_eq!(media(b"text/html"), b"text/html");
     }
 }

@@ -16,9 +16,8 @@ use crate::answer::{Assembly, Body, Growth, Inflow, Strand};
 use crate::content::page::Cached;
 use crate::ctx::{Ctx, Effect, Wake};
 use crate::exchange::{Exchange, Next};
-use crate::filter::accel::{Shape, media};
+use crate::filter::accel::Shape;
 use crate::filter::compress;
-use crate::kinds::kind;
 use crate::site::{Location, Site};
 
 /// LIMIT: bytes of a page that are read ahead of its client where no file may hold them: a fragment
@@ -187,8 +186,8 @@ impl Exchange {
         strip(&mut head.fields);
         let location = site.location(self.request.location);
         let status = self.answer.status_or(if head.status == 0 { 200 } else { head.status });
-        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
-        let kind = kind(&location.settings, &media.to_ascii_lowercase().into());
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let kind = location.kinds.of_value(content_type, &location.settings);
         let mut shape = Shape::default();
         if location.coded && !matches!(status, 204 | 304) {
             let now = ctx.now.unix_seconds();

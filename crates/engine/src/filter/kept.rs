@@ -15,12 +15,12 @@ use crate::content::confirm::push_validators;
 use crate::content::page::Cached;
 use crate::ctx::Ctx;
 use crate::exchange::{Exchange, Next};
-use crate::filter::accel::{Shape, media, tells_ranges};
+use crate::filter::accel::{Shape, tells_ranges};
 use crate::filter::form::Form;
 use crate::filter::range::parts;
 use crate::filter::weigh::weigh;
 use crate::filter::{compress, warm};
-use crate::kinds::{Kind, kind};
+use crate::kinds::Kind;
 use crate::site::{Location, Site};
 use conf::model::{PageMode, StatusHeader};
 
@@ -108,15 +108,8 @@ impl Exchange {
         let location = site.location(self.request.location);
         let status = self.answer.status_or(head.status);
         let len = object.body_len();
-        let other;
-        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
-        let kind = match location.kinds.of_media(media) {
-            Some(kind) => kind,
-            None => {
-                other = kind(&location.settings, &media.to_ascii_lowercase().into());
-                &other
-            }
-        };
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let kind = &*location.kinds.of_value(content_type, &location.settings);
         let (mut shape, form) = self.kept_shape(object, head, kind, location, ctx);
         let (body, is_final) = match form {
             Form::Coded(bytes) => (Some(bytes), true),
@@ -335,8 +328,8 @@ impl Exchange {
                 _ => {}
             }
         }
-        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
-        let kind = kind(&location.settings, &media.to_ascii_lowercase().into());
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let kind = location.kinds.of_value(content_type, &location.settings);
         let shape = Shape { len, ..Shape::default() };
         self.fill_from_origin(status, &head, &kind, shape, site, ctx);
         self.page.head = head;

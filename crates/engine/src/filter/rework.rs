@@ -12,9 +12,8 @@ use http::{BodyLen, Fields, Method, Name};
 use crate::answer::{Body, Pair, Reworked, Substitute, Work};
 use crate::ctx::Ctx;
 use crate::exchange::Exchange;
-use crate::filter::accel::media;
 use crate::filter::compress;
-use crate::kinds::{Kind, kind};
+use crate::kinds::Kind;
 use crate::site::{Location, Site};
 use crate::vars::Scope;
 
@@ -64,15 +63,8 @@ impl Exchange {
             }
             return;
         }
-        let media = media(head.fields.get(Name::ContentType).unwrap_or_default());
-        let other;
-        let kind = match location.kinds.of_media(media) {
-            Some(kind) => kind,
-            None => {
-                other = kind(&location.settings, &media.to_ascii_lowercase().into());
-                &other
-            }
-        };
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let kind = &*location.kinds.of_value(content_type, &location.settings);
         let filters = &location.settings.filters;
         let now = ctx.now.unix_seconds();
         let client = compress::codings_for_origin(&self.request, location, &head.fields, now);

@@ -50,23 +50,6 @@ pub struct Verdict {
     held: Held,
 }
 
-/// Whether a field of the request is about what it asks for, which the question does not.
-const fn is_about_content(name: Name) -> bool {
-    matches!(
-        name,
-        Name::ContentEncoding
-            | Name::ContentLength
-            | Name::Expect
-            | Name::IfMatch
-            | Name::IfModifiedSince
-            | Name::IfNoneMatch
-            | Name::IfRange
-            | Name::IfUnmodifiedSince
-            | Name::Range
-            | Name::TransferEncoding
-    )
-}
-
 impl Exchange {
     /// Whether it only says if another one may come in.
     #[must_use]
@@ -109,7 +92,7 @@ impl Exchange {
         head.target.extend_from_slice(&asked.target);
         head.authority.extend_from_slice(&asked.authority);
         head.line.extend_from_slice(&asked.line);
-        for field in asked.fields.iter().filter(|field| !is_about_content(field.name)) {
+        for field in asked.fields.iter().filter(|field| !field.name.is_about_content()) {
             head.fields.push_parsed(field.name, field.text, field.value);
         }
         head.wire_size = asked.wire_size;
