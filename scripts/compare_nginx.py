@@ -29,7 +29,7 @@ from compare import cache_mistakes, client_certs, fastcgi, fastcgi_mistakes, zon
 from compare.files import fill  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
-from compare import filters, identity, limiting, rewriting  # noqa: E402, F401
+from compare import filters, identity, limiting, published, rewriting  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -416,7 +416,7 @@ def compare_site(site, programs, judge):
 
 
 def compare_sites(programs, judge, only):
-    for site in SITES + fastcgi.SITES + client_certs.SITES:
+    for site in SITES + fastcgi.SITES + client_certs.SITES + published.SITES:
         if not only or only in site["name"]:
             compare_site(site, programs, judge)
 
@@ -481,6 +481,7 @@ def main():
     try:
         fill(home)
         client_certs.fill(home)
+        published.fill(home)
         debian = Path(options.nginx).parent.parent / "sid/etc/nginx"
         php = Php(home, options.ports[0] + 7, debian if debian.is_dir() else Path("/etc/nginx"))
         php.start()

@@ -37,6 +37,7 @@ mod php;
 mod php_chaos;
 mod php_pool;
 mod proxy_protocol;
+mod published;
 mod real_ip;
 mod reload;
 mod rewrite;

@@ -119,7 +119,7 @@ SCRIPTS = {
     "errors/404.html": "<p>custom 404</p>\n",
 }
 MTIME = 1_700_000_000
-SNIPPETS = ("fastcgi.conf", "fastcgi_params", "snippets/fastcgi-php.conf")
+SNIPPETS = ("fastcgi.conf", "fastcgi_params", "mime.types", "snippets/fastcgi-php.conf")
 
 
 def program():
