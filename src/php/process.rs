@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::Instant;
-use conf::model::{Level, Protocol};
+use conf::model::{Level, PhpProtocol};
 use io::child::{self, Inherit, Order, Tell};
 
 use super::fpm::{self, Line};
@@ -37,7 +37,7 @@ pub(super) struct Process {
     pub(super) is_ready: bool,
     /// Its children live on without it.
     is_headless: bool,
-    protocol: Protocol,
+    protocol: PhpProtocol,
     patience: Duration,
     ending: Option<Ending>,
     output: Option<PipeReader>,
@@ -155,7 +155,7 @@ impl Process {
 
     /// Becomes harder with a process that does not end, and notices that one is ready.
     pub(super) fn tick(&mut self, now: Instant) {
-        if self.protocol == Protocol::Lsapi && now >= self.started.after(LSPHP_READY_AFTER) {
+        if self.protocol == PhpProtocol::Lsapi && now >= self.started.after(LSPHP_READY_AFTER) {
             self.is_ready = true;
         }
         let Some(ending) = self.ending.filter(|ending| now >= ending.at) else { return };
@@ -165,7 +165,7 @@ impl Process {
 
     /// When to call [`Self::tick`] next.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let ready = (self.protocol == Protocol::Lsapi && !self.is_ready)
+        let ready = (self.protocol == PhpProtocol::Lsapi && !self.is_ready)
             .then(|| self.started.after(LSPHP_READY_AFTER));
         let ending = self.ending.map(|ending| ending.at);
         ready.into_iter().chain(ending).min()
@@ -175,15 +175,15 @@ impl Process {
     pub(super) fn children(&self) -> usize {
         let below = keeper::children(self.pid);
         match self.protocol {
-            Protocol::FastCgi => below.len(),
-            Protocol::Lsapi => below.iter().map(|pid| keeper::children(*pid).len()).sum(),
+            PhpProtocol::FastCgi => below.len(),
+            PhpProtocol::Lsapi => below.iter().map(|pid| keeper::children(*pid).len()).sum(),
         }
     }
 
     const fn gently(&self) -> Tell {
         match self.protocol {
-            Protocol::FastCgi => Tell::Quit,
-            Protocol::Lsapi => Tell::User1,
+            PhpProtocol::FastCgi => Tell::Quit,
+            PhpProtocol::Lsapi => Tell::User1,
         }
     }
 }
@@ -209,12 +209,12 @@ fn launch(
     scan.push(&further);
     let mut env = vec![("PHP_INI_SCAN_DIR", scan)];
     let account = settled.account.as_ref().filter(|_| io::process::is_root());
-    let reader = account.filter(|_| settled.pool.protocol == Protocol::Lsapi);
+    let reader = account.filter(|_| settled.pool.protocol == PhpProtocol::Lsapi);
     let written = settings(&further, &fpm::ini(settled), reader);
     written.map_err(|error| format!("{}: {error}", further.display()))?;
     let (args, inherit, become_account);
     match settled.pool.protocol {
-        Protocol::FastCgi => {
+        PhpProtocol::FastCgi => {
             let (file, alias) = (base.with_extension("conf"), base.with_extension("none"));
             files.push(file.clone());
             private(&file, &fpm::configuration(settled, &alias), None)
@@ -224,16 +224,16 @@ fn launch(
             env.push(("PATH", "/usr/local/bin:/usr/bin:/bin".into()));
             (inherit, become_account) = (Inherit::SameNumber(socket), None);
         }
-        Protocol::Lsapi => {
+        PhpProtocol::Lsapi => {
             env.extend(lsphp::env(settled));
             args = vec!["php".into(), "keep".into(), settled.binary.clone().into()];
             (inherit, become_account) = (Inherit::Stdin(socket), reader);
         }
     }
     let program = match settled.pool.protocol {
-        Protocol::FastCgi => settled.binary.as_path(),
+        PhpProtocol::FastCgi => settled.binary.as_path(),
         // Ourselves, even where the file has been replaced since.
-        Protocol::Lsapi => Path::new("/proc/self/exe"),
+        PhpProtocol::Lsapi => Path::new("/proc/self/exe"),
     };
     let order =
         Order { program, args: &args, env: &env, account: become_account, socket: inherit, output };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use conf::model::{Config, PhpPool, Place, Protocol};
+use conf::model::{Config, PhpPool, PhpProtocol, Place};
 use io::child::Account;
 
 use super::size::Machine;
@@ -127,8 +127,8 @@ fn binary(pool: &PhpPool) -> Result<PathBuf, String> {
         };
     }
     let (name, package) = match pool.protocol {
-        Protocol::FastCgi => ("php-fpm", "php-fpm"),
-        Protocol::Lsapi => ("lsphp", "php-litespeed"),
+        PhpProtocol::FastCgi => ("php-fpm", "php-fpm"),
+        PhpProtocol::Lsapi => ("lsphp", "php-litespeed"),
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let further = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];

@@ -8,8 +8,9 @@ use crate::model::{
     AccessLog, AccessTarget, Autoindex, AutoindexFormat, Brotli, Charset, CharsetOf, CpuAffinity,
     ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3, IfModifiedSince,
     IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit, LogTarget, Main, Mapping,
-    NextUpstream, OpenFileCache, OriginSettings, Precompressed, Root, Satisfy, ServerSettings,
-    ServerTokens, Settings, Symlinks, TlsConf, TypeSet, TypesMap, Workers, Zstd,
+    NextUpstream, OpenFileCache, OriginSettings, Precompressed, ProxySettings, Redirect, Root,
+    Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TlsConf, TypeSet, TypesMap, Workers,
+    Zstd,
 };
 use crate::source::Options;
 use crate::vars::Template;
@@ -117,6 +118,8 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         resolver_timeout: Duration::from_secs(30),
         origin: Arc::new(origin(options)),
         cache: Arc::default(),
+        proxied: Arc::new(proxied(options)),
+        proxied_cache: Arc::default(),
     }
 }
 
@@ -302,5 +305,18 @@ fn origin(options: &Options) -> OriginSettings {
         index: None,
         split_path_info: None,
         catch_stderr: Arc::default(),
+        proxy: Arc::default(),
+    }
+}
+
+/// What holds for origins that speak HTTP.
+fn proxied(options: &Options) -> OriginSettings {
+    let proxy =
+        ProxySettings { redirects: Arc::new(vec![Redirect::Default]), ..ProxySettings::default() };
+    OriginSettings {
+        temp_path: Arc::new(options.prefix.join("proxy_temp")),
+        keep_conn: true,
+        proxy: Arc::new(proxy),
+        ..origin(options)
     }
 }

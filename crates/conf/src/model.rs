@@ -17,6 +17,7 @@ pub mod listen;
 pub mod location;
 pub mod log;
 pub mod origin;
+pub mod proxy;
 pub mod rewrite;
 pub mod server;
 pub mod settings;
@@ -45,7 +46,12 @@ pub use log::{
     SyslogServer,
 };
 pub use origin::{
-    IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, Protocol,
+    IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
+    Protocol,
+};
+pub use proxy::{
+    CookieFlags, CookieName, CookieRule, ProxyField, ProxySettings, ProxyUrl, ProxyVersion,
+    Redirect, SameSite,
 };
 pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};

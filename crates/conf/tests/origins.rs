@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use conf::model::{
-    Balance, Handler, Http, NextUpstream, OriginSettings, Pass, PassTo, PeerAddress, Protocol,
-    Queue, RewriteOp, Upstream, UpstreamKind,
+    Balance, Handler, Http, NextUpstream, OriginSettings, Pass, PassTo, PeerAddress, PhpProtocol,
+    Protocol, Queue, RewriteOp, Upstream, UpstreamKind,
 };
 
 use crate::support::{http, location, messages, outcome};
@@ -254,7 +254,7 @@ fn a_pool_is_a_group_with_one_socket_and_as_many_turns_as_children() {
          php_pool ls { binary /usr/bin/lsphp8.4; group adm; children auto; }",
     );
     let [pool, ls] = &http.php_pools[..] else { panic!("two pools") };
-    assert_eq!((&*pool.name, pool.protocol), ("site-1", Protocol::FastCgi));
+    assert_eq!((&*pool.name, pool.protocol), ("site-1", PhpProtocol::FastCgi));
     assert_eq!((pool.user.as_deref(), pool.group.as_deref()), (Some("www"), Some("adm")));
     assert_eq!((pool.children, pool.memory, pool.max_requests), (Some(5), 64 << 20, 7));
     assert_eq!(pool.request_timeout, Duration::from_secs(8));
@@ -264,7 +264,7 @@ fn a_pool_is_a_group_with_one_socket_and_as_many_turns_as_children() {
     assert_eq!(pool.env, [("K".into(), "v".to_owned())]);
     assert_eq!(
         (ls.protocol, ls.children, ls.group.as_deref()),
-        (Protocol::Lsapi, None, Some("adm"))
+        (PhpProtocol::Lsapi, None, Some("adm"))
     );
     assert_eq!(ls.binary.as_deref(), Some(std::path::Path::new("/usr/bin/lsphp8.4")));
     let to = group(&http, "/a");

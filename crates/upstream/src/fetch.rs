@@ -116,7 +116,7 @@ impl Fetch {
             .is_some_and(|group| group.is_pooled() && group.keepalive.idle_max > 0);
         match self.request.protocol {
             Protocol::FastCgi => self.request.settings.keep_conn,
-            Protocol::Lsapi => pooled,
+            Protocol::Lsapi | Protocol::Http => pooled,
         }
     }
 

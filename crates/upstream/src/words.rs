@@ -53,6 +53,7 @@ pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
     let whose = match protocol {
         Protocol::FastCgi => "FastCGI",
         Protocol::Lsapi => "LSAPI",
+        Protocol::Http => "HTTP",
     };
     let mut line = format!("{whose} sent in stderr: \"").into_bytes();
     line.extend_from_slice(&text[..end.min(STDERR_MAX)]);

@@ -60,7 +60,7 @@ fn pass(r: &mut Reader, node: &Node, protocol: Protocol) -> Parsed {
         Some(_) => PassTo::Group(group(r, node)?),
         None => PassTo::Text(text),
     };
-    r.scope.handler = Handler::Pass(Pass { protocol, to });
+    r.scope.handler = Handler::Pass(Pass { protocol, to, url: None });
     Ok(())
 }
 
@@ -77,7 +77,8 @@ fn php_pass(r: &mut Reader, node: &Node) -> Parsed {
     let Some((id, protocol)) = pool else {
         return Err(Fault::Text(format!("unknown php_pool \"{}\"", show(name))));
     };
-    r.scope.handler = Handler::Pass(Pass { protocol, to: PassTo::Group(id) });
+    r.scope.handler =
+        Handler::Pass(Pass { protocol: protocol.into(), to: PassTo::Group(id), url: None });
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use super::peer::UNIX_PATH_MAX;
 use super::upstream;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Inherit, leaf, millis, offset, own, value};
-use crate::model::{PeerAddress, PhpPool, Protocol, Queue, UpstreamKind};
+use crate::model::{PeerAddress, PhpPool, PhpProtocol, Queue, UpstreamKind};
 use crate::reader::{Fault, INVALID, Parsed, Reader, show};
 use crate::value as values;
 
@@ -91,7 +91,7 @@ fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
     r.http.php_pools.push(PhpPool {
         name: (&*shown).into(),
         binary: None,
-        protocol: Protocol::FastCgi,
+        protocol: PhpProtocol::FastCgi,
         user: None,
         group: None,
         children: None,
@@ -132,12 +132,12 @@ const fn is_name_byte(byte: u8) -> bool {
 }
 
 /// What a program speaks, by its name.
-fn protocol(binary: Option<&Path>) -> Protocol {
+fn protocol(binary: Option<&Path>) -> PhpProtocol {
     let name = binary.and_then(Path::file_name).map(std::ffi::OsStr::as_encoded_bytes);
     if name.is_some_and(|name| name.starts_with(b"lsphp")) {
-        Protocol::Lsapi
+        PhpProtocol::Lsapi
     } else {
-        Protocol::FastCgi
+        PhpProtocol::FastCgi
     }
 }
 

@@ -1,25 +1,48 @@
-//! How a location talks to an origin: `fastcgi_*`, and the `…_pass` directives.
+//! How a location talks to an origin: `fastcgi_*`, `proxy_*`, and the `…_pass` directives.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::proxy::{ProxySettings, ProxyUrl};
 use super::upstream::UpstreamId;
 use crate::regex::Regex;
 use crate::vars::Template;
 
-/// A `fastcgi_pass`, `lsapi_pass` or `php_pass`.
+/// A `fastcgi_pass`, `lsapi_pass`, `php_pass` or `proxy_pass`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     /// What is spoken.
     pub protocol: Protocol,
     /// To whom.
     pub to: PassTo,
+    /// What a `proxy_pass` without variables says besides.
+    pub url: Option<Arc<ProxyUrl>>,
 }
 
 /// What is spoken with an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
+    /// FastCGI 1.0
+    FastCgi,
+    /// LiteSpeed's interface for applications.
+    Lsapi,
+    /// HTTP/1.0 or HTTP/1.1.
+    Http,
+}
+
+impl From<PhpProtocol> for Protocol {
+    fn from(protocol: PhpProtocol) -> Self {
+        match protocol {
+            PhpProtocol::FastCgi => Self::FastCgi,
+            PhpProtocol::Lsapi => Self::Lsapi,
+        }
+    }
+}
+
+/// What PHP speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PhpProtocol {
     /// FastCGI 1.0
     FastCgi,
     /// LiteSpeed's interface for applications.
@@ -31,7 +54,7 @@ pub enum Protocol {
 pub enum PassTo {
     /// A group, or an address that was made one.
     Group(UpstreamId),
-    /// A text with variables: the name of a group, or an address.
+    /// A text with variables: the name of a group, or an address; of a `proxy_pass` a whole URL.
     Text(Template),
 }
 
@@ -97,6 +120,8 @@ pub struct OriginSettings {
     pub split_path_info: Option<Regex>,
     /// `fastcgi_catch_stderr`: texts in the error stream that make an answer invalid.
     pub catch_stderr: Arc<Vec<Box<[u8]>>>,
+    /// What only `proxy_*` says.
+    pub proxy: Arc<ProxySettings>,
 }
 
 /// When another server of the group is tried.
@@ -110,8 +135,12 @@ pub struct NextUpstream {
     pub invalid_header: bool,
     /// `http_500`
     pub http_500: bool,
+    /// `http_502`
+    pub http_502: bool,
     /// `http_503`
     pub http_503: bool,
+    /// `http_504`
+    pub http_504: bool,
     /// `http_403`
     pub http_403: bool,
     /// `http_404`
@@ -164,7 +193,7 @@ pub struct PhpPool {
     /// `binary`: php-fpm, or lsphp; found in the usual places if absent.
     pub binary: Option<PathBuf>,
     /// What the binary speaks.
-    pub protocol: Protocol,
+    pub protocol: PhpProtocol,
     /// `user`: the account that scripts run as; the workers' own if absent.
     pub user: Option<String>,
     /// `group`

@@ -153,10 +153,14 @@ pub struct Settings {
     pub resolver: Arc<Vec<String>>,
     /// `resolver_timeout`
     pub resolver_timeout: Duration,
-    /// `fastcgi_*`
+    /// What holds for the origin of the location: `fastcgi_*`, or `proxy_*` where it speaks HTTP.
     pub origin: Arc<OriginSettings>,
-    /// `fastcgi_cache*`, `page_cache*`
+    /// `fastcgi_cache*` or `proxy_cache*` in the same way; `page_cache*`
     pub cache: Arc<CacheSettings>,
+    /// `proxy_*`, for inner locations.
+    pub proxied: Arc<OriginSettings>,
+    /// `proxy_cache*`, for inner locations.
+    pub proxied_cache: Arc<CacheSettings>,
 }
 
 /// `root` or `alias`.

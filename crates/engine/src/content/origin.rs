@@ -229,6 +229,7 @@ impl Exchange {
         asked.scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
             Protocol::Lsapi => "lsapi",
+            Protocol::Http => "http",
         };
         if let Some(fill) = fill {
             ctx.effects.push(Effect::Fill(fill));

@@ -1,0 +1,140 @@
+//! What holds for origins that speak HTTP only: where `proxy_pass` leads, what requests look like
+//! there, and how addresses and cookies in answers become ours.
+
+use std::sync::Arc;
+
+use crate::regex::Regex;
+use crate::vars::Template;
+
+/// What `proxy_pass http://HOST:PORT/URI` says besides who is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyUrl {
+    /// `$proxy_host`: the host, and the port if one is written that is not 80; `localhost` for a
+    /// unix socket.
+    pub host: Arc<[u8]>,
+    /// `$proxy_port`: the port, 80 if none is written; empty for a unix socket.
+    pub port: Arc<[u8]>,
+    /// The URI as written; none: the client's own target is passed on.
+    pub uri: Option<Arc<[u8]>>,
+    /// The prefix of the request's path that `uri` stands for: that of the location.
+    pub replaces: Arc<[u8]>,
+    /// The whole address as written, for `proxy_redirect default`.
+    pub written: Arc<[u8]>,
+}
+
+/// Settings of a location for origins that speak HTTP.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProxySettings {
+    /// `proxy_http_version`
+    pub version: ProxyVersion,
+    /// `proxy_method`
+    pub method: Option<Template>,
+    /// `proxy_set_header`
+    pub fields: Arc<Vec<ProxyField>>,
+    /// `proxy_set_body`
+    pub body: Option<Template>,
+    /// `proxy_redirect`, in order; none is `off`.
+    pub redirects: Arc<Vec<Redirect>>,
+    /// `proxy_cookie_domain`, in order; none is `off`.
+    pub cookie_domains: Arc<Vec<CookieRule>>,
+    /// `proxy_cookie_path`, in order; none is `off`.
+    pub cookie_paths: Arc<Vec<CookieRule>>,
+    /// `proxy_cookie_flags`, in order; none is `off`.
+    pub cookie_flags: Arc<Vec<CookieFlags>>,
+    /// `proxy_pass_trailers`
+    pub pass_trailers: bool,
+}
+
+/// `proxy_http_version`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyVersion {
+    /// `1.0`
+    V10,
+    /// `1.1`
+    #[default]
+    V11,
+}
+
+/// A `proxy_set_header`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyField {
+    /// The name as written.
+    pub name: Arc<[u8]>,
+    /// The value; an empty one leaves the field out.
+    pub value: Template,
+}
+
+/// A `proxy_redirect`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Redirect {
+    /// `default`: the address of `proxy_pass` becomes the prefix of the location.
+    Default,
+    /// What begins so begins otherwise.
+    Text {
+        /// As the origin says it.
+        from: Template,
+        /// As the client gets it.
+        to: Template,
+    },
+    /// What an expression finds is replaced.
+    Pattern {
+        /// What it must match.
+        regex: Regex,
+        /// What it becomes; `$1` and named groups are its own.
+        to: Template,
+    },
+}
+
+/// A `proxy_cookie_domain` or `proxy_cookie_path`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CookieRule {
+    /// A domain that is this one (a leading dot aside); a path that begins so.
+    Text {
+        /// As the origin says it.
+        from: Template,
+        /// As the client gets it.
+        to: Template,
+    },
+    /// What an expression finds is replaced.
+    Pattern {
+        /// What it must match.
+        regex: Regex,
+        /// What it becomes.
+        to: Template,
+    },
+}
+
+/// A `proxy_cookie_flags`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CookieFlags {
+    /// Whose flags are changed.
+    pub name: CookieName,
+    /// `secure`, `nosecure`
+    pub secure: Option<bool>,
+    /// `httponly`, `nohttponly`
+    pub http_only: Option<bool>,
+    /// `samesite=…`, `nosamesite`
+    pub same_site: Option<SameSite>,
+}
+
+/// Which cookies a rule is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CookieName {
+    /// The one of this name, in any case.
+    Text(Template),
+    /// Those whose name it matches.
+    Pattern(Regex),
+}
+
+/// What becomes of `SameSite`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameSite {
+    /// `Strict`
+    Strict,
+    /// `Lax`
+    Lax,
+    /// `None`
+    None,
+    /// It is removed.
+    Off,
+}
