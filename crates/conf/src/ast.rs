@@ -326,6 +326,10 @@ fn collect_hosts(source: &impl Source, nodes: &[Node], hosts: &mut HashMap<Strin
             b"fastcgi_pass" | b"lsapi_pass" if node.arg(0).contains(&b':') => {
                 host_of(node.arg(0)).into_iter().for_each(&mut look_up);
             }
+            b"proxy_pass" => {
+                let cut = crate::proxy_url::parse(node.arg(0)).ok();
+                cut.and_then(|cut| host_of(cut.origin)).into_iter().for_each(&mut look_up);
+            }
             b"resolver" => node.args().filter_map(host_of).for_each(&mut look_up),
             b"access_log" | b"error_log" => {
                 hosts_of_syslog(node.arg(0)).for_each(&mut look_up);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
-    AccessLog, AccessTarget, Autoindex, AutoindexFormat, Brotli, Charset, CharsetOf, CpuAffinity,
-    ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3, IfModifiedSince,
-    IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit, LogTarget, Main, Mapping,
-    NextUpstream, OpenFileCache, OriginSettings, Precompressed, ProxySettings, Redirect, Root,
+    AccessLog, AccessTarget, Autoindex, AutoindexFormat, Brotli, CacheSettings, Charset, CharsetOf,
+    CpuAffinity, ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3,
+    IfModifiedSince, IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit,
+    LogTarget, Main, Mapping, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Root,
     Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TlsConf, TypeSet, TypesMap, Workers,
     Zstd,
 };
@@ -119,7 +119,10 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         origin: Arc::new(origin(options)),
         cache: Arc::default(),
         proxied: Arc::new(proxied(options)),
-        proxied_cache: Arc::default(),
+        proxied_cache: Arc::new(CacheSettings {
+            key: Some(crate::template::fixed("$scheme$proxy_host$request_uri")),
+            ..CacheSettings::default()
+        }),
     }
 }
 
@@ -311,12 +314,9 @@ fn origin(options: &Options) -> OriginSettings {
 
 /// What holds for origins that speak HTTP.
 fn proxied(options: &Options) -> OriginSettings {
-    let proxy =
-        ProxySettings { redirects: Arc::new(vec![Redirect::Default]), ..ProxySettings::default() };
     OriginSettings {
         temp_path: Arc::new(options.prefix.join("proxy_temp")),
         keep_conn: true,
-        proxy: Arc::new(proxy),
         ..origin(options)
     }
 }

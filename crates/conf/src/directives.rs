@@ -34,6 +34,7 @@ mod location;
 mod log;
 mod main;
 mod map;
+mod origin;
 mod page_cache;
 mod page_litespeed;
 mod page_preset;
@@ -41,6 +42,10 @@ mod params;
 mod pass;
 mod peer;
 mod php_pool;
+mod proxied;
+mod proxy;
+mod proxy_cache;
+mod proxy_rewrite;
 mod real_ip;
 mod referer;
 mod rewrite;
@@ -55,10 +60,10 @@ mod zstd;
 
 pub(crate) use cache::CacheDraft;
 pub(crate) use cache_zone::{HeldPath, SharedZone};
-pub(crate) use fastcgi::OriginDraft;
 pub(crate) use headers::settle as settle_headers;
 pub(crate) use limit::none as no_limits;
 pub(crate) use log::combined;
+pub(crate) use origin::OriginDraft;
 pub(crate) use pass::GroupKey;
 pub(crate) use secure_link::Forms;
 pub(crate) use server::Listened;
@@ -110,7 +115,11 @@ families![
     params::TABLE,
     fastcgi::TABLE,
     php_pool::TABLE,
+    proxy::TABLE,
+    proxied::TABLE,
+    proxy_rewrite::TABLE,
     cache::TABLE,
+    proxy_cache::TABLE,
     page_cache::TABLE,
     page_litespeed::TABLE,
 ];

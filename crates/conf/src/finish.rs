@@ -3,14 +3,19 @@
 //! Nothing here looks at words; everything is said of the `http` block's end.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::ast::Order;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    CachePurge, CacheSettings, CacheZoneId, Level, Listen, LocationId, Matcher, OriginSettings,
-    Place, ServerName, TlsConf, Transport, VerifyClient, ZoneUse,
+    CachePurge, CacheSettings, CacheZoneId, Handler, Level, Listen, LocationId, Matcher,
+    OriginSettings, Pass, Place, Protocol, ServerName, TlsConf, Transport, VerifyClient, ZoneUse,
 };
 use crate::reader::{Reader, show};
+
+/// How the directives of two families begin.
+const FASTCGI: &str = "fastcgi_";
+const PROXY: &str = "proxy_";
 
 impl Reader {
     /// Checks the `http` block as a whole, in nginx's order.
@@ -27,6 +32,23 @@ impl Reader {
             self.check_names();
         }
         self.imply_params();
+        self.settle_families();
+    }
+
+    /// Gives locations whose origin speaks HTTP the settings that were written for such ones.
+    fn settle_families(&mut self) {
+        for location in &mut self.http.locations {
+            let Handler::Pass(Pass { protocol: Protocol::Http, .. }) = location.handler else {
+                continue;
+            };
+            let settings = Arc::make_mut(&mut location.settings);
+            settings.origin = Arc::clone(&settings.proxied);
+            let page = settings.cache.page.clone();
+            settings.cache = Arc::clone(&settings.proxied_cache);
+            if settings.cache.page != page {
+                Arc::make_mut(&mut settings.cache).page = page;
+            }
+        }
     }
 
     fn say(&mut self, level: Level, message: String, place: Option<Place>) {
@@ -53,9 +75,13 @@ impl Reader {
     fn check_origins(&mut self) {
         let mut faults: Vec<(Level, String)> = Vec::new();
         for location in &self.http.locations {
-            let sizes = wrong_sizes(&location.settings.origin);
+            let settings = &location.settings;
+            let sizes = wrong_sizes(&settings.proxied).map(|text| text.replace(FASTCGI, PROXY));
+            faults.extend(sizes.map(|text| (Level::Emerg, text)));
+            faults.extend(self.wrong_cache(&settings.proxied_cache, PROXY));
+            let sizes = wrong_sizes(&settings.origin);
             faults.extend(sizes.map(|text| (Level::Emerg, text.to_owned())));
-            faults.extend(self.wrong_cache(&location.settings.cache));
+            faults.extend(self.wrong_cache(&settings.cache, FASTCGI));
         }
         let params = std::mem::take(&mut self.http.param_faults);
         faults.extend(params.into_iter().map(|text| (Level::Emerg, text)));
@@ -67,21 +93,22 @@ impl Reader {
     }
 
     /// What is wrong with the zone of a location, or with its key.
-    fn wrong_cache(&self, cache: &CacheSettings) -> Option<(Level, String)> {
+    fn wrong_cache(&self, cache: &CacheSettings, family: &str) -> Option<(Level, String)> {
         let unknown = |directive: &str, id: CacheZoneId| {
             let (name, zone) = &self.http.cache_zones[id.index()];
-            let text = || format!("\"{directive}\" zone \"{}\" is unknown", show(name));
+            let text = || format!("\"{family}{directive}\" zone \"{}\" is unknown", show(name));
             zone.is_none().then(|| (Level::Emerg, text()))
         };
         let zone = match &cache.zone {
-            ZoneUse::Zone(id) => unknown("fastcgi_cache", *id),
+            ZoneUse::Zone(id) => unknown("cache", *id),
             ZoneUse::Off | ZoneUse::Text(_) => None,
         };
         let purged = match &cache.purge {
-            CachePurge::Key { zone, .. } => unknown("fastcgi_cache_purge", *zone),
+            CachePurge::Key { zone, .. } => unknown("cache_purge", *zone),
             CachePurge::Off | CachePurge::When(_) | CachePurge::Method { .. } => None,
         };
-        let keyless = cache.zone != ZoneUse::Off && cache.key.is_none();
+        // The key of `proxy_cache` has a default.
+        let keyless = cache.zone != ZoneUse::Off && cache.key.is_none() && family == FASTCGI;
         let warning = || {
             let text = "no \"fastcgi_cache_key\" for \"fastcgi_cache\"".to_owned();
             keyless.then_some((Level::Warn, text))

@@ -15,6 +15,7 @@ mod finish;
 pub mod fuzz;
 pub mod lex;
 pub mod model;
+pub mod proxy_url;
 mod reader;
 pub mod regex;
 pub mod source;

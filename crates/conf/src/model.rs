@@ -51,7 +51,7 @@ pub use origin::{
 };
 pub use proxy::{
     CookieFlags, CookieName, CookieRule, ProxyField, ProxySettings, ProxyUrl, ProxyVersion,
-    Redirect, SameSite,
+    Redirect,
 };
 pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};

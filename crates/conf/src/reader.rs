@@ -63,6 +63,21 @@ pub(crate) fn invalid_value(word: &[u8]) -> Fault {
     Fault::Text(format!("invalid value \"{}\"", show(word)))
 }
 
+/// Whose settings the directive being read is about, where several kinds of origins have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// `fastcgi_*`, and everything else.
+    Application,
+    /// `proxy_*`
+    Proxy,
+}
+
+impl Family {
+    fn of(name: &str) -> Self {
+        if name.starts_with("proxy_") { Self::Proxy } else { Self::Application }
+    }
+}
+
 /// Certificates and keys as they come, paired when the server ends.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsDraft {
@@ -128,15 +143,19 @@ pub(crate) struct Scope {
     pub(crate) access_log_off: bool,
     /// Sizes for origins that were written, not derived.
     pub(crate) origin: OriginDraft,
+    /// The same for `proxy_*`.
+    pub(crate) proxied: OriginDraft,
     /// What the block said about caches.
     pub(crate) cache: CacheDraft,
+    /// The same for `proxy_*`.
+    pub(crate) proxied_cache: CacheDraft,
     /// Rows met in this block, by number.
     seen: Seen,
 }
 
 /// A set of row numbers.
 #[derive(Clone, Debug, Default)]
-struct Seen([u64; 10]);
+struct Seen([u64; 12]);
 
 impl Seen {
     /// Adds a number; whether it was in already.
@@ -183,7 +202,9 @@ impl Scope {
             root_word: None,
             access_log_off: false,
             origin: OriginDraft::default(),
+            proxied: OriginDraft::default(),
             cache: CacheDraft::default(),
+            proxied_cache: CacheDraft::default(),
             seen: Seen::default(),
         }
     }
@@ -217,7 +238,9 @@ impl Scope {
             root_word: None,
             access_log_off: false,
             origin: self.origin,
+            proxied: self.proxied,
             cache: CacheDraft::default(),
+            proxied_cache: CacheDraft::default(),
             seen: Seen::default(),
         }
     }
@@ -292,6 +315,8 @@ pub(crate) struct Reader {
     pub(crate) scope: Scope,
     /// Whether the directive being read stood in this block before.
     pub(crate) again: bool,
+    /// Whose settings it is about.
+    pub(crate) family: Family,
     has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
@@ -313,6 +338,7 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
         events: defaults::EVENTS,
         http: HttpDraft::default(),
         again: false,
+        family: Family::Application,
         has_events: false,
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
@@ -330,14 +356,40 @@ impl Reader {
         Arc::make_mut(&mut self.scope.settings)
     }
 
-    /// The settings for origins being made.
+    /// The settings for origins being made, of the family that the directive belongs to.
     pub(crate) fn origin(&mut self) -> &mut OriginSettings {
-        Arc::make_mut(&mut self.settings().origin)
+        let family = self.family;
+        let settings = self.settings();
+        Arc::make_mut(match family {
+            Family::Application => &mut settings.origin,
+            Family::Proxy => &mut settings.proxied,
+        })
     }
 
-    /// What is kept of answers, being made.
+    /// What the block said about origins of that family.
+    pub(crate) const fn origin_draft(&mut self) -> &mut OriginDraft {
+        match self.family {
+            Family::Application => &mut self.scope.origin,
+            Family::Proxy => &mut self.scope.proxied,
+        }
+    }
+
+    /// What is kept of answers, being made, in the same way.
     pub(crate) fn cache(&mut self) -> &mut CacheSettings {
-        Arc::make_mut(&mut self.settings().cache)
+        let family = self.family;
+        let settings = self.settings();
+        Arc::make_mut(match family {
+            Family::Application => &mut settings.cache,
+            Family::Proxy => &mut settings.proxied_cache,
+        })
+    }
+
+    /// What the block said about caches of that family.
+    pub(crate) const fn cache_draft(&mut self) -> &mut CacheDraft {
+        match self.family {
+            Family::Application => &mut self.scope.cache,
+            Family::Proxy => &mut self.scope.proxied_cache,
+        }
     }
 
     /// The server's settings being made.
@@ -436,6 +488,7 @@ impl Reader {
                 continue;
             }
             self.again = self.scope.seen.insert(number);
+            self.family = Family::of(row.name);
             if self.scope.context != Contexts::MAIN {
                 let place = self.place(node);
                 self.scope.written.push(Written { name: row.name, place });

@@ -1,4 +1,5 @@
-//! nginx's cache of what origins answer: `fastcgi_cache*` and the zones that they name.
+//! nginx's cache of what origins answer: what `fastcgi_cache*` and `proxy_cache*` have in common, and
+//! the zones that they name.
 
 use std::sync::Arc;
 
@@ -8,80 +9,118 @@ use crate::model::{
     AccessRule, CacheMethods, CachePurge, CacheSettings, CacheValid, CacheZoneId, UseStale,
     Verdict, ZoneUse,
 };
-use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_parameter, invalid_value, show};
+use crate::reader::{
+    DUPLICATE, Family, Fault, Parsed, Reader, invalid_parameter, invalid_value, show,
+};
 use crate::value::{self as values, Unit};
 use crate::vars::Template;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
-    own("fastcgi_cache_path", Contexts::HTTP, Args::at_least(2), super::cache_zone::path).doc(
-        "A zone: a directory for answers, how much it holds, and its name.",
-        "fastcgi_cache_path /var/cache/php levels=1:2 keys_zone=PHP:100m inactive=60m;",
-    ),
-    value("fastcgi_cache", HSL, Args::ONE, fastcgi_cache)
-        .doc("The zone that keeps answers, or `off`.", "fastcgi_cache PHP;"),
-    value("fastcgi_cache_key", HSL, Args::ONE, |r, node| {
-        r.cache().key = Some(r.template(node.arg(0))?);
-        Ok(())
-    })
-    .doc(
-        "What tells two requests apart.",
-        "fastcgi_cache_key \"$scheme$request_method$host$request_uri\";",
-    ),
-    list("fastcgi_cache_valid", HSL, Args::at_least(1), valid).doc(
-        "How long answers of these statuses are fresh; without a status 200, 301 and 302.",
-        "fastcgi_cache_valid 200 301 302 60m;",
-    ),
-    list("fastcgi_cache_methods", HSL, Args::at_least(1), methods)
-        .doc("Whose answers are kept; GET and HEAD always are.", "fastcgi_cache_methods POST;"),
-    number("fastcgi_cache_min_uses", HSL, |r| &mut r.cache().min_uses)
-        .doc("Kept when it was asked for so often.", "fastcgi_cache_min_uses 2;"),
-    list("fastcgi_cache_bypass", HSL, Args::at_least(1), |r, node| {
-        let texts = texts(r, node)?;
-        extend(r, |cache| &mut cache.bypass, texts);
-        Ok(())
-    })
-    .doc(
-        "The origin is asked when one of these is neither empty nor `0`.",
-        "fastcgi_cache_bypass $skip_cache;",
-    ),
-    list("fastcgi_no_cache", HSL, Args::at_least(1), |r, node| {
-        let texts = texts(r, node)?;
-        extend(r, |cache| &mut cache.no_cache, texts);
-        Ok(())
-    })
-    .doc(
-        "Nothing is kept when one of these is neither empty nor `0`.",
-        "fastcgi_no_cache $skip_cache;",
-    ),
-    flag("fastcgi_cache_lock", HSL, |r| &mut r.cache().lock)
-        .doc("Whether one request at a time fetches what is missing.", "fastcgi_cache_lock on;"),
-    millis("fastcgi_cache_lock_age", HSL, |r| &mut r.cache().lock_age)
-        .doc("When another one may ask as well.", "fastcgi_cache_lock_age 5s;"),
-    millis("fastcgi_cache_lock_timeout", HSL, |r| &mut r.cache().lock_timeout)
-        .doc("How long requests wait for that one.", "fastcgi_cache_lock_timeout 5s;"),
-    list("fastcgi_cache_use_stale", HSL, Args::at_least(1), use_stale).doc(
-        "When an old answer is better than none.",
-        "fastcgi_cache_use_stale error timeout updating http_500;",
-    ),
-    flag("fastcgi_cache_background_update", HSL, |r| &mut r.cache().background_update).doc(
-        "Whether an old answer is renewed behind the back of the client that gets it.",
-        "fastcgi_cache_background_update on;",
-    ),
-    flag("fastcgi_cache_revalidate", HSL, |r| &mut r.cache().revalidate)
-        .doc("Whether the origin is asked only if it changed.", "fastcgi_cache_revalidate on;"),
-    value("fastcgi_cache_max_range_offset", HSL, Args::ONE, |r, node| {
-        let bytes = values::offset(node.arg(0)).ok_or(crate::reader::INVALID)?;
-        r.cache().max_range_offset = Some(bytes);
-        Ok(())
-    })
-    .doc("Ranges that begin behind it are fetched alone.", "fastcgi_cache_max_range_offset 10m;"),
-    list("fastcgi_cache_purge", HSL, Args::at_least(1), purge).doc(
-        "Requests that purge: by a condition, by a method and who sends it, or by a key.",
-        "fastcgi_cache_purge PURGE from 127.0.0.1;",
-    ),
-];
+/// The rows that both families have.
+macro_rules! rows {
+    ($family:literal) => {
+        &[
+            own(
+                concat!($family, "_cache_path"),
+                Contexts::HTTP,
+                Args::at_least(2),
+                super::cache_zone::path,
+            )
+            .doc(
+                "A zone: a directory for answers, how much it holds, and its name.",
+                concat!(
+                    $family,
+                    "_cache_path /var/cache/php levels=1:2 keys_zone=PHP:100m inactive=60m;"
+                ),
+            ),
+            value(concat!($family, "_cache"), HSL, Args::ONE, cache)
+                .doc("The zone that keeps answers, or `off`.", concat!($family, "_cache PHP;")),
+            value(concat!($family, "_cache_key"), HSL, Args::ONE, |r, node| {
+                r.cache().key = Some(r.template(node.arg(0))?);
+                Ok(())
+            })
+            .doc(
+                "What tells two requests apart.",
+                concat!($family, "_cache_key \"$scheme$request_method$host$request_uri\";"),
+            ),
+            list(concat!($family, "_cache_valid"), HSL, Args::at_least(1), valid).doc(
+                "How long answers of these statuses are fresh; without a status 200, 301 and 302.",
+                concat!($family, "_cache_valid 200 301 302 60m;"),
+            ),
+            list(concat!($family, "_cache_methods"), HSL, Args::at_least(1), methods).doc(
+                "Whose answers are kept; GET and HEAD always are.",
+                concat!($family, "_cache_methods POST;"),
+            ),
+            number(concat!($family, "_cache_min_uses"), HSL, |r| &mut r.cache().min_uses).doc(
+                "Kept when it was asked for so often.",
+                concat!($family, "_cache_min_uses 2;"),
+            ),
+            list(concat!($family, "_cache_bypass"), HSL, Args::at_least(1), |r, node| {
+                let texts = texts(r, node)?;
+                extend(r, |cache| &mut cache.bypass, texts);
+                Ok(())
+            })
+            .doc(
+                "The origin is asked when one of these is neither empty nor `0`.",
+                concat!($family, "_cache_bypass $skip_cache;"),
+            ),
+            list(concat!($family, "_no_cache"), HSL, Args::at_least(1), |r, node| {
+                let texts = texts(r, node)?;
+                extend(r, |cache| &mut cache.no_cache, texts);
+                Ok(())
+            })
+            .doc(
+                "Nothing is kept when one of these is neither empty nor `0`.",
+                concat!($family, "_no_cache $skip_cache;"),
+            ),
+            flag(concat!($family, "_cache_lock"), HSL, |r| &mut r.cache().lock).doc(
+                "Whether one request at a time fetches what is missing.",
+                concat!($family, "_cache_lock on;"),
+            ),
+            millis(concat!($family, "_cache_lock_age"), HSL, |r| &mut r.cache().lock_age)
+                .doc("When another one may ask as well.", concat!($family, "_cache_lock_age 5s;")),
+            millis(concat!($family, "_cache_lock_timeout"), HSL, |r| &mut r.cache().lock_timeout)
+                .doc(
+                    "How long requests wait for that one.",
+                    concat!($family, "_cache_lock_timeout 5s;"),
+                ),
+            list(concat!($family, "_cache_use_stale"), HSL, Args::at_least(1), use_stale).doc(
+                "When an old answer is better than none.",
+                concat!($family, "_cache_use_stale error timeout updating http_500;"),
+            ),
+            flag(concat!($family, "_cache_background_update"), HSL, |r| {
+                &mut r.cache().background_update
+            })
+            .doc(
+                "Whether an old answer is renewed behind the back of the client that gets it.",
+                concat!($family, "_cache_background_update on;"),
+            ),
+            flag(concat!($family, "_cache_revalidate"), HSL, |r| &mut r.cache().revalidate).doc(
+                "Whether the origin is asked only if it changed.",
+                concat!($family, "_cache_revalidate on;"),
+            ),
+            value(concat!($family, "_cache_max_range_offset"), HSL, Args::ONE, |r, node| {
+                let bytes = values::offset(node.arg(0)).ok_or(crate::reader::INVALID)?;
+                r.cache().max_range_offset = Some(bytes);
+                Ok(())
+            })
+            .doc(
+                "Ranges that begin behind it are fetched alone.",
+                concat!($family, "_cache_max_range_offset 10m;"),
+            ),
+            list(concat!($family, "_cache_purge"), HSL, Args::at_least(1), purge).doc(
+                "Requests that purge: by a condition, by a method and who sends it, or by a key.",
+                concat!($family, "_cache_purge PURGE from 127.0.0.1;"),
+            ),
+        ]
+    };
+}
+
+/// `fastcgi_cache*`, which hold for `lsapi_pass` and `php_pass` as well.
+pub(super) const TABLE: &[Directive] = rows!("fastcgi");
+/// `proxy_cache*`
+pub(super) const PROXY: &[Directive] = rows!("proxy");
 
 /// What the cache directives of one block have said so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,7 +154,7 @@ pub(super) fn extend<T: Clone>(
     Arc::make_mut(items).extend(more);
 }
 
-fn fastcgi_cache(r: &mut Reader, node: &Node) -> Parsed {
+fn cache(r: &mut Reader, node: &Node) -> Parsed {
     let word = node.arg(0);
     if word == b"off" {
         r.cache().zone = ZoneUse::Off;
@@ -165,7 +204,7 @@ pub(super) fn valids(node: &Node) -> Result<Vec<CacheValid>, Fault> {
 }
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
-const STALE: [&str; 11] = [
+const STALE: [&str; 13] = [
     "error",
     "timeout",
     "invalid_header",
@@ -177,7 +216,11 @@ const STALE: [&str; 11] = [
     "http_429",
     "non_idempotent",
     "off",
+    "http_502",
+    "http_504",
 ];
+/// Words of [`STALE`] that `fastcgi_cache_use_stale` has.
+const STALE_APPLICATION: usize = 11;
 
 /// The set of `node`'s words, each by its place in `known`, added to `set`; one that comes twice is
 /// told.
@@ -194,17 +237,21 @@ fn words(r: &mut Reader, node: &Node, known: &[&str], mut set: u16) -> Result<u1
 }
 
 fn methods(r: &mut Reader, node: &Node) -> Parsed {
-    let before = if r.again { r.scope.cache.methods } else { 0 };
+    let before = if r.again { r.cache_draft().methods } else { 0 };
     let set = words(r, node, &METHODS, before)?;
-    r.scope.cache.methods = set;
+    r.cache_draft().methods = set;
     r.cache().methods = CacheMethods { post: set & 4 != 0 };
     Ok(())
 }
 
 fn use_stale(r: &mut Reader, node: &Node) -> Parsed {
-    let before = if r.again { r.scope.cache.stale } else { 0 };
-    let set = words(r, node, &STALE, before)?;
-    r.scope.cache.stale = set;
+    let before = if r.again { r.cache_draft().stale } else { 0 };
+    let known = match r.family {
+        Family::Application => &STALE[..STALE_APPLICATION],
+        Family::Proxy => &STALE[..],
+    };
+    let set = words(r, node, known, before)?;
+    r.cache_draft().stale = set;
     let has = |place: u16| set & (1 << 10) == 0 && set & (1 << place) != 0;
     r.cache().use_stale = UseStale {
         error: has(0),
@@ -212,7 +259,9 @@ fn use_stale(r: &mut Reader, node: &Node) -> Parsed {
         invalid_header: has(2),
         updating: has(3),
         http_500: has(4),
+        http_502: has(11),
         http_503: has(5),
+        http_504: has(12),
         http_403: has(6),
         http_404: has(7),
         http_429: has(8),

@@ -1,4 +1,4 @@
-//! `fastcgi_cache_path`: zones, and the directories that no two may share.
+//! `fastcgi_cache_path` and `proxy_cache_path`: zones, and the directories that no two may share.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::ast::{Node, Order};
 use crate::diagnostic::Diagnostic;
 use crate::model::{CachePace, CacheZone, CacheZoneId, Level, Place};
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::reader::{Family, Fault, Parsed, Reader, invalid_parameter, show};
 use crate::value::{self as values, Unit};
 
 /// The smallest memory that nginx takes for keys: two pages.
@@ -24,8 +24,10 @@ pub(crate) struct SharedZone {
 /// What shared memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// A cache.
+    /// A cache of `fastcgi_cache`.
     Cache,
+    /// A cache of `proxy_cache`.
+    ProxyCache,
     /// A group of origins.
     Group,
     /// `limit_req`
@@ -46,7 +48,11 @@ pub(crate) struct HeldPath {
 
 /// Names shared memory; `size` is 0 when it is only used.
 pub(super) fn declare(r: &mut Reader, name: &[u8], size: u64) -> Parsed {
-    share(r, name, SharedZone { size, used_by: Use::Cache })
+    let used_by = match r.family {
+        Family::Application => Use::Cache,
+        Family::Proxy => Use::ProxyCache,
+    };
+    share(r, name, SharedZone { size, used_by })
 }
 
 /// Names shared memory and refuses what was said otherwise before.
@@ -160,7 +166,7 @@ fn empty(path: PathBuf, place: Place) -> CacheZone {
     }
 }
 
-/// `fastcgi_cache_path`
+/// `fastcgi_cache_path`, `proxy_cache_path`
 pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
     let mut zone = empty(directory(r, node.arg(0)), r.place(node));
     let mut name: &[u8] = b"";
@@ -172,8 +178,8 @@ pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
         }
     }
     if name.is_empty() {
-        let text = "\"fastcgi_cache_path\" must have \"keys_zone\" parameter";
-        return Err(Fault::Text(text.to_owned()));
+        let text = format!("\"{}\" must have \"keys_zone\" parameter", show(node.name()));
+        return Err(Fault::Text(text));
     }
     let shown = show(name);
     zone.name = (&*shown).into();

@@ -1,20 +1,62 @@
-//! `fastcgi_param`, and the parameters that PHP gets when none were written.
+//! What only applications are told: `fastcgi_param` and its kin, and the parameters that PHP gets
+//! when none were written.
 
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, list};
+use crate::directive::{Args, Contexts, Directive, flag, list, value};
 use crate::model::{Handler, Param, Pass, PassTo, Protocol, UpstreamKind};
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter};
+use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
 use crate::regex::{Case, Regex};
 use crate::template::fixed;
 use crate::vars::Template;
 
-pub(super) const TABLE: &[Directive] =
-    &[list("fastcgi_param", Contexts::HSL, Args::between(2, 3), param).doc(
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    list("fastcgi_param", HSL, Args::between(2, 3), param).doc(
         "A parameter that the origin gets; with `if_not_empty`, only when its value is not empty.",
         "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;",
-    )];
+    ),
+    value("fastcgi_index", HSL, Args::ONE, index)
+        .doc("The name that completes a path which ends in `/`.", "fastcgi_index index.php;"),
+    list("fastcgi_split_path_info", HSL, Args::ONE, split_path_info).doc(
+        "Two groups that cut a path into script and the rest.",
+        "fastcgi_split_path_info ^(.+?\\.php)(/.*)$;",
+    ),
+    flag("fastcgi_keep_conn", HSL, |r| &mut r.origin().keep_conn)
+        .doc("Whether connections carry several requests.", "fastcgi_keep_conn on;"),
+    list("fastcgi_catch_stderr", HSL, Args::ONE, |r, node| {
+        let again = r.again;
+        let texts = &mut r.origin().catch_stderr;
+        if !again {
+            *texts = Arc::default();
+        }
+        Arc::make_mut(texts).push(node.arg(0).into());
+        Ok(())
+    })
+    .doc(
+        "A text in the error stream that makes an answer invalid.",
+        "fastcgi_catch_stderr \"PHP Fatal error\";",
+    ),
+];
+
+fn index(r: &mut Reader, node: &Node) -> Parsed {
+    let name = node.arg(0);
+    r.origin().index = (!name.is_empty()).then(|| Arc::from(name));
+    Ok(())
+}
+
+fn split_path_info(r: &mut Reader, node: &Node) -> Parsed {
+    // Named groups define no variables here.
+    let regex = Regex::new(node.arg(0), Case::Sensitive).map_err(Fault::Text)?;
+    if regex.compiled().captures_len() != 3 {
+        let pattern = show(node.arg(0));
+        return Err(Fault::Text(format!("pattern \"{pattern}\" must have 2 captures")));
+    }
+    r.origin().split_path_info = Some(regex);
+    Ok(())
+}
 
 fn param(r: &mut Reader, node: &Node) -> Parsed {
     // nginx reads values when the block ends, so what is wrong with one has its place there.

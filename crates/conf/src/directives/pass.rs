@@ -57,7 +57,7 @@ fn pass(r: &mut Reader, node: &Node, protocol: Protocol) -> Parsed {
     }
     let text = r.template(node.arg(0))?;
     let to = match text.as_text() {
-        Some(_) => PassTo::Group(group(r, node)?),
+        Some(_) => PassTo::Group(group(r, node, node.arg(0), (node.arg(0), None))?),
         None => PassTo::Text(text),
     };
     r.scope.handler = Handler::Pass(Pass { protocol, to, url: None });
@@ -82,11 +82,16 @@ fn php_pass(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-/// The group of a literal argument.
-fn group(r: &mut Reader, node: &Node) -> Result<UpstreamId, Fault> {
-    let word = node.arg(0);
+/// The group of a literal address, which messages show as `shown`, with the port that an address
+/// without one has.
+pub(super) fn group(
+    r: &mut Reader,
+    node: &Node,
+    word: &[u8],
+    (shown, default_port): (&[u8], Option<u16>),
+) -> Result<UpstreamId, Fault> {
     let peer = peer::cut(word)
-        .map_err(|why| Fault::Text(format!("{why} in upstream \"{}\"", show(word))))?;
+        .map_err(|why| Fault::Text(format!("{why} in upstream \"{}\"", show(shown))))?;
     if let Peer::Inet { host, port } = &peer
         && let Some(id) = r.http.upstream_index.get(&GroupKey::named(host.as_bytes()))
     {
@@ -107,7 +112,7 @@ fn group(r: &mut Reader, node: &Node) -> Result<UpstreamId, Fault> {
     if let Some(id) = r.http.upstream_index.get(&key) {
         return Ok(*id);
     }
-    let addresses = addresses(r, node, &peer);
+    let addresses = addresses(r, node, &peer, default_port);
     let name = show(word);
     let mut group = super::upstream::empty(&name, UpstreamKind::Address, r.place(node));
     group.servers.push(super::upstream::server_of(&name, addresses));
@@ -124,13 +129,20 @@ pub(super) fn add(r: &mut Reader, key: GroupKey, group: Upstream) -> UpstreamId 
 
 /// The addresses of a group that is one address; faults are told when the `http` block ends, for
 /// nginx knows only then that it is no group.
-fn addresses(r: &mut Reader, node: &Node, peer: &Peer) -> Vec<PeerAddress> {
+fn addresses(
+    r: &mut Reader,
+    node: &Node,
+    peer: &Peer,
+    default_port: Option<u16>,
+) -> Vec<PeerAddress> {
     let (host, why) = match peer {
         Peer::Unix(path) => return vec![PeerAddress::Unix(path.clone())],
-        Peer::Inet { host, port: None } => (host, "no port"),
-        Peer::Inet { host, port: Some(port) } => match peer::look_up(r, host, *port) {
-            Ok(addresses) => return addresses,
-            Err(why) => (host, why),
+        Peer::Inet { host, port } => match port.or(default_port) {
+            None => (host, "no port"),
+            Some(port) => match peer::look_up(r, host, port) {
+                Ok(addresses) => return addresses,
+                Err(why) => (host, why),
+            },
         },
     };
     let message = format!("{why} in upstream \"{host}\"");

@@ -144,8 +144,12 @@ pub struct UseStale {
     pub updating: bool,
     /// `http_500`
     pub http_500: bool,
+    /// `http_502`
+    pub http_502: bool,
     /// `http_503`
     pub http_503: bool,
+    /// `http_504`
+    pub http_504: bool,
     /// `http_403`
     pub http_403: bool,
     /// `http_404`
@@ -160,7 +164,9 @@ impl UseStale {
     pub const fn covers(&self, status: u16) -> bool {
         match status {
             500 => self.http_500,
+            502 => self.http_502,
             503 => self.http_503,
+            504 => self.http_504,
             403 => self.http_403,
             404 => self.http_404,
             429 => self.http_429,

@@ -23,7 +23,7 @@ pub struct ProxyUrl {
 }
 
 /// Settings of a location for origins that speak HTTP.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ProxySettings {
     /// `proxy_http_version`
     pub version: ProxyVersion,
@@ -43,6 +43,25 @@ pub struct ProxySettings {
     pub cookie_flags: Arc<Vec<CookieFlags>>,
     /// `proxy_pass_trailers`
     pub pass_trailers: bool,
+    /// `proxy_cache_convert_head`
+    pub convert_head: bool,
+}
+
+impl Default for ProxySettings {
+    fn default() -> Self {
+        Self {
+            version: ProxyVersion::default(),
+            method: None,
+            fields: Arc::default(),
+            body: None,
+            redirects: Arc::new(vec![Redirect::Default]),
+            cookie_domains: Arc::default(),
+            cookie_paths: Arc::default(),
+            cookie_flags: Arc::default(),
+            pass_trailers: false,
+            convert_head: true,
+        }
+    }
 }
 
 /// `proxy_http_version`
@@ -109,12 +128,8 @@ pub enum CookieRule {
 pub struct CookieFlags {
     /// Whose flags are changed.
     pub name: CookieName,
-    /// `secure`, `nosecure`
-    pub secure: Option<bool>,
-    /// `httponly`, `nohttponly`
-    pub http_only: Option<bool>,
-    /// `samesite=…`, `nosamesite`
-    pub same_site: Option<SameSite>,
+    /// `secure`, `nosecure`, `httponly`, `nohttponly`, `samesite=…`, `nosamesite`, as texts.
+    pub flags: Vec<Template>,
 }
 
 /// Which cookies a rule is about.
@@ -124,17 +139,4 @@ pub enum CookieName {
     Text(Template),
     /// Those whose name it matches.
     Pattern(Regex),
-}
-
-/// What becomes of `SameSite`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SameSite {
-    /// `Strict`
-    Strict,
-    /// `Lax`
-    Lax,
-    /// `None`
-    None,
-    /// It is removed.
-    Off,
 }

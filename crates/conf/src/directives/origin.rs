@@ -1,0 +1,285 @@
+//! How origins are spoken to, whatever they speak: what `fastcgi_*` and `proxy_*` have in common.
+//!
+//! Which family is meant follows from the name of the directive: see [`Reader::origin`].
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{
+    Args, Contexts, Directive, Form, accepted, flag, list, millis, number, value,
+};
+use crate::model::{IgnoreHeaders, NextUpstream};
+use crate::reader::{Family, Parsed, Reader, buffers, invalid_value, show, size};
+
+const HSL: Contexts = Contexts::HSL;
+
+/// The rows that both families have.
+macro_rules! rows {
+    ($family:literal) => {
+        &[
+            millis(concat!($family, "_connect_timeout"), HSL, |r| &mut r.origin().connect_timeout)
+                .doc(
+                    "How long a connection may take to come about.",
+                    concat!($family, "_connect_timeout 60s;"),
+                ),
+            millis(concat!($family, "_send_timeout"), HSL, |r| &mut r.origin().send_timeout).doc(
+                "How long the origin may take nothing of a request.",
+                concat!($family, "_send_timeout 60s;"),
+            ),
+            millis(concat!($family, "_read_timeout"), HSL, |r| &mut r.origin().read_timeout).doc(
+                "How long the origin may send nothing.",
+                concat!($family, "_read_timeout 60s;"),
+            ),
+            list(concat!($family, "_next_upstream"), HSL, Args::at_least(1), next_upstream).doc(
+                "After what another server of the group is tried.",
+                concat!($family, "_next_upstream error timeout http_503;"),
+            ),
+            number(concat!($family, "_next_upstream_tries"), HSL, |r| {
+                &mut r.origin().next_upstream_tries
+            })
+            .doc(
+                "How many servers are tried; 0 is no limit.",
+                concat!($family, "_next_upstream_tries 2;"),
+            ),
+            millis(concat!($family, "_next_upstream_timeout"), HSL, |r| {
+                &mut r.origin().next_upstream_timeout
+            })
+            .doc(
+                "How long others are tried; 0 is no limit.",
+                concat!($family, "_next_upstream_timeout 10s;"),
+            ),
+            flag(concat!($family, "_buffering"), HSL, |r| &mut r.origin().buffering).doc(
+                "Whether answers are read as fast as they come.",
+                concat!($family, "_buffering on;"),
+            ),
+            value(concat!($family, "_buffer_size"), HSL, Args::ONE, |r, node| {
+                r.origin().buffer_size = size(node.arg(0))?;
+                derive_sizes(r);
+                Ok(())
+            })
+            .doc("The largest head of an answer.", concat!($family, "_buffer_size 16k;")),
+            value(concat!($family, "_buffers"), HSL, Args::TWO, |r, node| {
+                r.origin().buffers = buffers(node)?;
+                derive_sizes(r);
+                Ok(())
+            })
+            .doc("Number and size of buffers of one answer.", concat!($family, "_buffers 16 16k;")),
+            value(concat!($family, "_busy_buffers_size"), HSL, Args::ONE, |r, node| {
+                r.origin_draft().busy_buffers_size = Some(size(node.arg(0))?);
+                derive_sizes(r);
+                Ok(())
+            })
+            .doc("How much may wait for the client.", concat!($family, "_busy_buffers_size 32k;")),
+            value(concat!($family, "_max_temp_file_size"), HSL, Args::ONE, |r, node| {
+                r.origin().max_temp_file_size = size(node.arg(0))? as u64;
+                Ok(())
+            })
+            .doc(
+                "How much of one answer may be in a file; 0 is none.",
+                concat!($family, "_max_temp_file_size 1024m;"),
+            ),
+            value(concat!($family, "_temp_file_write_size"), HSL, Args::ONE, |r, node| {
+                r.origin_draft().temp_file_write_size = Some(size(node.arg(0))?);
+                derive_sizes(r);
+                Ok(())
+            })
+            .doc(
+                "How much is written to that file at once.",
+                concat!($family, "_temp_file_write_size 32k;"),
+            ),
+            value(concat!($family, "_temp_path"), HSL, Args::between(1, 4), |r, node| {
+                let path = super::body::read_temp_path(r, node)?;
+                r.origin().temp_path = Arc::new(path);
+                Ok(())
+            })
+            .doc(
+                "Where answers that do not fit are kept.",
+                concat!($family, "_temp_path /var/tmp/answers;"),
+            ),
+            flag(concat!($family, "_request_buffering"), HSL, |r| {
+                &mut r.origin().request_buffering
+            })
+            .doc(
+                "Whether a request's body is read in full before the origin is asked.",
+                concat!($family, "_request_buffering off;"),
+            ),
+            flag(concat!($family, "_ignore_client_abort"), HSL, |r| {
+                &mut r.origin().ignore_client_abort
+            })
+            .doc(
+                "Whether the origin goes on when the client is gone.",
+                concat!($family, "_ignore_client_abort on;"),
+            ),
+            flag(concat!($family, "_intercept_errors"), HSL, |r| &mut r.origin().intercept_errors)
+                .doc(
+                    "Whether `error_page` holds for answers of the origin.",
+                    concat!($family, "_intercept_errors on;"),
+                ),
+            flag(concat!($family, "_pass_request_headers"), HSL, |r| {
+                &mut r.origin().pass_request_headers
+            })
+            .doc(
+                "Whether the origin gets the request's fields.",
+                concat!($family, "_pass_request_headers off;"),
+            ),
+            flag(concat!($family, "_pass_request_body"), HSL, |r| {
+                &mut r.origin().pass_request_body
+            })
+            .doc(
+                "Whether the origin gets the request's body.",
+                concat!($family, "_pass_request_body off;"),
+            ),
+            flag(concat!($family, "_socket_keepalive"), HSL, |r| &mut r.origin().socket_keepalive)
+                .doc(
+                    "Whether the system probes idle connections.",
+                    concat!($family, "_socket_keepalive on;"),
+                ),
+            flag(concat!($family, "_force_ranges"), HSL, |r| &mut r.origin().force_ranges).doc(
+                "Whether ranges are cut whatever the origin says.",
+                concat!($family, "_force_ranges on;"),
+            ),
+            value(concat!($family, "_limit_rate"), HSL, Args::ONE, |r, node| {
+                let rate = super::core::rate(r, node)?;
+                r.origin().limit_rate = Some(rate);
+                Ok(())
+            })
+            .doc(
+                "Bytes per second that are read of one answer.",
+                concat!($family, "_limit_rate 500k;"),
+            ),
+            list(concat!($family, "_hide_header"), HSL, Args::ONE, |r, node| {
+                let again = r.again;
+                push_name(&mut r.origin().hide_headers, again, node);
+                Ok(())
+            })
+            .doc(
+                "A field of the origin that clients do not get.",
+                concat!($family, "_hide_header X-Powered-By;"),
+            ),
+            list(concat!($family, "_pass_header"), HSL, Args::ONE, |r, node| {
+                let again = r.again;
+                push_name(&mut r.origin().pass_headers, again, node);
+                Ok(())
+            })
+            .doc(
+                "A field that clients get although it is hidden.",
+                concat!($family, "_pass_header Status;"),
+            ),
+            list(concat!($family, "_ignore_headers"), HSL, Args::at_least(1), ignore_headers).doc(
+                "Fields of the origin that have no effect here.",
+                concat!($family, "_ignore_headers Cache-Control Expires Set-Cookie;"),
+            ),
+            value(concat!($family, "_send_lowat"), HSL, Args::ONE, |r, node| {
+                size(node.arg(0))?;
+                r.warn(format!("\"{}\" is not supported, ignored", show(node.name())));
+                Ok(())
+            })
+            .doc("Chose when a socket counts as writable.", concat!($family, "_send_lowat 0;")),
+            accepted(concat!($family, "_socket_rcvbuf"), HSL, Args::ONE, Form::Size).doc(
+                "Sized a buffer that the system sizes.",
+                concat!($family, "_socket_rcvbuf 64k;"),
+            ),
+            accepted(concat!($family, "_socket_sndbuf"), HSL, Args::ONE, Form::Size).doc(
+                "Sized a buffer that the system sizes.",
+                concat!($family, "_socket_sndbuf 64k;"),
+            ),
+        ]
+    };
+}
+
+/// `fastcgi_*`, which hold for `lsapi_pass` and `php_pass` as well.
+pub(super) const FASTCGI: &[Directive] = rows!("fastcgi");
+/// `proxy_*`
+pub(super) const PROXY: &[Directive] = rows!("proxy");
+
+/// Sizes that were written; where there is none, twice the larger buffer holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OriginDraft {
+    busy_buffers_size: Option<usize>,
+    temp_file_write_size: Option<usize>,
+    /// Whether `fastcgi_next_upstream off` stood in the last block that has the directive.
+    next_off: bool,
+}
+
+/// Makes the sizes that follow from others agree with them.
+fn derive_sizes(r: &mut Reader) {
+    let draft = *r.origin_draft();
+    let origin = r.origin();
+    let double = origin.buffer_size.max(origin.buffers.1).saturating_mul(2);
+    origin.busy_buffers_size = draft.busy_buffers_size.unwrap_or(double);
+    origin.temp_file_write_size = draft.temp_file_write_size.unwrap_or(double);
+}
+
+fn push_name(names: &mut Arc<Vec<Box<[u8]>>>, again: bool, node: &Node) {
+    if !again {
+        *names = Arc::default();
+    }
+    Arc::make_mut(names).push(node.arg(0).to_ascii_lowercase().into());
+}
+
+/// Sets one flag of several; a word that is none is refused, one that comes twice is told.
+fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> Parsed {
+    let slot = slot.ok_or_else(|| invalid_value(word))?;
+    if std::mem::replace(slot, true) {
+        warnings.push(format!("duplicate value \"{}\"", show(word)));
+    }
+    Ok(())
+}
+
+fn next_upstream(r: &mut Reader, node: &Node) -> Parsed {
+    let (mut next, mut off) = (NextUpstream::default(), false);
+    if r.again {
+        (next, off) = (r.origin().next_upstream, r.origin_draft().next_off);
+    }
+    let is_proxy = r.family == Family::Proxy;
+    let (mut updating, mut warnings) = (false, Vec::new());
+    for word in node.args() {
+        let slot = match word.to_ascii_lowercase().as_slice() {
+            b"error" => Some(&mut next.error),
+            b"timeout" => Some(&mut next.timeout),
+            b"invalid_header" => Some(&mut next.invalid_header),
+            b"non_idempotent" => Some(&mut next.non_idempotent),
+            b"http_500" => Some(&mut next.http_500),
+            b"http_502" if is_proxy => Some(&mut next.http_502),
+            b"http_503" => Some(&mut next.http_503),
+            b"http_504" if is_proxy => Some(&mut next.http_504),
+            b"http_403" => Some(&mut next.http_403),
+            b"http_404" => Some(&mut next.http_404),
+            b"http_429" => Some(&mut next.http_429),
+            b"updating" => Some(&mut updating),
+            b"off" => Some(&mut off),
+            _ => None,
+        };
+        set(slot, &mut warnings, word)?;
+    }
+    warnings.into_iter().for_each(|warning| r.warn(warning));
+    r.origin_draft().next_off = off;
+    r.origin().next_upstream = if off { NextUpstream::default() } else { next };
+    Ok(())
+}
+
+fn ignore_headers(r: &mut Reader, node: &Node) -> Parsed {
+    let mut ignored = IgnoreHeaders::default();
+    if r.again {
+        ignored = r.origin().ignore_headers;
+    }
+    let mut warnings = Vec::new();
+    for word in node.args() {
+        let slot = match word.to_ascii_lowercase().as_slice() {
+            b"x-accel-redirect" => Some(&mut ignored.redirect),
+            b"x-accel-expires" => Some(&mut ignored.accel_expires),
+            b"x-accel-limit-rate" => Some(&mut ignored.limit_rate),
+            b"x-accel-buffering" => Some(&mut ignored.buffering),
+            b"x-accel-charset" => Some(&mut ignored.charset),
+            b"expires" => Some(&mut ignored.expires),
+            b"cache-control" => Some(&mut ignored.cache_control),
+            b"set-cookie" => Some(&mut ignored.set_cookie),
+            b"vary" => Some(&mut ignored.vary),
+            _ => None,
+        };
+        set(slot, &mut warnings, word)?;
+    }
+    warnings.into_iter().for_each(|warning| r.warn(warning));
+    r.origin().ignore_headers = ignored;
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! `proxy_pass`, and what requests to origins that speak HTTP look like.
+
+use std::sync::Arc;
+
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
+use crate::model::ProxySettings;
+use crate::model::{Handler, Matcher, Pass, PassTo, Protocol, ProxyField, ProxyUrl, ProxyVersion};
+use crate::proxy_url;
+use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_value};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    own("proxy_pass", Contexts::LI, Args::ONE, proxy_pass).doc(
+        "The HTTP origin that answers; a URI behind it takes the place of the location's prefix.",
+        "proxy_pass http://127.0.0.1:8080;",
+    ),
+    list("proxy_set_header", HSL, Args::TWO, set_header).doc(
+        "A field of requests to the origin; an empty value leaves it out.",
+        "proxy_set_header Host $host;",
+    ),
+    value("proxy_method", HSL, Args::ONE, |r, node| {
+        let method = r.template(node.arg(0))?;
+        settings(r).method = Some(method);
+        Ok(())
+    })
+    .doc("The method of requests to the origin.", "proxy_method POST;"),
+    value("proxy_http_version", HSL, Args::ONE, |r, node| {
+        settings(r).version = match node.arg(0) {
+            b"1.0" => ProxyVersion::V10,
+            b"1.1" => ProxyVersion::V11,
+            b"2" => {
+                let text = "\"proxy_http_version 2\" is not implemented yet";
+                return Err(Fault::Text(text.to_owned()));
+            }
+            word => return Err(invalid_value(word)),
+        };
+        Ok(())
+    })
+    .doc("The version of HTTP that the origin is spoken to.", "proxy_http_version 1.1;"),
+    value("proxy_set_body", HSL, Args::ONE, |r, node| {
+        let body = r.template(node.arg(0))?;
+        settings(r).body = Some(body);
+        Ok(())
+    })
+    .doc("The body of requests to the origin.", "proxy_set_body \"from=$remote_addr\";"),
+    flag("proxy_pass_trailers", HSL, |r| &mut settings(r).pass_trailers)
+        .doc("Whether clients get the trailers of the origin.", "proxy_pass_trailers on;"),
+    flag("proxy_cache_convert_head", HSL, |r| &mut settings(r).convert_head).doc(
+        "Whether HEAD is asked as GET where the answer is to be kept.",
+        "proxy_cache_convert_head on;",
+    ),
+    accepted("proxy_headers_hash_max_size", HSL, Args::ONE, Form::Number)
+        .doc("Sized a table that sizes itself.", "proxy_headers_hash_max_size 512;"),
+    accepted("proxy_headers_hash_bucket_size", HSL, Args::ONE, Form::Number)
+        .doc("Sized a table that sizes itself.", "proxy_headers_hash_bucket_size 64;"),
+];
+
+/// The settings being made.
+pub(super) fn settings(r: &mut Reader) -> &mut ProxySettings {
+    Arc::make_mut(&mut r.origin().proxy)
+}
+
+fn proxy_pass(r: &mut Reader, node: &Node) -> Parsed {
+    if r.again {
+        return Err(DUPLICATE);
+    }
+    let text = r.template(node.arg(0))?;
+    if text.as_text().is_none() {
+        let to = PassTo::Text(text);
+        r.scope.handler = Handler::Pass(Pass { protocol: Protocol::Http, to, url: None });
+        return Ok(());
+    }
+    let fault = |text: &str| Fault::Text(text.to_owned());
+    let cut = proxy_url::parse(node.arg(0)).map_err(|error| fault(error.text()))?;
+    let id = super::pass::group(r, node, cut.origin, (cut.rest, Some(80)))?;
+    let is_prefix = matches!(r.scope.matcher, Matcher::Prefix { .. } | Matcher::Exact(_));
+    if cut.uri.is_some() && !is_prefix {
+        return Err(fault(
+            "\"proxy_pass\" cannot have URI part in location given by regular expression, or \
+             inside named location, or inside \"if\" statement, or inside \"limit_except\" block",
+        ));
+    }
+    let url = ProxyUrl {
+        host: cut.host.into(),
+        port: cut.port.into(),
+        uri: cut.uri.map(Arc::from),
+        replaces: Arc::clone(&r.scope.name),
+        written: node.arg(0).into(),
+    };
+    let (to, url) = (PassTo::Group(id), Some(Arc::new(url)));
+    r.scope.handler = Handler::Pass(Pass { protocol: Protocol::Http, to, url });
+    Ok(())
+}
+
+fn set_header(r: &mut Reader, node: &Node) -> Parsed {
+    // nginx reads values when the block ends, so what is wrong with one has its place there.
+    let value = match r.template(node.arg(1)) {
+        Ok(value) => value,
+        Err(Fault::Text(message)) => {
+            r.http.param_faults.push(message);
+            crate::vars::Template::default()
+        }
+        Err(fault) => return Err(fault),
+    };
+    let again = r.again;
+    let fields = &mut settings(r).fields;
+    if !again {
+        *fields = Arc::default();
+    }
+    Arc::make_mut(fields).push(ProxyField { name: node.arg(0).into(), value });
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! How addresses and cookies in answers of HTTP origins become ours: `proxy_redirect`,
+//! `proxy_cookie_*`.
+
+use std::sync::Arc;
+
+use super::proxy::settings;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, list};
+use crate::model::{
+    CookieFlags, CookieName, CookieRule, Handler, Pass, PassTo, Protocol, ProxySettings, Redirect,
+};
+use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_parameter};
+use crate::regex::{Case, Regex};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    list("proxy_redirect", HSL, Args::between(1, 2), redirect).doc(
+        "What becomes of addresses in `Location` and `Refresh`.",
+        "proxy_redirect http://backend/ /;",
+    ),
+    list("proxy_cookie_domain", HSL, Args::between(1, 2), |r, node| {
+        cookie_rule(r, node, |settings| &mut settings.cookie_domains)
+    })
+    .doc("What becomes of the domain of cookies.", "proxy_cookie_domain localhost example.org;"),
+    list("proxy_cookie_path", HSL, Args::between(1, 2), |r, node| {
+        cookie_rule(r, node, |settings| &mut settings.cookie_paths)
+    })
+    .doc("What becomes of the path of cookies.", "proxy_cookie_path /two/ /;"),
+    list("proxy_cookie_flags", HSL, Args::between(1, 4), cookie_flags).doc(
+        "Flags that cookies get or lose.",
+        "proxy_cookie_flags session secure httponly samesite=lax;",
+    ),
+];
+
+/// What is replaced: a text, or what an expression matches.
+enum From {
+    Text(crate::vars::Template),
+    Pattern(Regex),
+}
+
+fn from(r: &mut Reader, word: &[u8]) -> Result<From, Fault> {
+    Ok(match word {
+        [b'~', b'*', pattern @ ..] => From::Pattern(r.regex(pattern, Case::Insensitive)?),
+        [b'~', pattern @ ..] => From::Pattern(r.regex(pattern, Case::Sensitive)?),
+        text => From::Text(r.template(text)?),
+    })
+}
+
+/// Adds to a list, which starts anew with the first directive of a block; after `off` there is
+/// nothing to add.
+fn extend<T: Clone>(
+    r: &mut Reader,
+    slot: fn(&mut ProxySettings) -> &mut Arc<Vec<T>>,
+    more: Option<T>,
+) -> Parsed {
+    let again = r.again;
+    let items = slot(settings(r));
+    if again && (items.is_empty() || more.is_none()) {
+        return Err(DUPLICATE);
+    }
+    if !again {
+        *items = Arc::default();
+    }
+    Arc::make_mut(items).extend(more);
+    Ok(())
+}
+
+fn redirect(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    if node.args_count() == 1 {
+        let made = match word {
+            b"off" => None,
+            b"default" => Some(default_redirect(r)?),
+            _ => return Err(invalid_parameter(word)),
+        };
+        // Nothing may have come before `off`; `default` is one among others.
+        return extend(r, |settings| &mut settings.redirects, made);
+    }
+    let to = r.template(node.arg(1))?;
+    let made = match from(r, word)? {
+        From::Text(from) => Redirect::Text { from, to },
+        From::Pattern(regex) => Redirect::Pattern { regex, to },
+    };
+    extend(r, |settings| &mut settings.redirects, Some(made))
+}
+
+fn default_redirect(r: &Reader) -> Result<Redirect, Fault> {
+    let fault = |text: &str| Err(Fault::Text(text.to_owned()));
+    match &r.scope.handler {
+        Handler::Pass(Pass { protocol: Protocol::Http, to: PassTo::Group(_), .. }) => {
+            Ok(Redirect::Default)
+        }
+        Handler::Pass(Pass { protocol: Protocol::Http, .. }) => fault(
+            "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \
+             variables",
+        ),
+        _ => {
+            fault("\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive")
+        }
+    }
+}
+
+fn cookie_rule(
+    r: &mut Reader,
+    node: &Node,
+    slot: fn(&mut ProxySettings) -> &mut Arc<Vec<CookieRule>>,
+) -> Parsed {
+    let word = node.arg(0);
+    if node.args_count() == 1 {
+        return if word == b"off" { extend(r, slot, None) } else { Err(invalid_parameter(word)) };
+    }
+    let to = r.template(node.arg(1))?;
+    let made = match from(r, word)? {
+        From::Text(from) => CookieRule::Text { from, to },
+        From::Pattern(regex) => CookieRule::Pattern { regex, to },
+    };
+    extend(r, slot, Some(made))
+}
+
+fn cookie_flags(r: &mut Reader, node: &Node) -> Parsed {
+    let word = node.arg(0);
+    if node.args_count() == 1 {
+        return match word {
+            b"off" => extend(r, |settings| &mut settings.cookie_flags, None),
+            _ => Err(invalid_parameter(word)),
+        };
+    }
+    let name = match from(r, word)? {
+        From::Text(name) => CookieName::Text(name),
+        From::Pattern(regex) => CookieName::Pattern(regex),
+    };
+    let mut flags = Vec::new();
+    for word in node.args().skip(1) {
+        flags.push(r.template(word)?);
+    }
+    extend(r, |settings| &mut settings.cookie_flags, Some(CookieFlags { name, flags }))
+}
