@@ -125,6 +125,16 @@ impl Spool {
         spool
     }
 
+    /// A complete body of these bytes.
+    #[must_use]
+    pub fn of(bytes: Bytes) -> Self {
+        let limits = SpoolLimits { memory: bytes.len(), file: 0 };
+        let mut spool = Self::new(limits, Retain::Yes);
+        spool.push(bytes);
+        spool.finish();
+        spool
+    }
+
     /// Takes bytes in, whatever the limits say; see [`Self::is_full`].
     pub fn push(&mut self, bytes: Bytes) {
         debug_assert!(self.ending != Ending::Complete, "nothing follows the end");

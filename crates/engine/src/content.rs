@@ -11,6 +11,7 @@ pub(crate) mod origin;
 pub(crate) mod page;
 pub(crate) mod params;
 mod pixel;
+pub(crate) mod proxied;
 pub(crate) mod purge;
 pub(crate) mod recall;
 pub(crate) mod returned;

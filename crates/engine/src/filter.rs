@@ -8,6 +8,7 @@ pub(crate) mod esi;
 mod form;
 pub(crate) mod headers;
 pub(crate) mod kept;
+pub(crate) mod proxied;
 pub(crate) mod range;
 mod rework;
 pub(crate) mod told;

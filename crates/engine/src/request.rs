@@ -1,6 +1,7 @@
 //! What an exchange knows of its request: as sent, and as redirects inside the server made it.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use base::Now;
 use http::{Fields, Method, RequestBody, RequestHead, Version};
@@ -89,6 +90,8 @@ pub(crate) struct Request {
     /// `$request_id`
     pub(crate) id: [u64; 2],
     spare_args: Vec<u8>,
+    /// What the address of an HTTP origin said that variables made.
+    pub(crate) proxy_url: Option<Arc<conf::model::ProxyUrl>>,
     /// The page that it is a fragment of, or that has fragments.
     pub(crate) lineage: Option<Box<Lineage>>,
     /// Whether its way so far depended on nothing but its address.
@@ -131,6 +134,7 @@ impl Request {
         self.appends_uri = false;
         self.real = None;
         self.body_received = 0;
+        self.proxy_url = None;
         self.lineage = None;
         self.is_fragment = false;
         self.is_vouched_for = false;

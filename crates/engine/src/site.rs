@@ -144,8 +144,10 @@ pub(crate) struct Origin {
     pub(crate) conf: model::Pass,
     /// Whether it is a pool of our own: what it is asked for must be a file then.
     pub(crate) is_pool: bool,
-    /// What the origin is told.
+    /// What an application is told.
     pub(crate) plan: Plan,
+    /// What an origin that speaks HTTP is asked.
+    pub(crate) proxied: Option<Box<crate::content::proxied::Plan>>,
     /// Known fields of its answers that clients do not see.
     hidden: Vec<http::Name>,
     /// Other ones, in lower case.

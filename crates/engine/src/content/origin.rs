@@ -7,19 +7,19 @@
 use std::sync::Arc;
 
 use base::{Instant, Spool};
-use conf::model::{Balance, PassTo, Protocol, UpstreamId};
+use conf::model::{Balance, PassTo, Protocol, ProxyUrl, UpstreamId};
 use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused, request::Target};
 
 use crate::answer::Body;
 use crate::body::{FileHolds, Progress};
 use crate::content::file::Look;
-use crate::content::params;
+use crate::content::{params, proxied};
 use crate::ctx::{Ctx, Effect, Peer, Wake};
 use crate::exchange::{Exchange, Next, Step};
 use crate::record;
 use crate::site::Trouble;
-use crate::site::{Location, Site};
+use crate::site::{Location, Origin, Site};
 use crate::vars::Scope;
 
 /// What is known of the origins that were asked for one answer.
@@ -108,9 +108,11 @@ impl Exchange {
             return next;
         }
         // RFC 3875 §4.1.2: a script is told the length before it gets the body.
+        let proxied = pass.proxied.as_deref();
         let streams = !location.settings.origin.request_buffering
             && location.settings.origin.pass_request_body
-            && self.request.head().body != RequestBody::Unknown;
+            && (self.request.head().body != RequestBody::Unknown
+                || proxied.is_some_and(proxied::Plan::sends_chunks));
         let has_body =
             self.request.head().body != RequestBody::None && !self.request.upload.is_refused();
         if !has_body || streams || self.request.upload.spool().is_some() {
@@ -249,20 +251,28 @@ impl Exchange {
     ) -> Result<OriginRequest, Next> {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return Err(Next::Fail(500)) };
-        let target = self.target(&pass.conf.to, site, ctx)?;
+        let target = self.target(pass, site, ctx)?;
         let settings = &location.settings;
-        let (body, body_len) = self.body_to_send(location);
+        let (body, body_len) = self.body_to_send(location, site, ctx);
+        let as_get = location
+            .caching
+            .as_ref()
+            .is_some_and(|caching| is_to_keep && self.asks_for_whole(caching));
         let mut params = http::Params::with_room();
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
-        params::write(&scope, pass, is_to_keep, &self.page.environment, &mut params);
-        if let Some(old) = old {
-            params::write_conditions(old, &mut params);
-        }
-        if let Some(caching) = &location.caching
-            && is_to_keep
-            && self.asks_for_whole(caching)
-        {
-            params.replace(b"REQUEST_METHOD", b"GET");
+        if let Some((plan, url)) = pass.proxied.as_deref().zip(scope.proxy_url()) {
+            let old = old.map(|old| &**old);
+            let as_get = as_get && settings.origin.proxy.convert_head;
+            let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
+            proxied::write(&scope, plan, url, asking, &mut params);
+        } else {
+            params::write(&scope, pass, is_to_keep, &self.page.environment, &mut params);
+            if let Some(old) = old {
+                params::write_conditions(old, &mut params);
+            }
+            if as_get {
+                params.replace(b"REQUEST_METHOD", b"GET");
+            }
         }
         Ok(OriginRequest {
             affinity: match &target {
@@ -282,7 +292,20 @@ impl Exchange {
     }
 
     /// The body that goes to the origin, and its length as far as it is known.
-    fn body_to_send(&mut self, location: &Location) -> (Spool, Option<u64>) {
+    fn body_to_send(
+        &mut self,
+        location: &Location,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) -> (Spool, Option<u64>) {
+        if let Some(template) =
+            location.pass.as_ref().and_then(|pass| pass.proxied.as_ref()?.body())
+        {
+            let mut text = Vec::new();
+            Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+            let len = text.len() as u64;
+            return (Spool::of(text.into()), Some(len));
+        }
         if !location.settings.origin.pass_request_body || self.request.upload.is_refused() {
             return (Spool::empty(), Some(0));
         }
@@ -304,8 +327,8 @@ impl Exchange {
         }
     }
 
-    fn target(&self, to: &PassTo, site: &Site, ctx: &mut Ctx<'_>) -> Result<Target, Next> {
-        let template = match to {
+    fn target(&mut self, pass: &Origin, site: &Site, ctx: &mut Ctx<'_>) -> Result<Target, Next> {
+        let template = match &pass.conf.to {
             PassTo::Group(id) => return Ok(Target::Group(*id)),
             PassTo::Text(template) => template,
         };
@@ -315,6 +338,10 @@ impl Exchange {
             self.log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
             return Err(Next::Fail(500));
         }
+        if pass.proxied.is_some() {
+            let named = proxied::target(&text, site);
+            return self.note_target(named, site, ctx);
+        }
         params::parse_target(&text, site).ok_or_else(|| {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"no resolver defined to resolve ");
@@ -323,6 +350,26 @@ impl Exchange {
             });
             Next::Fail(502)
         })
+    }
+
+    /// Keeps what the address of an HTTP origin says besides who is asked.
+    fn note_target(
+        &mut self,
+        named: Result<(Target, ProxyUrl), Vec<u8>>,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<Target, Next> {
+        match named {
+            Ok((target, url)) => {
+                self.request.proxy_url = Some(Arc::new(url));
+                Ok(target)
+            }
+            Err(text) => {
+                self.log_error(site, ctx, |out| out.extend_from_slice(&text));
+                let is_unknown = text.starts_with(b"no resolver");
+                Err(Next::Fail(if is_unknown { 502 } else { 500 }))
+            }
+        }
     }
 
     /// What the origin did before there was an answer.

@@ -270,6 +270,12 @@ impl Exchange {
         ctx: &Ctx<'_>,
     ) -> Fields {
         let location = site.location(self.request.location);
+        let plan = location.pass.as_ref().and_then(|pass| pass.proxied.as_ref());
+        let rewritten = plan.map(|plan| {
+            let scope = Scope::new(&self.request, &self.answer, site, ctx);
+            plan.rewriter.apply(head, &scope)
+        });
+        let head = rewritten.as_deref().unwrap_or(head);
         let mut fields = std::mem::take(&mut self.answer.head.fields);
         fields.clear();
         let shown = |name: Name| head.fields.get(name).is_some() && !location.hides(name);

@@ -16,7 +16,9 @@ use http::uri::MergeSlashes;
 use super::{Builtin, Caching, Header, Listening, Location, Origin, Server, Site};
 use crate::captures::Pattern;
 use crate::content::params::Plan;
+use crate::content::proxied;
 use crate::derived::Derived;
+use crate::filter::proxied::Rewriter;
 use crate::kinds::{Kinds, KindsCache};
 use crate::limit::Zone;
 use crate::names::{Claim as NameClaim, Names};
@@ -175,6 +177,9 @@ const HIDDEN: [&[u8]; 6] = [
     b"x-accel-charset",
 ];
 
+/// The same of those that speak HTTP.
+const HIDDEN_OF_HTTP: [&[u8]; 3] = [b"date", b"server", b"x-pad"];
+
 fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
     let group = match &pass.to {
         model::PassTo::Group(id) => http.upstreams.get(id.index()),
@@ -183,8 +188,12 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
     let is_pool = group.is_some_and(|group| matches!(group.kind, model::UpstreamKind::Pool(_)));
     let is_php = is_pool || pass.protocol == model::Protocol::Lsapi;
     let settings = &settings.origin;
-    let hidden: Vec<&[u8]> = HIDDEN
-        .into_iter()
+    let is_http = pass.protocol == model::Protocol::Http;
+    let silent = if is_http { &HIDDEN_OF_HTTP[..] } else { &HIDDEN[..1] };
+    let hidden: Vec<&[u8]> = HIDDEN[1..]
+        .iter()
+        .chain(silent)
+        .copied()
         .chain(settings.hide_headers.iter().map(|name| &**name))
         .filter(|name| !settings.pass_headers.iter().any(|passed| **passed == **name))
         .collect();
@@ -192,6 +201,10 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
         conf: pass.clone(),
         is_pool,
         plan: Plan::new(&settings.params, is_php),
+        proxied: is_http.then(|| {
+            let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
+            Box::new(proxied::Plan::new(&settings.proxy, rewriter))
+        }),
         hidden: hidden.iter().map(|n| Name::parse(n)).filter(|n| *n != Name::Other).collect(),
         hidden_texts: hidden.into_iter().map(Box::from).collect(),
     }

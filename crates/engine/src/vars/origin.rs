@@ -1,6 +1,7 @@
 //! What variables tell of origins: who was asked, how it went, what they said; and of the body that
 //! they were sent.
 
+use conf::model::ProxyUrl;
 use conf::vars::Var;
 use http::digits::push_decimal;
 use http::{Name, RequestBody};
@@ -12,6 +13,13 @@ use crate::content::page::Cached;
 use crate::content::params::script;
 
 impl Scope<'_> {
+    /// Where `proxy_pass` of the location leads, as far as that is known.
+    pub(crate) fn proxy_url(&self) -> Option<&ProxyUrl> {
+        let pass = self.location().pass.as_ref()?;
+        pass.proxied.as_ref()?;
+        pass.conf.url.as_deref().or(self.request.proxy_url.as_deref())
+    }
+
     /// Variables about origins.
     pub(super) fn write_origin(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
         match var {
@@ -21,6 +29,8 @@ impl Scope<'_> {
                 return Some(text(out, script.index));
             }
             Var::FastcgiPathInfo => return Some(text(out, script(self).path_info)),
+            Var::ProxyHost => return Some(maybe(out, self.proxy_url().map(|url| &*url.host))),
+            Var::ProxyPort => return Some(maybe(out, self.proxy_url().map(|url| &*url.port))),
             Var::RequestBody => return Some(self.request_body(out)),
             Var::RequestBodyFile => return Some(self.request_body_file(out)),
             _ => {}

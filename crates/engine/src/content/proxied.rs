@@ -1,0 +1,265 @@
+//! What an origin that speaks HTTP is asked: whom a text of variables names, the request line, the
+//! fields.
+//!
+//! Easiest to break: a field that configuration names must win over the client's, even where its
+//! value is empty; and framing is said by nobody but us.
+
+use std::sync::Arc;
+
+use conf::model::{ProxyField, ProxySettings, ProxyUrl, ProxyVersion};
+use conf::vars::Template;
+use http::escape::{UriPart, needs_uri, push_uri};
+use http::{Method, Name, Params};
+use upstream::request::Target;
+
+use crate::content::params::parse_target;
+use crate::filter::proxied::Rewriter;
+use crate::site::Site;
+use crate::vars::Scope;
+
+/// Fields that a connection, or what comes between it and us, decides about.
+const OURS: [&[u8]; 8] = [
+    b"host",
+    b"connection",
+    b"keep-alive",
+    b"expect",
+    b"upgrade",
+    b"te",
+    b"content-length",
+    b"transfer-encoding",
+];
+/// Fields that speak of what the client has; who asks for the store has nothing.
+const CONDITIONS: [&[u8]; 6] = [
+    b"if-modified-since",
+    b"if-unmodified-since",
+    b"if-none-match",
+    b"if-match",
+    b"range",
+    b"if-range",
+];
+
+/// What is known beforehand about requests of a location to an origin that speaks HTTP.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    settings: Arc<ProxySettings>,
+    /// Names of fields that configuration decides about, in lower case.
+    decided: Vec<Box<[u8]>>,
+    /// What becomes of answers.
+    pub(crate) rewriter: Rewriter,
+}
+
+impl Plan {
+    /// What `settings` say.
+    pub(crate) fn new(settings: &Arc<ProxySettings>, rewriter: Rewriter) -> Self {
+        let lower = |field: &ProxyField| field.name.to_ascii_lowercase().into();
+        let decided = settings.fields.iter().map(lower).collect();
+        Self { settings: Arc::clone(settings), decided, rewriter }
+    }
+
+    fn decides(&self, name: &[u8]) -> bool {
+        self.decided.iter().any(|decided| decided.eq_ignore_ascii_case(name))
+    }
+
+    /// `proxy_set_body`
+    pub(crate) fn body(&self) -> Option<&Template> {
+        self.settings.body.as_ref()
+    }
+
+    /// Whether a body can be sent whose length nobody knows yet.
+    pub(crate) fn sends_chunks(&self) -> bool {
+        self.settings.version == ProxyVersion::V11
+    }
+}
+
+/// What is asked, beside what the client asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking<'a> {
+    /// Whether the answer is meant for the store, so that it must be whole.
+    pub(crate) is_to_keep: bool,
+    /// Whether GET is asked where the client asks HEAD.
+    pub(crate) as_get: bool,
+    /// What is asked to be confirmed.
+    pub(crate) old: Option<&'a cache::Object>,
+    /// The length of the body; none if nobody knows.
+    pub(crate) body_len: Option<u64>,
+}
+
+/// Whom the address `text`, made of variables, names.
+///
+/// # Errors
+///
+/// What is wrong with it, for the error log.
+pub(crate) fn target(text: &[u8], site: &Site) -> Result<(Target, ProxyUrl), Vec<u8>> {
+    let shown = |words: &str, text: &[u8]| [words.as_bytes(), b" \"", text, b"\""].concat();
+    let cut = conf::proxy_url::parse(text).map_err(|error| match error {
+        conf::proxy_url::UrlError::Scheme => shown(error.text(), text),
+        conf::proxy_url::UrlError::Secure => error.text().into(),
+    })?;
+    if cut.origin.is_empty() {
+        return Err(shown("no host in upstream", cut.rest));
+    }
+    let target = parse_target(cut.origin, site)
+        .or_else(|| parse_target(&[cut.origin, b":", cut.port].concat(), site));
+    let target = target.ok_or_else(|| {
+        let host = cut.origin.split(|byte| *byte == b':').next().unwrap_or_default();
+        [b"no resolver defined to resolve ", host].concat()
+    })?;
+    let url = ProxyUrl {
+        host: cut.host.into(),
+        port: cut.port.into(),
+        uri: cut.uri.map(Arc::from),
+        replaces: Arc::default(),
+        written: text.into(),
+    };
+    Ok((target, url))
+}
+
+/// Writes what the origin is asked.
+pub(crate) fn write(
+    scope: &Scope<'_>,
+    plan: &Plan,
+    url: &ProxyUrl,
+    asking: Asking<'_>,
+    out: &mut Params,
+) {
+    let request = scope.request;
+    let settings = &scope.location().settings.origin;
+    out.push_writing(
+        |out| out.extend_from_slice(b":method"),
+        |out| match &plan.settings.method {
+            _ if asking.as_get => out.extend_from_slice(b"GET"),
+            Some(method) => scope.expand(method, out),
+            None => out.extend_from_slice(method_of(scope)),
+        },
+    );
+    out.push_writing(|out| out.extend_from_slice(b":target"), |out| push_target(scope, url, out));
+    let version: &[u8] = match plan.settings.version {
+        ProxyVersion::V10 => b"1.0",
+        ProxyVersion::V11 => b"1.1",
+    };
+    out.push(b":version", version);
+    let mut value = Vec::new();
+    for field in plan.settings.fields.iter() {
+        value.clear();
+        scope.expand(&field.value, &mut value);
+        if !value.is_empty() && !field.name.is_empty() {
+            value.retain(|byte| !matches!(byte, b'\r' | b'\n' | 0));
+            out.push(&field.name, &value);
+        }
+    }
+    if !plan.decides(b"host") {
+        out.push(b"Host", &url.host);
+    }
+    if plan.settings.version == ProxyVersion::V10 && !plan.decides(b"connection") {
+        out.push(b"Connection", b"close");
+    }
+    write_framing(scope, plan, asking.body_len, out);
+    if let Some(old) = asking.old {
+        write_conditions(old, out);
+    }
+    if !settings.pass_request_headers {
+        return;
+    }
+    let is_believed = scope.site.store().is_none()
+        || crate::content::controls::is_trusted(&scope.location().settings.cache.page, scope.conn);
+    for field in request.head().fields.iter() {
+        let is = |names: &[&[u8]]| names.iter().any(|name| name.eq_ignore_ascii_case(field.text));
+        let is_forged = !is_believed && cache::rules::is_forged(field.text);
+        let is_kept_back = is(&OURS) || plan.decides(field.text) || is_forged;
+        if !is_kept_back && !(asking.is_to_keep && is(&CONDITIONS)) {
+            out.push(field.text, field.value);
+        }
+    }
+}
+
+/// Says how long the body is.
+fn write_framing(scope: &Scope<'_>, plan: &Plan, len: Option<u64>, out: &mut Params) {
+    let head = scope.request.head();
+    // A client that says that it sends nothing is passed on as it is.
+    let says = |len| {
+        len > 0 || head.fields.get(Name::ContentLength).is_some() || plan.settings.body.is_some()
+    };
+    match len {
+        Some(len) if says(len) && !plan.decides(b"content-length") => out.push_writing(
+            |out| out.extend_from_slice(b"Content-Length"),
+            |out| http::digits::push_decimal(out, len),
+        ),
+        None if !plan.decides(b"transfer-encoding") => {
+            out.push(b"Transfer-Encoding", b"chunked");
+        }
+        _ => {}
+    }
+}
+
+/// Asks whether `old` is still good (RFC 9111 §4.3.1).
+fn write_conditions(old: &cache::Object, out: &mut Params) {
+    if let Some(at) = old.last_modified() {
+        out.push(b"If-Modified-Since", &http::date::http_date(at as i64));
+    }
+    if let Some(etag) = old.etag() {
+        out.push(b"If-None-Match", etag);
+    }
+}
+
+fn method_of<'a>(scope: &Scope<'a>) -> &'a [u8] {
+    let (request, head) = (scope.request, scope.request.head());
+    match request.method {
+        Method::Get if head.method != Method::Get => b"GET",
+        _ => &head.method_text,
+    }
+}
+
+/// Writes path and query, as nginx chooses them.
+fn push_target(scope: &Scope<'_>, url: &ProxyUrl, out: &mut Vec<u8>) {
+    let request = scope.request;
+    let from = match &url.uri {
+        // Variables said all of it.
+        Some(uri) if scope.location().pass.as_ref().is_some_and(|pass| pass.conf.url.is_none()) => {
+            return push_rooted(uri, out);
+        }
+        Some(uri) if !request.rewritten_here => {
+            push_rooted(uri, out);
+            url.replaces.len()
+        }
+        _ if is_as_asked(scope) => return out.extend_from_slice(&request.head().target),
+        _ => 0,
+    };
+    let rest = request.uri.get(from..).unwrap_or_default();
+    if request.internal || is_quoted(scope) {
+        push_uri(out, rest, UriPart::Path);
+    } else {
+        out.extend_from_slice(rest);
+    }
+    if let Some(args) = &request.args {
+        out.push(b'?');
+        out.extend_from_slice(args);
+    }
+}
+
+/// A URI that is only a query is one of the root.
+fn push_rooted(uri: &[u8], out: &mut Vec<u8>) {
+    if uri.first() == Some(&b'?') {
+        out.push(b'/');
+    }
+    out.extend_from_slice(uri);
+}
+
+/// Whether what was decoded may need encoding.
+fn is_quoted(scope: &Scope<'_>) -> bool {
+    memchr::memchr(b'%', &scope.request.head().target).is_some()
+        || needs_uri(&scope.request.uri, UriPart::Path)
+}
+
+/// Whether path and query are still the client's own.
+fn is_as_asked(scope: &Scope<'_>) -> bool {
+    let request = scope.request;
+    if request.is_fragment || request.question.is_some() {
+        return false;
+    }
+    let target = &request.head().target;
+    let merge = scope.site.server(request.server).merge_slashes;
+    let mut decoded = Vec::new();
+    http::uri::normalise(target, merge, &mut decoded).is_ok_and(|parts| {
+        parts.path(target, &decoded) == request.uri && parts.args(target) == request.args()
+    })
+}

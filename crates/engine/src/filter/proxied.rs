@@ -1,0 +1,318 @@
+//! Addresses and cookies in answers of origins that speak HTTP become ours: `proxy_redirect`,
+//! `proxy_cookie_domain`, `proxy_cookie_path`, `proxy_cookie_flags`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use conf::model::{CookieFlags, CookieName, CookieRule, Http, ProxySettings, ProxyUrl, Redirect};
+use conf::vars::Template;
+use http::{Fields, Name, OriginHead};
+
+use crate::captures::Pattern;
+use crate::filter::headers::push_absolute;
+use crate::vars::Scope;
+
+/// What is replaced, and by what.
+#[derive(Debug)]
+enum Rule {
+    /// The address of `proxy_pass` by the prefix of the location.
+    Default(Arc<ProxyUrl>),
+    Text(Template, Template),
+    Pattern(Pattern, Template),
+}
+
+/// Whose flags change.
+#[derive(Debug)]
+enum Whose {
+    Text(Template),
+    Pattern(Pattern),
+}
+
+/// The rules of a location.
+#[derive(Debug, Default)]
+pub(crate) struct Rewriter {
+    redirects: Vec<Rule>,
+    domains: Vec<Rule>,
+    paths: Vec<Rule>,
+    flags: Vec<(Whose, Vec<Template>)>,
+}
+
+impl Rewriter {
+    /// The rules that `settings` have for the origin at `url`.
+    pub(crate) fn new(settings: &ProxySettings, url: Option<&Arc<ProxyUrl>>, http: &Http) -> Self {
+        let redirect = |rule: &Redirect| match rule {
+            Redirect::Default => url.map(|url| Rule::Default(Arc::clone(url))),
+            Redirect::Text { from, to } => Some(Rule::Text(from.clone(), to.clone())),
+            Redirect::Pattern { regex, to } => {
+                Some(Rule::Pattern(Pattern::new(regex, &http.named), to.clone()))
+            }
+        };
+        let cookie = |rule: &CookieRule| match rule {
+            CookieRule::Text { from, to } => Rule::Text(from.clone(), to.clone()),
+            CookieRule::Pattern { regex, to } => {
+                Rule::Pattern(Pattern::new(regex, &http.named), to.clone())
+            }
+        };
+        let flags = |rule: &CookieFlags| {
+            let whose = match &rule.name {
+                CookieName::Text(name) => Whose::Text(name.clone()),
+                CookieName::Pattern(regex) => Whose::Pattern(Pattern::new(regex, &http.named)),
+            };
+            (whose, rule.flags.clone())
+        };
+        Self {
+            redirects: settings.redirects.iter().filter_map(redirect).collect(),
+            domains: settings.cookie_domains.iter().map(cookie).collect(),
+            paths: settings.cookie_paths.iter().map(cookie).collect(),
+            flags: settings.cookie_flags.iter().map(flags).collect(),
+        }
+    }
+
+    /// Whether it has anything to say about cookies.
+    fn has_cookies(&self) -> bool {
+        !self.domains.is_empty() || !self.paths.is_empty() || !self.flags.is_empty()
+    }
+
+    /// The head as the client sees it.
+    pub(crate) fn apply<'a>(&self, head: &'a OriginHead, scope: &Scope<'_>) -> Cow<'a, OriginHead> {
+        let has = |name| head.fields.get(name).is_some();
+        let is_redirected =
+            !self.redirects.is_empty() && (has(Name::Location) || has_refresh(&head.fields));
+        if !is_redirected && !(self.has_cookies() && has(Name::SetCookie)) {
+            return Cow::Borrowed(head);
+        }
+        let mut fields = Fields::new();
+        for field in head.fields.iter() {
+            let changed = match field.name {
+                Name::Location => self.location(field.value, scope),
+                Name::SetCookie if self.has_cookies() => self.cookie(field.value, scope),
+                _ if field.text.eq_ignore_ascii_case(b"refresh") => {
+                    self.refresh(field.value, scope)
+                }
+                _ => None,
+            };
+            let value = changed.as_deref().unwrap_or(field.value);
+            fields.push_parsed(field.name, field.text, value);
+        }
+        Cow::Owned(OriginHead {
+            status: head.status,
+            reason: head.reason.clone(),
+            fields,
+            wire_size: head.wire_size,
+        })
+    }
+
+    fn location(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+        let made = self.redirects.iter().find_map(|rule| rule.redirect(value, scope))?;
+        let mut out = Vec::new();
+        // As in nginx, what was changed is an address of ours.
+        push_absolute(scope, &made, &mut out);
+        Some(out)
+    }
+
+    fn refresh(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+        let at = value.windows(4).position(|word| word.eq_ignore_ascii_case(b"url="))? + 4;
+        let made = self.redirects.iter().find_map(|rule| rule.redirect(&value[at..], scope))?;
+        Some([&value[..at], &made].concat())
+    }
+
+    fn cookie(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+        let mut cookie = Cookie::cut(value);
+        let mut is_changed = false;
+        for (name, rules) in [(&b"domain"[..], &self.domains), (b"path", &self.paths)] {
+            for part in cookie.parts.iter_mut().skip(1).filter(|part| part.is(name)) {
+                let old = part.value.clone().unwrap_or_default();
+                let is_domain = name == b"domain";
+                let made = rules.iter().find_map(|rule| rule.cookie(&old, is_domain, scope));
+                if let Some(made) = made {
+                    part.value = Some(made);
+                    is_changed = true;
+                }
+            }
+        }
+        for (whose, flags) in &self.flags {
+            if whose.is(&cookie.parts[0].name, scope) {
+                let mut text = Vec::new();
+                for flag in flags {
+                    text.clear();
+                    scope.expand(flag, &mut text);
+                    cookie.set(&text);
+                }
+                is_changed = true;
+                break;
+            }
+        }
+        is_changed.then(|| cookie.joined())
+    }
+}
+
+fn has_refresh(fields: &Fields) -> bool {
+    fields.get_text(b"refresh").is_some()
+}
+
+impl Whose {
+    fn is(&self, name: &[u8], scope: &Scope<'_>) -> bool {
+        match self {
+            Self::Text(text) => {
+                let mut wanted = Vec::new();
+                scope.expand(text, &mut wanted);
+                wanted.eq_ignore_ascii_case(name)
+            }
+            Self::Pattern(pattern) => scope.request.captures.borrow_mut().capture(pattern, name),
+        }
+    }
+}
+
+fn expanded(template: &Template, scope: &Scope<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    scope.expand(template, &mut out);
+    out
+}
+
+impl Rule {
+    /// The address that `value` becomes, if the rule is about it.
+    fn redirect(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+        match self {
+            Self::Default(url) if url.uri.is_some() => {
+                Some([&*url.replaces, value.strip_prefix(&*url.written)?].concat())
+            }
+            Self::Default(url) => {
+                let rest = value.strip_prefix(&*url.written)?;
+                rest.starts_with(b"/").then(|| rest.to_vec())
+            }
+            Self::Text(from, to) => {
+                let rest = value.strip_prefix(expanded(from, scope).as_slice())?;
+                Some([expanded(to, scope).as_slice(), rest].concat())
+            }
+            Self::Pattern(pattern, to) => self.matched(pattern, to, value, scope),
+        }
+    }
+
+    /// The domain or path that `value` becomes, if the rule is about it.
+    fn cookie(&self, value: &[u8], is_domain: bool, scope: &Scope<'_>) -> Option<Vec<u8>> {
+        match self {
+            Self::Text(from, to) if is_domain => {
+                // RFC 6265 §5.2.3: a leading dot says nothing.
+                let bare = value.strip_prefix(b".").unwrap_or(value);
+                let from = expanded(from, scope);
+                let from = from.strip_prefix(b".").unwrap_or(&from);
+                let dot = &value[..value.len() - bare.len()];
+                bare.eq_ignore_ascii_case(from).then(|| [dot, &expanded(to, scope)].concat())
+            }
+            Self::Pattern(pattern, to) if is_domain => {
+                let bare = value.strip_prefix(b".").unwrap_or(value);
+                let dot = &value[..value.len() - bare.len()];
+                Some([dot, &self.matched(pattern, to, bare, scope)?].concat())
+            }
+            _ => self.redirect(value, scope),
+        }
+    }
+
+    fn matched(
+        &self,
+        pattern: &Pattern,
+        to: &Template,
+        value: &[u8],
+        scope: &Scope<'_>,
+    ) -> Option<Vec<u8>> {
+        let is_match = scope.request.captures.borrow_mut().capture(pattern, value);
+        is_match.then(|| expanded(to, scope))
+    }
+}
+
+/// A `Set-Cookie` in its parts.
+struct Cookie {
+    parts: Vec<Part>,
+}
+
+struct Part {
+    name: Vec<u8>,
+    value: Option<Vec<u8>>,
+}
+
+impl Part {
+    fn is(&self, name: &[u8]) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}
+
+impl Cookie {
+    fn cut(text: &[u8]) -> Self {
+        let cut = |part: &[u8]| {
+            let part = part.trim_ascii();
+            match memchr::memchr(b'=', part) {
+                Some(at) => Part {
+                    name: part[..at].trim_ascii_end().into(),
+                    value: Some(part[at + 1..].trim_ascii_start().into()),
+                },
+                None => Part { name: part.into(), value: None },
+            }
+        };
+        Self { parts: text.split(|byte| *byte == b';').map(cut).collect() }
+    }
+
+    /// Sets or removes a flag.
+    fn set(&mut self, word: &[u8]) {
+        let word = word.to_ascii_lowercase();
+        let (name, value): (&[u8], Option<Option<&[u8]>>) = match &*word {
+            b"secure" => (b"Secure", Some(None)),
+            b"nosecure" => (b"Secure", None),
+            b"httponly" => (b"HttpOnly", Some(None)),
+            b"nohttponly" => (b"HttpOnly", None),
+            b"samesite=strict" => (b"SameSite", Some(Some(b"Strict"))),
+            b"samesite=lax" => (b"SameSite", Some(Some(b"Lax"))),
+            b"samesite=none" => (b"SameSite", Some(Some(b"None"))),
+            b"nosamesite" => (b"SameSite", None),
+            _ => return,
+        };
+        let mut at = 0;
+        let mut is_there = false;
+        self.parts.retain_mut(|part| {
+            at += 1;
+            if at == 1 || !part.is(name) {
+                return true;
+            }
+            is_there = true;
+            if let Some(Some(value)) = value {
+                part.value = Some(value.into());
+            }
+            value.is_some()
+        });
+        if let (Some(value), false) = (value, is_there) {
+            self.parts.push(Part { name: name.into(), value: value.map(Into::into) });
+        }
+    }
+
+    fn joined(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for part in &self.parts {
+            if !out.is_empty() {
+                out.extend_from_slice(b"; ");
+            }
+            out.extend_from_slice(&part.name);
+            if let Some(value) = &part.value {
+                out.push(b'=');
+                out.extend_from_slice(value);
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cookie;
+
+    #[test]
+    fn a_cookie_gets_and_loses_flags_and_keeps_the_rest() {
+        let set = |text: &str, words: &[&str]| {
+            let mut cookie = Cookie::cut(text.as_bytes());
+            words.iter().for_each(|word| cookie.set(word.as_bytes()));
+            String::from_utf8(cookie.joined()).unwrap()
+        };
+        assert_eq!(set("a=b; Path=/", &["secure", "httponly"]), "a=b; Path=/; Secure; HttpOnly");
+        assert_eq!(set("a=b; secure; SameSite=Lax", &["nosecure"]), "a=b; SameSite=Lax");
+        assert_eq!(set("a=b;samesite=lax", &["samesite=strict"]), "a=b; samesite=Strict");
+        assert_eq!(set("secure=1", &["nosecure", "unknown"]), "secure=1");
+    }
+}
