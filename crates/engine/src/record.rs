@@ -226,7 +226,7 @@ fn push_circumstances(
         out.push(b'"');
     }
     if let Some((scheme, peer)) = origin {
-        push_origin(scheme, peer, out);
+        push_origin(scheme, peer, &request.origin_target, out);
     }
     let quoted: [(&[u8], Option<&[u8]>); 2] = [
         (b", host: \"", request.head().fields.get(Name::Host)),
@@ -242,7 +242,7 @@ fn push_circumstances(
 }
 
 /// As nginx has it: a path ends in a colon.
-fn push_origin(scheme: &str, peer: &str, out: &mut Vec<u8>) {
+fn push_origin(scheme: &str, peer: &str, target: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b", upstream: \"");
     out.extend_from_slice(scheme.as_bytes());
     out.extend_from_slice(b"://");
@@ -250,6 +250,7 @@ fn push_origin(scheme: &str, peer: &str, out: &mut Vec<u8>) {
     if peer.starts_with("unix:") {
         out.push(b':');
     }
+    push_log(out, target);
     out.push(b'"');
 }
 

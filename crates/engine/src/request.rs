@@ -92,6 +92,8 @@ pub(crate) struct Request {
     spare_args: Vec<u8>,
     /// What the address of an HTTP origin said that variables made.
     pub(crate) proxy_url: Option<Arc<conf::model::ProxyUrl>>,
+    /// Path and query that an HTTP origin was asked for; empty if none was asked.
+    pub(crate) origin_target: Vec<u8>,
     /// The page that it is a fragment of, or that has fragments.
     pub(crate) lineage: Option<Box<Lineage>>,
     /// Whether its way so far depended on nothing but its address.
@@ -135,6 +137,7 @@ impl Request {
         self.real = None;
         self.body_received = 0;
         self.proxy_url = None;
+        self.origin_target.clear();
         self.lineage = None;
         self.is_fragment = false;
         self.is_vouched_for = false;

@@ -274,11 +274,17 @@ impl Exchange {
                 params.replace(b"REQUEST_METHOD", b"GET");
             }
         }
+        let affinity = match &target {
+            Target::Group(id) => affinity(&scope, *id),
+            Target::Address(_) => Vec::new(),
+        };
+        let rate = rate(&scope, settings.origin.limit_rate.as_ref());
+        self.request.origin_target.clear();
+        if let Some(text) = params.get(b":target") {
+            self.request.origin_target.extend_from_slice(text);
+        }
         Ok(OriginRequest {
-            affinity: match &target {
-                Target::Group(id) => affinity(&scope, *id),
-                Target::Address(_) => Vec::new(),
-            },
+            affinity,
             target,
             protocol: pass.conf.protocol,
             settings: settings.origin.clone(),
@@ -287,7 +293,7 @@ impl Exchange {
             body_len,
             is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
                 && self.request.head().method_text != b"LOCK",
-            rate: rate(&scope, settings.origin.limit_rate.as_ref()),
+            rate,
         })
     }
 
