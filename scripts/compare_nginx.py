@@ -29,7 +29,8 @@ from compare import cache_mistakes, client_certs, fastcgi, fastcgi_mistakes, zon
 from compare.files import fill  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
-from compare import filters, identity, limiting, published, rewriting  # noqa: E402, F401
+from compare import filters, identity, limiting, proxying, published, rewriting  # noqa: E402, F401
+from compare.origin import Origin  # noqa: E402
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -59,6 +60,7 @@ class Program:
             text = text.replace("http {", "http { " + temp, 1)
         text = self.php.expand(text).replace("@DIR@", str(self.home)).replace("@LOGS@", str(self.logs))
         text = text.replace("@CERT@", f"{self.home}/cert.pem").replace("@KEY@", f"{self.home}/cert.key")
+        text = text.replace("@ORIGIN@", self.php.origin)
         return re.sub(r"@P(\d)@", lambda m: str(self.base + int(m[1])), text)
 
     def normalise(self, text):
@@ -416,7 +418,7 @@ def compare_site(site, programs, judge):
 
 
 def compare_sites(programs, judge, only):
-    for site in SITES + fastcgi.SITES + client_certs.SITES + published.SITES:
+    for site in SITES + fastcgi.SITES + client_certs.SITES + published.SITES + proxying.SITES:
         if not only or only in site["name"]:
             compare_site(site, programs, judge)
 
@@ -477,7 +479,7 @@ def main():
         sys.exit("missing tool: nginx-sid (run scripts/setup.sh test)")
     home = Path(tempfile.mkdtemp(prefix="bolide-compare-"))
     home.chmod(0o755)
-    php = None
+    php = origin = None
     try:
         fill(home)
         client_certs.fill(home)
@@ -485,6 +487,7 @@ def main():
         debian = Path(options.nginx).parent.parent / "sid/etc/nginx"
         php = Php(home, options.ports[0] + 7, debian if debian.is_dir() else Path("/etc/nginx"))
         php.start()
+        origin = Origin(options.ports[0] + 8)
         programs = [Program("nginx", options.nginx, options.ports[0], home, php),
                     Program("bolide", options.bolide, options.ports[1], home, php)]
         judge = Judge(options.verbose)
@@ -492,6 +495,8 @@ def main():
         compare_mistakes(programs, judge, options.only)
         return judge.finish(options.only)
     finally:
+        if origin:
+            origin.stop()
         if php:
             php.stop()
         shutil.rmtree(home, ignore_errors=True)

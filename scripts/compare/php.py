@@ -132,6 +132,8 @@ class Php:
 
     def __init__(self, home, port, debian):
         self.home, self.port, self.child = home, port, None
+        # The HTTP origin of compare/origin.py listens beside it.
+        self.origin = f"127.0.0.1:{port + 1}"
         for name, content in SCRIPTS.items():
             path = home / "app" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -175,4 +177,4 @@ class Php:
         return text.replace("@PHPC@", f"127.0.0.1:{self.port}")
 
     def normalise(self, text):
-        return text.replace(f"127.0.0.1:{self.port}", "PHPC")
+        return text.replace(f"127.0.0.1:{self.port}", "PHPC").replace(self.origin, "ORIGIN")
