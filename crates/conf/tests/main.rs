@@ -5,6 +5,7 @@ mod inherit;
 mod meaning;
 mod messages;
 mod origins;
+mod proxy;
 mod reference;
 mod support;
 mod survey;

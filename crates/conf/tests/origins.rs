@@ -368,7 +368,7 @@ fn what_only_this_server_has_is_refused_in_clear_words() {
         ("upstream a { server unix:/s drain; }", "parameter \"drain\" is not implemented yet"),
         ("upstream a { server unix:/s; queue 1 timeout=x; }", "invalid parameter \"timeout=x\""),
         ("upstream a { server unix:/s; sticky x; }", "\"sticky\" directive is not implemented yet"),
-        ("proxy_cache a;", "\"proxy_cache\" directive is not implemented yet"),
+        ("proxy_store on;", "\"proxy_store\" directive is not implemented yet"),
         ("fastcgi_store on;", "\"fastcgi_store\" directive is not implemented yet"),
         ("fastcgi_bind off;", "\"fastcgi_bind\" directive is not implemented yet"),
     ];

@@ -124,8 +124,12 @@ impl Source for Text {
 fn beside(name: &str) -> (&'static str, &'static str) {
     match name {
         "fastcgi_buffer_size" | "fastcgi_busy_buffers_size" => ("", "fastcgi_buffers 8 16k;"),
+        "proxy_buffer_size" | "proxy_busy_buffers_size" => ("", "proxy_buffers 8 16k;"),
         "fastcgi_cache" => ("fastcgi_cache_path /c keys_zone=PHP:1m;", ""),
-        "fastcgi_cache_bypass" | "fastcgi_no_cache" => ("map $uri $skip_cache { }", ""),
+        "proxy_cache" => ("proxy_cache_path /c keys_zone=PHP:1m;", ""),
+        "fastcgi_cache_bypass" | "fastcgi_no_cache" | "proxy_cache_bypass" | "proxy_no_cache" => {
+            ("map $uri $skip_cache { }", "")
+        }
         "limit_conn" => ("limit_conn_zone $server_name zone=sites:1m;", ""),
         "limit_req" => ("limit_req_zone $uri zone=pages:1m rate=9r/s;", ""),
         "listen" => ("", "ssl_certificate a.crt; ssl_certificate_key a.key;"),
