@@ -16,6 +16,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("fcgi", wire::origin::fuzz::fcgi),
     ("files", files),
     ("h1", wire::h1::fuzz::fuzz),
+    ("h1_client", wire::origin::fuzz::http),
     ("h2", wire::h2::fuzz::fuzz),
     ("h3", wire::h3::fuzz::conn),
     ("hpack", wire::hpack::fuzz::fuzz),

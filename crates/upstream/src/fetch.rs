@@ -358,6 +358,12 @@ impl Fetch {
             FetchWake::Event(OriginEvent::Excess) => {
                 self.log(Level::Warn, words::EXCESS, words::READING, ctx);
             }
+            FetchWake::Event(OriginEvent::ExcessChunk) => {
+                self.log(Level::Warn, words::EXCESS_CHUNK, words::READING, ctx);
+            }
+            FetchWake::Event(OriginEvent::Headless) => {
+                self.log(Level::Error, words::HEADLESS, words::READING_HEAD, ctx);
+            }
             FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
             FetchWake::Broken(error) => self.handle_broken(&error, ctx),
             FetchWake::ReceiveFailed(errno) => {

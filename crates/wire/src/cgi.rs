@@ -1,7 +1,7 @@
 //! What applications answer (RFC 3875 §6): a head of lines, a body, the length that binds them.
 //!
-//! Shared by all protocols for applications. Takes lines as nginx takes those of its upstreams, and
-//! looks at no byte of an unfinished line twice. It does not interpret fields beyond `Status` and
+//! Shared by all protocols of origins. Takes lines as nginx takes those of its upstreams, and looks
+//! at no byte of an unfinished line twice. It does not interpret fields beyond `Status` and
 //! `Content-Length`.
 //!
 //! ```text
@@ -32,17 +32,24 @@ pub(crate) struct HeadParser {
     /// Bytes of finished lines.
     size: usize,
     has_status: bool,
+    /// Whether a line of HTTP said the status; then `Status` is a field like others.
+    has_line: bool,
 }
 
 /// What a line of a head is.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+pub(crate) enum Line<'a> {
     End,
     Ignored,
     Field(&'a [u8], &'a [u8]),
 }
 
 impl HeadParser {
+    /// The fields behind a status line of HTTP, which is `size` bytes long.
+    pub(crate) fn behind_line(head: Box<OriginHead>, size: usize) -> Self {
+        Self { head: Some(head), size, has_line: true, ..Self::default() }
+    }
+
     /// Takes complete lines off `input`; says how many bytes it used, and gives a complete head.
     pub(crate) fn receive(
         &mut self,
@@ -100,7 +107,7 @@ impl HeadParser {
 
     fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), OriginError> {
         let head = self.head.get_or_insert_default();
-        if !name.eq_ignore_ascii_case(b"status") {
+        if self.has_line || !name.eq_ignore_ascii_case(b"status") {
             head.fields.push_text(name, value);
             return Ok(());
         }
@@ -131,7 +138,7 @@ pub(crate) fn push_line(head: &mut OriginHead, line: &[u8]) -> Result<(), Origin
     Ok(())
 }
 
-fn invalid_head(before: &[u8], shown: &[u8], after: &[u8]) -> OriginError {
+pub(crate) fn invalid_head(before: &[u8], shown: &[u8], after: &[u8]) -> OriginError {
     let shown = &shown[..shown.len().min(SHOWN_MAX)];
     OriginError::InvalidHead([before, shown, after].concat().into())
 }
@@ -145,7 +152,7 @@ fn invalid_line(line: &[u8], at: usize) -> OriginError {
 }
 
 /// A line without its LF, as nginx reads it.
-fn parse_line(line: &[u8]) -> Result<Line<'_>, OriginError> {
+pub(crate) fn parse_line(line: &[u8]) -> Result<Line<'_>, OriginError> {
     if matches!(line, [] | [b'\r']) {
         return Ok(Line::End);
     }
@@ -205,7 +212,7 @@ pub(crate) enum Phase {
 
 /// What is done with the bytes of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Rule {
+pub(crate) enum Rule {
     /// They are handed on.
     #[default]
     Any,
@@ -253,18 +260,50 @@ impl Answer {
         mut head: Box<OriginHead>,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        let is_early = matches!(head.status, 100 | 102..=199);
-        if is_early {
-            self.early_heads += 1;
-            if self.early_heads > EARLY_HEADS_MAX {
-                return Err(invalid_head(b"upstream sent too many early headers", b"", b""));
-            }
-        } else {
-            self.rule = body_rule(&mut head, self.answers_head)?;
-            self.phase = Phase::Body;
+        if is_early(head.status) {
+            return self.early_head(head, events);
+        }
+        let rule = length_rule(&head)?;
+        // Framing is the business of the side that the answer goes to.
+        head.fields.remove(Name::TransferEncoding);
+        self.begin_body(head, rule, events);
+        Ok(())
+    }
+
+    /// Takes a head that another will follow.
+    pub(crate) fn early_head(
+        &mut self,
+        head: Box<OriginHead>,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        self.early_heads += 1;
+        if self.early_heads > EARLY_HEADS_MAX {
+            return Err(invalid_head(b"upstream sent too many early headers", b"", b""));
         }
         events.push(OriginEvent::Head(head));
         Ok(())
+    }
+
+    /// Takes the head that a body follows; `rule` holds where neither method nor status forbid one.
+    pub(crate) fn begin_body(
+        &mut self,
+        head: Box<OriginHead>,
+        rule: Rule,
+        events: &mut Vec<OriginEvent>,
+    ) {
+        self.phase = Phase::Body;
+        self.rule = match head.status {
+            _ if self.answers_head => Rule::Drop,
+            204 | 304 => Rule::Left(0),
+            _ => rule,
+        };
+        events.push(OriginEvent::Head(head));
+    }
+
+    /// Takes the head behind which everything is handed on as it comes.
+    pub(crate) fn begin_tunnel(&mut self, head: Box<OriginHead>, events: &mut Vec<OriginEvent>) {
+        (self.phase, self.rule) = (Phase::Body, Rule::Any);
+        events.push(OriginEvent::Head(head));
     }
 
     /// Takes bytes of the body; `expected` is how many more may follow before [`Self::flush`].
@@ -305,37 +344,46 @@ impl Answer {
     }
 }
 
-fn body_rule(head: &mut OriginHead, answers_head: bool) -> Result<Rule, OriginError> {
-    let rule = length_rule(head)?;
-    // Framing is the business of the side that the answer goes to.
-    head.fields.remove(Name::TransferEncoding);
-    Ok(match head.status {
-        _ if answers_head => Rule::Drop,
-        204 | 304 => Rule::Left(0),
-        _ => rule,
-    })
+/// Whether a head with this status comes before the answer's own.
+pub(crate) const fn is_early(status: u16) -> bool {
+    matches!(status, 100 | 102..=199)
 }
 
 fn length_rule(head: &OriginHead) -> Result<Rule, OriginError> {
     let mut lengths = head.fields.all(Name::ContentLength);
     let Some(text) = lengths.next() else { return Ok(Rule::Any) };
-    let Some(length) = parse_length(text) else {
-        let before = b"upstream sent invalid \"Content-Length\" header: \"Content-Length: ";
-        return Err(invalid_head(before, text, b"\""));
-    };
+    let length = parse_length(text)?;
     if let Some(again) = lengths.next() {
-        let before = b"upstream sent duplicate header line: \"Content-Length: ";
-        let after = [b"\", previous value: \"Content-Length: ", text, b"\""].concat();
-        return Err(invalid_head(before, again, &after));
+        return Err(duplicate_line(b"Content-Length", again, text));
     }
     if head.fields.get(Name::TransferEncoding).is_some() {
-        let both = b"\"Content-Length\" and \"Transfer-Encoding\"";
-        return Err(invalid_head(b"upstream sent ", both, b" headers at the same time"));
+        return Err(length_and_coding());
     }
     Ok(Rule::Left(length))
 }
 
-fn parse_length(text: &[u8]) -> Option<u64> {
+/// What nginx says of a field that may come only once.
+pub(crate) fn duplicate_line(name: &[u8], value: &[u8], previous: &[u8]) -> OriginError {
+    let before = [b"upstream sent duplicate header line: \"", name, b": "].concat();
+    let after = [b"\", previous value: \"", name, b": ", previous, b"\""].concat();
+    invalid_head(&before, value, &after)
+}
+
+/// What nginx says of a body with two lengths.
+pub(crate) fn length_and_coding() -> OriginError {
+    let both = b"\"Content-Length\" and \"Transfer-Encoding\"";
+    invalid_head(b"upstream sent ", both, b" headers at the same time")
+}
+
+/// The value of `Content-Length`.
+pub(crate) fn parse_length(text: &[u8]) -> Result<u64, OriginError> {
+    read_length(text).ok_or_else(|| {
+        let before = b"upstream sent invalid \"Content-Length\" header: \"Content-Length: ";
+        invalid_head(before, text, b"\"")
+    })
+}
+
+fn read_length(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

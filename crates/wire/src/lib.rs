@@ -8,6 +8,7 @@ pub mod conn;
 pub mod fcgi;
 mod fingerprint;
 pub mod h1;
+pub mod h1_client;
 pub mod h2;
 pub mod h3;
 pub mod hpack;

@@ -7,14 +7,15 @@ pub mod fuzz;
 
 use base::SendChain;
 use bytes::Bytes;
-use http::{OriginHead, Params};
+use http::{Fields, OriginHead, Params};
 
-use crate::{BodySource, User, fcgi, lsapi};
+use crate::{BodySource, User, fcgi, h1_client, lsapi};
 
 /// What an origin did.
 #[derive(Debug)]
 pub enum OriginEvent {
-    /// A complete head of the answer. After one with a 1xx status (101 excepted) another comes.
+    /// A complete head of the answer. After one with a 1xx status (101 excepted) another comes;
+    /// after 101 the connection is a tunnel: see [`OriginConn::is_tunnel`].
     Head(Box<OriginHead>),
     /// Part of the answer's body.
     Body(Bytes),
@@ -23,6 +24,14 @@ pub enum OriginEvent {
     /// The body went on behind its `Content-Length`, where it was cut; `End` follows. A warning:
     /// `upstream sent more data than specified in "Content-Length" header`.
     Excess,
+    /// Bytes came behind the last chunk, and were dropped; `End` follows. A warning: `upstream sent
+    /// data after final chunk`.
+    ExcessChunk,
+    /// What comes has no head, and all of it is the body; a `Head` that nobody sent follows. An
+    /// error: `upstream sent no valid HTTP/1.0 header`.
+    Headless,
+    /// The fields behind the last chunk, if there are any; `End` follows.
+    Trailers(Box<Fields>),
     /// The answer is complete.
     End {
         /// What the application ended with; 0 is in order.
@@ -96,6 +105,8 @@ pub enum OriginConn {
     Fcgi(fcgi::Client),
     /// LiteSpeed's interface for applications.
     Lsapi(lsapi::Client),
+    /// HTTP/1.1 or 1.0.
+    Http(h1_client::Client),
 }
 
 /// Calls the method of the machine inside.
@@ -104,6 +115,7 @@ macro_rules! of_machine {
         match $conn {
             OriginConn::Fcgi($machine) => $call,
             OriginConn::Lsapi($machine) => $call,
+            OriginConn::Http($machine) => $call,
         }
     };
 }
@@ -121,9 +133,17 @@ impl OriginConn {
         Self::Lsapi(lsapi::Client::new())
     }
 
+    /// A fresh connection that speaks HTTP/1.
+    #[must_use]
+    pub fn http() -> Self {
+        Self::Http(h1_client::Client::new())
+    }
+
     /// Begins a request. The connection must be idle. `body_len` is the length of the body if it
     /// is known; `Some(0)` means that none will be pulled. LSAPI must know it: see
-    /// [`Self::is_broken`].
+    /// [`Self::is_broken`]. The first `params` of HTTP are `:method`, `:target` and `:version`
+    /// (`1.1` or `1.0`), and the others its fields as they leave, those of the framing included;
+    /// a body of unknown length leaves in chunks.
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         of_machine!(self, machine => machine.start(params, body_len, settings));
     }
@@ -140,7 +160,7 @@ impl OriginConn {
         of_machine!(self, machine => machine.transmit(room, out, user, body));
     }
 
-    /// A body that was `Pending` has bytes again, or its end.
+    /// A body that was `Pending` has bytes again, or its end. A tunnel pulls from the first call on.
     pub const fn body_ready(&mut self) {
         of_machine!(self, machine => machine.body_ready());
     }
@@ -158,7 +178,8 @@ impl OriginConn {
     }
 
     /// Whether the request cannot be completed: its body broke, or the protocol cannot carry it
-    /// (LSAPI: a body of unknown length, more than 256 KiB of params, a variable of 64 KiB).
+    /// (LSAPI: a body of unknown length, more than 256 KiB of params, a variable of 64 KiB; HTTP: a
+    /// param with a line end or a zero in it).
     /// Nothing more will leave.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
@@ -186,6 +207,18 @@ impl OriginConn {
     /// [`OriginError`] if the answer was not complete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         of_machine!(self, machine => machine.handle_eof(events))
+    }
+
+    /// Whether the origin switched to the protocol that an `Upgrade` field asked for (RFC 9110
+    /// §7.8). From then on everything that comes is `Body`, until the origin closes, which is `End`;
+    /// and all that the body source gives leaves as it is, once [`Self::body_ready`] was called. Its
+    /// end makes [`Self::is_request_sent`] true; the connection carries nothing else ever.
+    #[must_use]
+    pub const fn is_tunnel(&self) -> bool {
+        match self {
+            Self::Http(client) => client.is_tunnel(),
+            Self::Fcgi(_) | Self::Lsapi(_) => false,
+        }
     }
 
     /// Queues the word that nobody waits for the answer any more; no more of the body is pulled.

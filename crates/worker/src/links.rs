@@ -77,6 +77,7 @@ impl<I: Io> Worker<I> {
         let conn = match request.protocol {
             Protocol::FastCgi => OriginConn::fcgi(),
             Protocol::Lsapi => OriginConn::lsapi(),
+            Protocol::Http => OriginConn::http(),
         };
         let keeps_alive = request.settings.socket_keepalive;
         let callee = match to {

@@ -28,6 +28,15 @@ pub fn lsapi(data: &[u8]) {
     fuzz(OriginConn::lsapi, data);
 }
 
+/// Plays `data` as what an origin that speaks HTTP sends.
+///
+/// # Panics
+///
+/// When an invariant does not hold.
+pub fn http(data: &[u8]) {
+    fuzz(OriginConn::http, data);
+}
+
 fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
     let Some((&seed, input)) = data.split_first() else { return };
     let settings = OriginConnSettings {
@@ -35,25 +44,58 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
         keep: seed & 1 == 0,
         answers_head: seed & 14 == 14,
     };
-    let mut params = Params::new();
+    let mut params = match fresh() {
+        OriginConn::Http(_) => http_params(b"GET", b"/"),
+        _ => Params::new(),
+    };
+    if seed & 64 == 64 {
+        params.push(b"Upgrade", b"echo");
+    }
     for pair in input.chunks(1 + usize::from(seed)).take(40) {
         let (name, value) = pair.split_at(pair.len().min(usize::from(pair[0]) % 40));
-        params.push(name, value);
+        params.push_writing(|out| push_clean(out, name, seed), |out| push_clean(out, value, seed));
     }
     let body_len = usize::from(seed) % 5 * 150;
     let first = if seed & 16 == 0 { First::Send } else { First::Receive };
-    let ask = Ask { params, body_len, settings, first, room: 300 + usize::from(seed) };
-    let whole = Story::tell(fresh, &ask, &[input]);
+    let has_length = !matches!(fresh(), OriginConn::Http(_)) || seed & 128 == 0;
+    let room = 300 + usize::from(seed);
+    let ask = Ask { params, body_len, has_length, settings, first, room };
+    let mut whole = Story::tell(fresh, &ask, &[input]);
     let pieces: Vec<&[u8]> = input.chunks(1 + usize::from(seed) % 9).collect();
-    let pieces = Story::tell(fresh, &ask, &pieces);
+    let mut pieces = Story::tell(fresh, &ask, &pieces);
+    if matches!(fresh(), OriginConn::Http(_)) {
+        whole.forget_warnings();
+        pieces.forget_warnings();
+    }
     assert_eq!(whole, pieces, "the cut of the input changes its meaning");
     if !whole.is_broken && (whole.is_idle || first == First::Send) {
         let read = match fresh() {
             OriginConn::Fcgi(_) => read_fcgi(&whole.output),
             OriginConn::Lsapi(_) => read_lsapi(&whole.output),
+            OriginConn::Http(_) if has_length => read_http(&whole.output),
+            OriginConn::Http(_) => {
+                let mut read = read_http(&whole.output);
+                (read.body, read.is_whole) = read_chunks(&read.body);
+                read
+            }
         };
         assert!(read.is_whole && read.body == body(body_len), "the request is whole");
     }
+}
+
+/// Params of HTTP, to which fields are to be added.
+pub(crate) fn http_params(method: &[u8], target: &[u8]) -> Params {
+    let mut params = Params::new();
+    for (name, value) in [(&b":method"[..], method), (b":target", target), (b":version", b"1.1")] {
+        params.push(name, value);
+    }
+    params
+}
+
+/// Bytes that do not end a line, as a rule.
+fn push_clean(out: &mut Vec<u8>, text: &[u8], seed: u8) {
+    let clean = |byte: &u8| if matches!(byte, 0 | b'\r' | b'\n' | b':') { b'_' } else { *byte };
+    out.extend(text.iter().map(|byte| if seed & 32 == 0 { clean(byte) } else { *byte }));
 }
 
 /// What comes first: the request, or the answer to it.
@@ -68,6 +110,8 @@ pub(crate) enum First {
 pub(crate) struct Ask {
     pub(crate) params: Params,
     pub(crate) body_len: usize,
+    /// Whether the connection is told the length.
+    pub(crate) has_length: bool,
     pub(crate) settings: OriginConnSettings,
     pub(crate) first: First,
     pub(crate) room: usize,
@@ -80,7 +124,8 @@ impl Ask {
         let mut params = Params::new();
         params.push(b"REQUEST_METHOD", b"GET");
         let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
-        Self { params, body_len: 0, settings, first: First::Send, room: 1000 }
+        let first = First::Send;
+        Self { params, body_len: 0, has_length: true, settings, first, room: 1000 }
     }
 }
 
@@ -104,7 +149,8 @@ impl Story {
         let mut conn = fresh();
         let mut story = Self::default();
         assert!(conn.is_idle(), "a fresh connection is idle");
-        conn.start(&ask.params, Some(ask.body_len as u64), &ask.settings);
+        let body_len = ask.has_length.then_some(ask.body_len as u64);
+        conn.start(&ask.params, body_len, &ask.settings);
         assert!(!conn.is_idle(), "a connection carries one request");
         if ask.first == First::Send {
             story.send(&mut conn, ask);
@@ -166,10 +212,26 @@ impl Story {
                 OriginEvent::Body(_) => continue,
                 OriginEvent::Stderr(text) => format!("stderr {}", text.escape_ascii()),
                 OriginEvent::Excess => "excess".to_owned(),
+                OriginEvent::ExcessChunk => "excess chunk".to_owned(),
+                OriginEvent::Headless => "headless".to_owned(),
+                OriginEvent::Trailers(fields) => {
+                    let mut text = "trailers".to_owned();
+                    for field in fields.iter() {
+                        let (name, value) = (field.text.escape_ascii(), field.value.escape_ascii());
+                        text += &format!(", {name}: {value}");
+                    }
+                    text
+                }
                 OriginEvent::End { app_status } => format!("end {app_status}"),
             });
         }
         self.tell_body();
+    }
+
+    /// Lets go of the warnings that depend on how the end of an answer and what stands behind it
+    /// are cut (HTTP).
+    pub(crate) fn forget_warnings(&mut self) {
+        self.told.retain(|told| !told.starts_with("excess"));
     }
 
     fn tell_body(&mut self) {
@@ -342,4 +404,51 @@ pub(crate) fn read_lsapi(bytes: &[u8]) -> Request {
     request.is_aborted = rest == b"LS\x02\0\x08\0\0\0";
     assert!(request.is_aborted || rest.is_empty(), "nothing stands behind the body");
     request
+}
+
+/// Reads a request as RFC 9112 tells servers to; pseudo-fields come first.
+pub(crate) fn read_http(bytes: &[u8]) -> Request {
+    let mut rest = bytes;
+    let mut line = || {
+        let end = memchr::memmem::find(rest, b"\r\n").expect("a line has an end");
+        let line = &rest[..end];
+        rest = &rest[end + 2..];
+        line
+    };
+    let mut request = Request::default();
+    let first = line();
+    let method_end = memchr::memchr(b' ', first).expect("a method has an end");
+    let target_end = memchr::memrchr(b' ', first).expect("a target has an end");
+    let version = first[target_end + 1..].strip_prefix(b"HTTP/").expect("a version is last");
+    let parts = [&first[..method_end], &first[method_end + 1..target_end], version];
+    for (name, part) in [&b":method"[..], b":target", b":version"].into_iter().zip(parts) {
+        request.pairs.push((name.to_vec(), part.to_vec()));
+    }
+    loop {
+        let field = line();
+        if field.is_empty() {
+            break;
+        }
+        let at = memchr::memmem::find(field, b": ").expect("a field has a colon");
+        request.pairs.push((field[..at].to_vec(), field[at + 2..].to_vec()));
+    }
+    (request.body, request.is_whole) = (rest.to_vec(), true);
+    request
+}
+
+/// Reads the body of a request in chunks; says whether its last chunk is there.
+pub(crate) fn read_chunks(mut bytes: &[u8]) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    while let Some(end) = memchr::memmem::find(bytes, b"\r\n") {
+        let digits = std::str::from_utf8(&bytes[..end]).expect("digits are text");
+        let size = usize::from_str_radix(digits, 16).expect("a size is a number");
+        body.extend_from_slice(&bytes[end + 2..end + 2 + size]);
+        assert_eq!(&bytes[end + 2 + size..end + 4 + size], b"\r\n", "a chunk has an end");
+        bytes = &bytes[end + 4 + size..];
+        if size == 0 {
+            assert!(bytes.is_empty(), "nothing stands behind the last chunk");
+            return (body, true);
+        }
+    }
+    (body, false)
 }

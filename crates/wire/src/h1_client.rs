@@ -1,0 +1,445 @@
+//! The HTTP/1 client: one request at a time over a connection to an origin (RFC 9112).
+//!
+//! A request out of pseudo-fields, fields and a pulled body, an answer out of bytes cut anywhere. It
+//! takes what nginx takes of its upstreams and refuses what it refuses; it adds and removes no field
+//! and pipelines nothing.
+//!
+//! ```text
+//!  sending   Idle ──start──▶ Body ──end of body──▶ Sent       answer over ──▶ Stopped
+//!  answer    None ──▶ Line ──▶ Fields ──▶ Plain │ Chunks ──▶ Over ──(Sent, kept)──▶ idle
+//!                      ▲ │       │ 1xx      │
+//!                      │ │ no line ──▶ Plain│  101 to an Upgrade ──▶ Tunnel ──end──▶ Over
+//!                      └─┴───────┘
+//! ```
+//!
+//! INVARIANT: a connection is idle again only when its last request left completely and nothing
+//! stands behind the answer to it. What is told depends on the bytes of the answer only, save that
+//! the warnings of bytes behind an answer need these to arrive together with its last ones.
+
+mod chunks;
+mod request;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use base::SendChain;
+use http::{Fields, Name, OriginHead, Params};
+
+use self::chunks::{Chunks, Piece};
+use self::request::Framing;
+use self::status::{StatusLine, Step};
+use crate::cgi::{self, Answer, HeadParser, Phase, Rule};
+use crate::outgoing::{Outgoing, Sending};
+use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
+
+/// What the next bytes of the answer are.
+#[derive(Debug)]
+enum Reading {
+    /// The status line.
+    Line(StatusLine),
+    /// Fields of the head.
+    Fields(HeadParser),
+    /// The body as it is, if there is one.
+    Plain,
+    /// The body in chunks.
+    Chunks(Chunks),
+}
+
+/// A connection to an origin that speaks HTTP/1.
+#[derive(Debug)]
+pub struct Client {
+    settings: OriginConnSettings,
+    outgoing: Outgoing,
+    framing: Framing,
+    reading: Reading,
+    answer: Answer,
+    /// Whether the request asks for another protocol.
+    asks_upgrade: bool,
+    /// Whether the connection is of no use for another request, however this one ends.
+    is_spoiled: bool,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Client {
+    /// A fresh connection.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            settings: OriginConnSettings::default(),
+            outgoing: Outgoing::default(),
+            framing: Framing::Length(0),
+            reading: Reading::Plain,
+            answer: Answer::default(),
+            asks_upgrade: false,
+            is_spoiled: false,
+        }
+    }
+
+    /// Begins a request: see [`crate::OriginConn::start`]. The first pairs of `params` are
+    /// `:method`, `:target` and `:version` (`1.1` or `1.0`); the others are its fields, framing
+    /// fields included.
+    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
+        debug_assert!(self.is_idle(), "one request at a time");
+        self.outgoing.begin();
+        self.settings = *settings;
+        self.framing = body_len.map_or(Framing::Chunked, Framing::Length);
+        self.reading = Reading::Line(StatusLine::new());
+        self.answer = Answer::begun(settings.answers_head);
+        self.asks_upgrade = params.iter().any(|pair| pair.0.eq_ignore_ascii_case(b"upgrade"));
+        let pushed = request::push_head(&mut self.outgoing.buffer, params);
+        self.outgoing.sending = match (pushed, self.framing) {
+            (None, _) => Sending::Broken,
+            (Some(()), Framing::Length(0)) => Sending::Sent,
+            (Some(()), _) => Sending::Body,
+        };
+    }
+
+    /// Appends what may leave: see [`crate::OriginConn::transmit`].
+    pub fn transmit(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        user: User,
+        body: &mut impl BodySource,
+    ) {
+        let start = out.len();
+        self.outgoing.flush(out);
+        while self.outgoing.pulls() {
+            let left = room.saturating_sub((out.len() - start) as usize);
+            if !Framing::is_worth(left, room) {
+                return;
+            }
+            let Some(sent) = self.framing.send(left, out, user, body) else { return };
+            let (pull, sending, is_more) = sent;
+            self.outgoing.sending = sending;
+            self.outgoing.is_pending = pull == Pull::Pending;
+            if !is_more {
+                return;
+            }
+        }
+    }
+
+    /// A body that was `Pending` has bytes again, or its end; or the client's side of a tunnel.
+    pub const fn body_ready(&mut self) {
+        self.outgoing.is_pending = false;
+    }
+
+    /// Whether something can be sent now.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        self.outgoing.has_output()
+    }
+
+    /// Whether all of the request was handed over; of a tunnel, all that the client will say.
+    #[must_use]
+    pub const fn is_request_sent(&self) -> bool {
+        self.outgoing.is_sent()
+    }
+
+    /// Whether the request cannot be completed.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.outgoing.is_broken()
+    }
+
+    /// Whether the origin switched to another protocol: see [`crate::OriginConn::is_tunnel`].
+    #[must_use]
+    pub const fn is_tunnel(&self) -> bool {
+        matches!(self.framing, Framing::Tunnel)
+    }
+
+    /// Stops: HTTP/1 has no word for it but the end of the connection.
+    pub fn abort(&mut self) {
+        if matches!(self.answer.phase(), Phase::Head | Phase::Body) {
+            self.is_spoiled = true;
+            self.outgoing.stop();
+        }
+    }
+
+    /// Whether the connection may carry a request.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        match self.answer.phase() {
+            Phase::None => !self.is_spoiled,
+            Phase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
+            Phase::Head | Phase::Body => false,
+        }
+    }
+
+    /// Takes what the origin sent: see [`crate::OriginConn::receive`].
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`], after which the connection is over.
+    pub fn receive(
+        &mut self,
+        input: &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<usize, OriginError> {
+        let received = self.receive_parts(input, events);
+        // Bytes that were good stay so when the ones behind them are not.
+        self.answer.flush(events);
+        if received.is_err() {
+            self.is_spoiled = true;
+            self.outgoing.stop();
+        }
+        received.map(|()| input.len())
+    }
+
+    fn receive_parts(
+        &mut self,
+        mut input: &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        while !input.is_empty() {
+            match self.answer.phase() {
+                Phase::Head | Phase::Body => {}
+                Phase::None => {
+                    let text = b"upstream sent data before a request".as_slice();
+                    return Err(OriginError::Invalid(text.into()));
+                }
+                Phase::Over => {
+                    self.is_spoiled = true;
+                    return Ok(());
+                }
+            }
+            match &mut self.reading {
+                Reading::Line(_) => self.take_line(&mut input, events)?,
+                Reading::Fields(parser) => {
+                    let (used, head) = parser.receive(input, self.settings.head_max)?;
+                    input = &input[used..];
+                    if let Some(head) = head {
+                        self.take_head(head, events)?;
+                        self.end_if_complete(input, events);
+                    }
+                }
+                Reading::Plain => {
+                    self.is_spoiled |= self.answer.is_complete();
+                    let piece = std::mem::take(&mut input);
+                    self.answer.body(piece, 0, events);
+                    self.end_if_complete(b"", events);
+                }
+                Reading::Chunks(_) => self.take_chunks(&mut input, events)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of a status line, or finds that they are none.
+    fn take_line(
+        &mut self,
+        input: &mut &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        let Reading::Line(line) = &mut self.reading else { return Ok(()) };
+        while let Some((&byte, rest)) = input.split_first() {
+            *input = rest;
+            match line.take(byte) {
+                // It needs at least one byte more.
+                Step::More if line.len() >= self.settings.head_max => {
+                    return Err(OriginError::HeadTooBig);
+                }
+                Step::More => {}
+                Step::Complete => {
+                    // To nginx an answer of 1.0 is the last, whatever else it says.
+                    self.is_spoiled = !line.is_modern();
+                    let head = line.head();
+                    if head.status < 100 {
+                        let code = format!("{:03}", head.status);
+                        return Err(invalid_status(code.as_bytes()));
+                    }
+                    self.reading = Reading::Fields(HeadParser::behind_line(head, line.len()));
+                    return Ok(());
+                }
+                Step::NoLine => {
+                    let bytes = line.bytes().to_vec();
+                    self.begin_headless(&bytes, input.len(), events);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has no head for a body, as nginx does.
+    fn begin_headless(&mut self, start: &[u8], expected: usize, events: &mut Vec<OriginEvent>) {
+        events.push(OriginEvent::Headless);
+        self.is_spoiled = true;
+        self.reading = Reading::Plain;
+        let head = Box::new(OriginHead { status: 200, ..OriginHead::default() });
+        self.answer.begin_body(head, Rule::Any, events);
+        self.answer.body(start, expected, events);
+        self.end_if_complete(b"", events);
+    }
+
+    fn take_head(
+        &mut self,
+        head: Box<OriginHead>,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        if cgi::is_early(head.status) {
+            self.reading = Reading::Line(StatusLine::new());
+            return self.answer.early_head(head, events);
+        }
+        let length = read_length(&head.fields)?;
+        self.reading = Reading::Plain;
+        if head.status == 101 {
+            return self.begin_tunnel(head, events);
+        }
+        self.is_spoiled |= head.fields.all(Name::Connection).any(has_close);
+        let rule = match length {
+            Length::Known(length) => Rule::Left(length),
+            Length::Chunked | Length::UntilClose => Rule::Any,
+        };
+        self.answer.begin_body(head, rule, events);
+        if length == Length::Chunked && !self.answer.is_complete() {
+            self.reading = Reading::Chunks(Chunks::new(self.settings.head_max));
+        }
+        Ok(())
+    }
+
+    fn begin_tunnel(
+        &mut self,
+        head: Box<OriginHead>,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        // RFC 9110 §7.8: no other protocol is spoken that nobody asked for, nor before the request
+        // was complete.
+        let is_sent = self.outgoing.sending == Sending::Sent;
+        if !self.asks_upgrade || !is_sent {
+            return Err(invalid_status(b"101"));
+        }
+        self.is_spoiled = true;
+        self.framing = Framing::Tunnel;
+        // Whoever owns the client's side says when it is there.
+        (self.outgoing.sending, self.outgoing.is_pending) = (Sending::Body, true);
+        self.answer.begin_tunnel(head, events);
+        Ok(())
+    }
+
+    fn take_chunks(
+        &mut self,
+        input: &mut &[u8],
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        let Reading::Chunks(chunks) = &mut self.reading else { return Ok(()) };
+        let text = b"upstream sent invalid chunked response".as_slice();
+        let piece = chunks.receive(input).ok_or_else(|| OriginError::Invalid(text.into()))?;
+        match piece {
+            Piece::Starved => {}
+            Piece::Data(data) => self.answer.body(data, input.len(), events),
+            Piece::End(behind) => {
+                let trailers = chunks.take_trailers();
+                *input = &[];
+                self.answer.flush(events);
+                if !trailers.is_empty() {
+                    events.push(OriginEvent::Trailers(Box::new(trailers)));
+                }
+                if !behind.is_empty() {
+                    self.is_spoiled = true;
+                    events.push(OriginEvent::ExcessChunk);
+                }
+                self.end(events);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends an answer of which nothing is missing, if nothing stands behind it that is to be told.
+    fn end_if_complete(&mut self, behind: &[u8], events: &mut Vec<OriginEvent>) {
+        match self.answer.phase() {
+            Phase::Over => {
+                self.is_spoiled = true;
+                self.outgoing.stop();
+            }
+            Phase::Body if behind.is_empty() && self.answer.is_complete() => self.end(events),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, events: &mut Vec<OriginEvent>) {
+        self.answer.end(0, events);
+        self.outgoing.stop();
+    }
+
+    /// Bytes of the answer that are kept until the rest of them arrives.
+    pub(crate) const fn held(&self) -> usize {
+        match &self.reading {
+            Reading::Line(line) => line.len(),
+            Reading::Fields(parser) => parser.held(),
+            Reading::Plain => 0,
+            Reading::Chunks(chunks) => chunks.held(),
+        }
+    }
+
+    /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
+    ///
+    /// # Errors
+    ///
+    /// [`OriginError`] if the answer was not complete.
+    pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
+        self.is_spoiled = true;
+        let error = match (self.answer.phase(), &self.reading) {
+            (Phase::None | Phase::Over, _) => return Ok(()),
+            (Phase::Body, Reading::Plain) if !self.answer.is_short() => {
+                self.end(events);
+                return Ok(());
+            }
+            (Phase::Body, _) => OriginError::ClosedWithinBody,
+            (Phase::Head, _) => OriginError::ClosedBeforeHead,
+        };
+        self.outgoing.stop();
+        Err(error)
+    }
+}
+
+/// How the length of a body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Known(u64),
+    Chunked,
+    UntilClose,
+}
+
+/// Goes through the framing fields in their order, and stops at the first wrong one.
+fn read_length(fields: &Fields) -> Result<Length, OriginError> {
+    let (mut length, mut coding) = (None, None);
+    for field in fields.iter() {
+        let (before, other, name) = match field.name {
+            Name::ContentLength => (&mut length, &coding, b"Content-Length".as_slice()),
+            Name::TransferEncoding => (&mut coding, &length, b"Transfer-Encoding".as_slice()),
+            _ => continue,
+        };
+        if let Some(before) = before.replace(field.value) {
+            return Err(cgi::duplicate_line(name, field.value, before));
+        }
+        if other.is_some() {
+            return Err(cgi::length_and_coding());
+        }
+        if field.name == Name::ContentLength {
+            cgi::parse_length(field.value)?;
+        } else if !field.value.eq_ignore_ascii_case(b"chunked") {
+            let text = b"upstream sent unknown \"Transfer-Encoding\": \"";
+            return Err(cgi::invalid_head(text, field.value, b"\""));
+        }
+    }
+    Ok(match (length, coding) {
+        (Some(text), _) => Length::Known(cgi::parse_length(text)?),
+        (None, Some(_)) => Length::Chunked,
+        (None, None) => Length::UntilClose,
+    })
+}
+
+/// Whether a value of `Connection` has `close` in it, wherever: what nginx looks for.
+fn has_close(value: &[u8]) -> bool {
+    value.windows(5).any(|word| word.eq_ignore_ascii_case(b"close"))
+}
+
+fn invalid_status(code: &[u8]) -> OriginError {
+    cgi::invalid_head(b"upstream sent invalid status \"", code, b"\"")
+}

@@ -1,0 +1,149 @@
+//! Chunks of an answer (RFC 9112 §7.1), as nginx reads those of its upstreams.
+//!
+//! Lines end with CRLF and nothing else; extensions are passed over, trailers are kept as far as
+//! they are fields and there is room for them. It copies no content.
+//!
+//! ```text
+//!  Start ─hex▶ Size ─CR▶ SizeLf ─LF▶ Data ─▶ DataCr ─▶ DataLf ─▶ Start
+//!                │ ; blank ▲     │ (size 0)
+//!                ▼         │CR   ▼
+//!              Extension ──┘   LineStart ─▶ Line ─CR▶ LineLf ─LF─▶ LineStart
+//!                                  └──CR─▶ LastLf ─LF▶ End
+//! ```
+
+use http::Fields;
+
+use crate::cgi::{Line, parse_line};
+
+/// LIMIT: bytes of one chunk. It leaves room for sums that cannot wrap.
+const SIZE_MAX: u64 = 1 << 60;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    Size,
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    LineStart,
+    Line,
+    LineLf,
+    LastLf,
+    End,
+}
+
+/// A body in chunks that is arriving.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    state: State,
+    /// The size being read, then the bytes left of the chunk.
+    left: u64,
+    /// The trailer line being read.
+    line: Vec<u8>,
+    /// Bytes that trailers may still have.
+    room: usize,
+    trailers: Fields,
+}
+
+/// What the next bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// Content.
+    Data(&'a [u8]),
+    /// Nothing more is here.
+    Starved,
+    /// Everything was taken; so much is behind it.
+    End(&'a [u8]),
+}
+
+impl Chunks {
+    /// The start of a body whose trailers may have `room` bytes.
+    pub(super) const fn new(room: usize) -> Self {
+        Self { state: State::Start, left: 0, line: Vec::new(), room, trailers: Fields::new() }
+    }
+
+    /// The fields behind the last chunk.
+    pub(super) fn take_trailers(&mut self) -> Fields {
+        std::mem::take(&mut self.trailers)
+    }
+
+    /// Bytes of the unfinished line.
+    pub(super) const fn held(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Takes bytes off `input` up to the end of the next content; `None` where the framing broke.
+    pub(super) fn receive<'a>(&mut self, input: &mut &'a [u8]) -> Option<Piece<'a>> {
+        loop {
+            if self.state == State::End {
+                return Some(Piece::End(input));
+            }
+            let Some((&byte, rest)) = input.split_first() else { return Some(Piece::Starved) };
+            if self.state == State::Data {
+                let max = usize::try_from(self.left).unwrap_or(usize::MAX);
+                let (data, rest) = input.split_at(input.len().min(max));
+                *input = rest;
+                self.left -= data.len() as u64;
+                if self.left == 0 {
+                    self.state = State::DataCr;
+                }
+                return Some(Piece::Data(data));
+            }
+            self.state = self.step(byte)?;
+            *input = rest;
+        }
+    }
+
+    /// Takes one byte of framing; `None` if it must not stand here.
+    fn step(&mut self, byte: u8) -> Option<State> {
+        match (self.state, byte) {
+            (State::Start | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                self.left = self.left << 4 | u64::from(char::from(byte).to_digit(16)?);
+                (self.left < SIZE_MAX).then_some(State::Size)
+            }
+            (State::Size, b';' | b' ' | b'\t') => Some(State::Extension),
+            (State::Size | State::Extension, b'\r') => Some(State::SizeLf),
+            (State::Extension, b'\n') => None,
+            (State::Extension, _) => Some(State::Extension),
+            (State::SizeLf, b'\n') if self.left > 0 => Some(State::Data),
+            (State::SizeLf, b'\n') => Some(State::LineStart),
+            (State::DataCr, b'\r') => Some(State::DataLf),
+            (State::DataLf, b'\n') => Some(State::Start),
+            (State::LineStart, b'\r') => Some(State::LastLf),
+            (State::Line, b'\r') => Some(State::LineLf),
+            (State::LineStart | State::Line, b'\n') => None,
+            (State::LineStart | State::Line, _) => {
+                self.keep(byte);
+                Some(State::Line)
+            }
+            (State::LineLf, b'\n') => {
+                self.end_line();
+                Some(State::LineStart)
+            }
+            (State::LastLf, b'\n') => Some(State::End),
+            _ => None,
+        }
+    }
+
+    /// Keeps a byte of a trailer if there is room for it; else all of them are let go.
+    fn keep(&mut self, byte: u8) {
+        if self.room > 0 {
+            self.room -= 1;
+            self.line.push(byte);
+        } else {
+            (self.line, self.trailers) = (Vec::new(), Fields::new());
+        }
+    }
+
+    fn end_line(&mut self) {
+        // What is no field is passed over, as nginx does.
+        if self.room > 0
+            && let Ok(Line::Field(name, value)) = parse_line(&self.line)
+        {
+            self.trailers.push_text(name, value);
+        }
+        self.line.clear();
+    }
+}

@@ -1,0 +1,142 @@
+//! A request as bytes: its line, its fields, its body by length, in chunks, or raw in a tunnel.
+//!
+//! It writes what it is given; which fields a request has is decided elsewhere. It refuses only
+//! bytes that would end a line, and with it begin something that nobody wrote.
+
+use base::SendChain;
+use http::Params;
+use memchr::memchr3;
+
+use crate::outgoing::Sending;
+use crate::{BodySource, Pull, User};
+
+/// Bytes of the body that are pulled at once.
+const PULL_MAX: usize = 64 * 1024;
+/// A piece shorter than this is not pulled only because the room ends.
+const CHUNK_MIN: usize = 256;
+/// Digits of a chunk's size.
+const DIGITS: usize = 5;
+/// Bytes around the content of a chunk, and of the last chunk.
+const CHUNK_OVERHEAD: usize = DIGITS + 2 + 2;
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+/// Bytes around a field, and around the parts of the request line.
+const FIELD_OVERHEAD: usize = 4;
+const LINE_OVERHEAD: usize = 16;
+
+/// How what is left of a body leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes.
+    Length(u64),
+    /// In chunks.
+    Chunked,
+    /// As it comes, until its end: the connection belongs to another protocol.
+    Tunnel,
+}
+
+/// Appends the head; `None` if the request cannot be said in HTTP/1.
+pub(super) fn push_head(out: &mut Vec<u8>, params: &Params) -> Option<()> {
+    let is_bad = |text: &[u8]| memchr3(b'\r', b'\n', 0, text).is_some();
+    if params.iter().any(|(name, value)| is_bad(name) || is_bad(value)) {
+        return None;
+    }
+    out.reserve(params.size() + FIELD_OVERHEAD * params.len() + LINE_OVERHEAD);
+    let mut pairs = params.iter();
+    let mut pseudo = |name: &[u8]| {
+        pairs.next().filter(|pair| pair.0 == name && !pair.1.is_empty()).map(|pair| pair.1)
+    };
+    let [method, target, version] =
+        [pseudo(b":method")?, pseudo(b":target")?, pseudo(b":version")?];
+    for part in [method, b" ", target, b" HTTP/", version, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+    for (name, value) in pairs {
+        for part in [name, b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    Some(())
+}
+
+impl Framing {
+    /// Pulls one piece into what is left of `room`; gives what the sending comes to, or nothing
+    /// where the room is too small. `true` says that something was appended.
+    pub(super) fn send(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        user: User,
+        body: &mut impl BodySource,
+    ) -> Option<(Pull, Sending, bool)> {
+        let overhead = if *self == Self::Chunked { CHUNK_OVERHEAD } else { 0 };
+        let max = room.saturating_sub(overhead).min(PULL_MAX);
+        if max == 0 {
+            return None;
+        }
+        let before = out.len();
+        let (pull, sending) = match self {
+            Self::Length(left) => {
+                let pull = body.pull(user, shortest(max, *left), out);
+                *left = left.saturating_sub(out.len() - before);
+                let sending = match pull {
+                    _ if *left == 0 => Sending::Sent,
+                    // A body that is shorter than announced cannot be completed.
+                    Pull::End => Sending::Broken,
+                    _ => sending_of(pull),
+                };
+                (pull, sending)
+            }
+            Self::Chunked => {
+                let pull = send_chunk(max, out, user, body);
+                (pull, sending_of(pull))
+            }
+            Self::Tunnel => {
+                let pull = body.pull(user, max, out);
+                (pull, sending_of(pull))
+            }
+        };
+        Some((pull, sending, out.len() > before))
+    }
+
+    /// Whether `left` bytes of room are worth a pull where there were `room`.
+    pub(super) fn is_worth(left: usize, room: usize) -> bool {
+        left > 0 && left >= CHUNK_MIN.min(room)
+    }
+}
+
+const fn sending_of(pull: Pull) -> Sending {
+    match pull {
+        Pull::More | Pull::Pending => Sending::Body,
+        Pull::End => Sending::Sent,
+        Pull::Broken => Sending::Broken,
+    }
+}
+
+fn shortest(max: usize, left: u64) -> usize {
+    usize::try_from(left).map_or(max, |left| left.min(max))
+}
+
+/// Appends one chunk: its size is written last, into a place kept before the content.
+fn send_chunk(max: usize, out: &mut SendChain, user: User, body: &mut impl BodySource) -> Pull {
+    let mark = out.mark();
+    out.push_slice(b"00000\r\n");
+    let start = out.len();
+    let pull = body.pull(user, max, out);
+    let size = out.len() - start;
+    debug_assert!(size <= max as u64, "a body gives no more than it is asked for");
+    if size == 0 {
+        out.rewind(mark);
+    } else {
+        let digit =
+            |at: usize| b"0123456789abcdef"[(size >> (4 * (DIGITS - 1 - at)) & 15) as usize];
+        out.patch(mark, &std::array::from_fn::<u8, DIGITS, _>(digit));
+        out.push_slice(b"\r\n");
+    }
+    if pull == Pull::End {
+        out.push_slice(LAST_CHUNK);
+    }
+    pull
+}
+
+const _: () = assert!(PULL_MAX < 1 << (4 * DIGITS), "a size has so many digits");

@@ -1,0 +1,140 @@
+//! The status line of an answer, byte by byte, as nginx reads it (RFC 9112 §4).
+//!
+//! It tells a line from bytes that are none as soon as one of them shows it, for those are a body
+//! then. It bounds nothing; its owner counts bytes.
+//!
+//! ```text
+//!  Name ─/▶ Major ─.▶ Minor ─blank▶ Code ─3rd digit▶ Behind ─blank . ▶ Reason
+//!                                                       └──CR─▶ LastLf ◀─CR──┘    LF: complete
+//! ```
+
+use http::OriginHead;
+
+const NAME: &[u8] = b"HTTP/";
+/// The largest number before and behind the point of a version.
+const VERSION_MAX: u16 = 999;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Name,
+    Major,
+    Minor,
+    Code,
+    Behind,
+    Reason,
+    LastLf,
+}
+
+/// A status line that is arriving.
+#[derive(Debug)]
+pub(super) struct StatusLine {
+    state: State,
+    /// Bytes counted in this state.
+    counted: u8,
+    /// Major and minor number.
+    version: [u16; 2],
+    code: u16,
+    reason_at: usize,
+    /// All of it that is here.
+    bytes: Vec<u8>,
+}
+
+/// What a byte makes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More is to come.
+    More,
+    /// That was the end of it.
+    Complete,
+    /// It is none.
+    NoLine,
+}
+
+impl StatusLine {
+    pub(super) const fn new() -> Self {
+        Self {
+            state: State::Name,
+            counted: 0,
+            version: [0; 2],
+            code: 0,
+            reason_at: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// All bytes that were taken.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many bytes were taken.
+    pub(super) const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether the origin speaks 1.1 or something later.
+    pub(super) const fn is_modern(&self) -> bool {
+        self.version[0] > 1 || self.version[1] > 0
+    }
+
+    /// A head with the status of a complete line.
+    pub(super) fn head(&self) -> Box<OriginHead> {
+        let reason = self.bytes[self.reason_at..].trim_ascii().to_vec();
+        Box::new(OriginHead { status: self.code, reason, ..OriginHead::default() })
+    }
+
+    /// Takes the next byte.
+    pub(super) fn take(&mut self, byte: u8) -> Step {
+        self.bytes.push(byte);
+        let Some(next) = self.next(byte) else { return Step::NoLine };
+        if next != self.state {
+            (self.state, self.counted) = (next, 0);
+        }
+        let ends = byte == b'\n' && matches!(next, State::Reason | State::LastLf);
+        if ends { Step::Complete } else { Step::More }
+    }
+
+    /// The state behind `byte`; a LF where the line may end leaves one in which it ends.
+    fn next(&mut self, byte: u8) -> Option<State> {
+        match (self.state, byte) {
+            (State::Name, _) => {
+                let is_right = byte == *NAME.get(usize::from(self.counted))?;
+                self.counted += 1;
+                let is_last = usize::from(self.counted) == NAME.len();
+                is_right.then_some(if is_last { State::Major } else { State::Name })
+            }
+            // A version does not begin with a zero: that is what 0.9 would be.
+            (State::Major, b'0') if self.counted == 0 => None,
+            (State::Major, b'0'..=b'9') => self.digit(0, byte, State::Major),
+            (State::Major, b'.') if self.counted > 0 => Some(State::Minor),
+            (State::Minor, b'0'..=b'9') => self.digit(1, byte, State::Minor),
+            (State::Minor, b' ') if self.counted > 0 => Some(State::Code),
+            (State::Code, b' ') => Some(State::Code),
+            (State::Code, b'0'..=b'9') => {
+                self.code = self.code * 10 + u16::from(byte - b'0');
+                self.counted += 1;
+                Some(if self.counted == 3 { State::Behind } else { State::Code })
+            }
+            // Some servers say what kind of 404 it is: `404.3`.
+            (State::Behind, b' ' | b'.' | b'\n') => {
+                self.reason_at = self.bytes.len() - usize::from(byte == b'.');
+                Some(State::Reason)
+            }
+            (State::Behind, b'\r') => {
+                self.reason_at = self.bytes.len();
+                Some(State::LastLf)
+            }
+            (State::Reason, b'\r') => Some(State::LastLf),
+            (State::Reason, _) => Some(State::Reason),
+            (State::LastLf, b'\n') => Some(State::LastLf),
+            _ => None,
+        }
+    }
+
+    fn digit(&mut self, part: usize, byte: u8, state: State) -> Option<State> {
+        self.counted = 1;
+        let number = self.version[part] * 10 + u16::from(byte - b'0');
+        self.version[part] = number;
+        (number <= VERSION_MAX).then_some(state)
+    }
+}

@@ -1,0 +1,78 @@
+//! Scripts and properties: bytes in, events and bytes out, as observed of nginx 1.30.
+
+mod answers;
+mod properties;
+mod requests;
+mod tunnels;
+
+use base::SendChain;
+use base::chain::Weave;
+use http::Params;
+
+use super::Client;
+use crate::origin::fuzz::{Ask, Story, http_params};
+use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, User};
+
+/// A `GET`.
+fn get() -> Ask {
+    let mut params = http_params(b"GET", b"/");
+    params.push(b"Host", b"origin");
+    Ask { params, ..Ask::get() }
+}
+
+/// Plays one answer, whole and in pieces of several sizes.
+fn tell(ask: &Ask, bytes: &[u8]) -> Story {
+    let mut whole = Story::tell(OriginConn::http, ask, &[bytes]);
+    let told = whole.told.clone();
+    whole.forget_warnings();
+    for size in [1, 2, 5, 8, 13] {
+        let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+        let mut pieces = Story::tell(OriginConn::http, ask, &pieces);
+        pieces.forget_warnings();
+        assert_eq!(whole, pieces, "in pieces of {size}");
+    }
+    whole.told = told;
+    whole
+}
+
+fn told(bytes: &[u8]) -> Vec<String> {
+    tell(&get(), bytes).told
+}
+
+/// Bodies that give prepared pieces.
+struct Pieces(Vec<(&'static [u8], Pull)>);
+
+impl BodySource for Pieces {
+    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+        let (bytes, pull) = self.0.remove(0);
+        assert!(bytes.len() <= max, "{} > {max}", bytes.len());
+        out.push_slice(bytes);
+        pull
+    }
+}
+
+/// What leaves until nothing more does.
+fn transmit(client: &mut Client, pieces: &mut Pieces) -> String {
+    let mut out = SendChain::new(Weave::Contiguous);
+    client.transmit(1 << 20, &mut out, 7, pieces);
+    let bytes = out.contiguous().expect("only slices were pushed");
+    String::from_utf8(bytes.to_vec()).expect("tests send text")
+}
+
+fn begun(params: &Params, body_len: Option<u64>) -> Client {
+    let mut client = Client::new();
+    let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
+    client.start(params, body_len, &settings);
+    client
+}
+
+/// The bytes of all bodies among these events.
+fn body_of(events: &[OriginEvent]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for event in events {
+        if let OriginEvent::Body(bytes) = event {
+            body.extend_from_slice(bytes);
+        }
+    }
+    body
+}

@@ -1,0 +1,102 @@
+//! Requests: what leaves, and what cannot.
+
+use super::{Pieces, begun, transmit};
+use crate::Pull;
+use crate::origin::fuzz::http_params;
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+#[test]
+fn fields_leave_verbatim_and_in_order() {
+    let mut params = http_params(b"POST", b"/a b?c=\xc3\xa4");
+    params.replace(b":version", b"1.0");
+    for (name, value) in
+        [("x-lower", "1"), ("X-Empty", ""), ("x-lower", "2"), ("Content-Length", "2")]
+    {
+        params.push(name.as_bytes(), value.as_bytes());
+    }
+    let mut client = begun(&params, Some(2));
+    let sent = transmit(&mut client, &mut Pieces(vec![(b"h", Pull::More), (b"i", Pull::More)]));
+    let head = "POST /a b?c=ä HTTP/1.0\r\nx-lower: 1\r\nX-Empty: \r\nx-lower: 2\r\n";
+    assert_eq!(sent, format!("{head}Content-Length: 2\r\n\r\nhi"));
+    assert!(client.is_request_sent() && !client.has_output());
+}
+
+#[test]
+fn a_body_of_unknown_length_leaves_in_chunks() {
+    let mut client = begun(&http_params(b"POST", b"/"), None);
+    let mut pieces = vec![(&b"hello"[..], Pull::More), (b"", Pull::Pending)];
+    let sent = transmit(&mut client, &mut Pieces(std::mem::take(&mut pieces)));
+    assert_eq!(sent, "POST / HTTP/1.1\r\n\r\n00005\r\nhello\r\n");
+    assert!(!client.has_output() && !client.is_request_sent());
+    client.body_ready();
+    let sent = transmit(&mut client, &mut Pieces(vec![(b"0123456789abcdefg", Pull::End)]));
+    assert_eq!(sent, "00011\r\n0123456789abcdefg\r\n0\r\n\r\n");
+    assert!(client.is_request_sent());
+    let mut client = begun(&http_params(b"POST", b"/"), None);
+    let sent = transmit(&mut client, &mut Pieces(vec![(b"", Pull::End)]));
+    assert_eq!(sent, "POST / HTTP/1.1\r\n\r\n0\r\n\r\n");
+}
+
+#[test]
+fn a_request_that_would_break_its_lines_does_not_leave() {
+    for bad in [&b"\r"[..], b"\n", b"\0", b"a\r\nX: y"] {
+        let mut params = http_params(b"GET", b"/");
+        params.push(b"X", bad);
+        assert!(begun(&params, Some(0)).is_broken());
+        let mut params = http_params(b"GET", b"/");
+        params.push(bad, b"X");
+        assert!(begun(&params, Some(0)).is_broken());
+        assert!(begun(&http_params(b"GET", bad), Some(0)).is_broken());
+        let mut client = begun(&http_params(bad, b"/"), Some(0));
+        assert!(client.is_broken());
+        assert_eq!(transmit(&mut client, &mut Pieces(Vec::new())), "");
+    }
+    assert!(begun(&http_params(b"GET", b""), Some(0)).is_broken());
+    assert!(begun(&http::Params::new(), Some(0)).is_broken());
+}
+
+#[test]
+fn a_body_that_is_shorter_than_announced_breaks_the_request() {
+    for pull in [Pull::End, Pull::Broken] {
+        let mut client = begun(&http_params(b"POST", b"/"), Some(3));
+        transmit(&mut client, &mut Pieces(vec![(b"hi", pull)]));
+        assert!(client.is_broken() && !client.is_request_sent());
+    }
+    let mut client = begun(&http_params(b"POST", b"/"), None);
+    transmit(&mut client, &mut Pieces(vec![(b"hi", Pull::Broken)]));
+    assert!(client.is_broken());
+}
+
+#[test]
+fn a_connection_carries_one_request_after_the_other() {
+    let params = http_params(b"GET", b"/");
+    let mut client = begun(&params, Some(0));
+    let settings = client.settings;
+    for _ in 0..3 {
+        transmit(&mut client, &mut Pieces(Vec::new()));
+        assert!(!client.is_idle());
+        let mut events = Vec::new();
+        assert_eq!(client.receive(ANSWER, &mut events), Ok(ANSWER.len()));
+        assert_eq!(events.len(), 2);
+        assert!(client.is_idle());
+        client.start(&params, Some(0), &settings);
+    }
+}
+
+#[test]
+fn an_aborted_request_says_nothing_more() {
+    let mut client = begun(&http_params(b"POST", b"/"), Some(3));
+    transmit(&mut client, &mut Pieces(vec![(b"h", Pull::Pending)]));
+    client.abort();
+    client.body_ready();
+    assert!(!client.has_output() && !client.is_idle());
+    assert_eq!(transmit(&mut client, &mut Pieces(Vec::new())), "");
+}
+
+#[test]
+fn bytes_before_a_request_are_refused() {
+    let mut client = super::Client::new();
+    assert!(client.receive(b"x", &mut Vec::new()).is_err());
+    assert!(!client.is_idle());
+}
