@@ -1,8 +1,8 @@
 //! The HTTP/1 client: one request at a time over a connection to an origin (RFC 9112).
 //!
-//! A request out of pseudo-fields, fields and a pulled body, an answer out of bytes cut anywhere. It
-//! takes what nginx takes of its upstreams and refuses what it refuses; it adds and removes no field
-//! and pipelines nothing.
+//! A request out of pseudo-fields, fields and a pulled body, an answer out of bytes cut anywhere.
+//! It takes what nginx takes of its upstreams and refuses what it refuses; it adds and removes no
+//! field and pipelines nothing.
 //!
 //! ```text
 //!  sending   Idle ──start──▶ Body ──end of body──▶ Sent       answer over ──▶ Stopped

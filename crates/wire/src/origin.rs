@@ -160,7 +160,8 @@ impl OriginConn {
         of_machine!(self, machine => machine.transmit(room, out, user, body));
     }
 
-    /// A body that was `Pending` has bytes again, or its end. A tunnel pulls from the first call on.
+    /// A body that was `Pending` has bytes again, or its end. A tunnel pulls from the first call
+    /// on.
     pub const fn body_ready(&mut self) {
         of_machine!(self, machine => machine.body_ready());
     }
@@ -210,9 +211,10 @@ impl OriginConn {
     }
 
     /// Whether the origin switched to the protocol that an `Upgrade` field asked for (RFC 9110
-    /// §7.8). From then on everything that comes is `Body`, until the origin closes, which is `End`;
-    /// and all that the body source gives leaves as it is, once [`Self::body_ready`] was called. Its
-    /// end makes [`Self::is_request_sent`] true; the connection carries nothing else ever.
+    /// §7.8). From then on everything that comes is `Body`, until the origin closes, which is
+    /// `End`; and all that the body source gives leaves as it is, once [`Self::body_ready`] was
+    /// called. Its end makes [`Self::is_request_sent`] true; the connection carries nothing else
+    /// ever.
     #[must_use]
     pub const fn is_tunnel(&self) -> bool {
         match self {
