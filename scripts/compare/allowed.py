@@ -34,6 +34,7 @@ REDIRECTED = "X-Accel and its errors"
 PROXIED = "Small things about answers of origins"
 LOGGED = "Lines of the error log about origins"
 ZONES = "What zones keep"
+ORIGINS = "HTTP origins"
 
 _PATTERNS = {
     STRICT: ["syntax: GET  /hello.txt HTTP/1.1*", "syntax: GET /hello.txt  HTTP/1.1*", "syntax: GET /hello.txt HTTP/1.1 *",
@@ -43,7 +44,7 @@ _PATTERNS = {
     OPTIONS: ["syntax: GET /hello.txt | Connection: x-close", "syntax: GET /hello.txt | Connection: closed", "syntax: GET /hello.txt | Connection: close;x",
               "syntax: GET /hello.txt | Connection: \"close\"", "syntax: GET /hello.txt | Connection: close | Connection: keep-alive"],
     CHUNKS: ["syntax: POST *chunked\\r\\n\\r\\n*", "syntax: chunk extension of 9000", "syntax: chunks of 1.1 MB", "syntax: body of 1 MB"],
-    EXPECT: ["syntax: * /hello.txt *Expect: 100-*", "syntax: POST /none *Expect: 100-*", "php *: *Expect: 100-*"],
+    EXPECT: ["syntax: * /hello.txt *Expect: 100-*", "syntax: POST /none *Expect: 100-*", "php *: *Expect: 100-*", "proxy fields: *Expect: 100-*"],
     TARGETS: ["syntax: GET h-t+t.p*", "syntax: GET http://[x]*", "hosts: GET ftp://*", "hosts: GET http://a_b/*"],
     HOSTS: ["hosts: GET / | Host: .test"],
     BOTH: ["zone conditions: * | If-None-Match: \"a\" | If-Modified-Since: *", "plain: GET /hello.txt | If-None-Match: * | If-Modified-Since: *", "if_modified_since *: GET /hello.txt | If-Modified-Since: nonsense | If-None-Match: *"],
@@ -60,17 +61,19 @@ _PATTERNS = {
     VARIABLES: ["variables: GET / | Cookie: c = 1", "variables: GET /link"],
     TLS: ["test: *ssl_certificate *"],
     REASONS: ["php reasons: GET /say.php?s=302", "php reasons: GET /say.php?s=405", "php reasons: *Not%20Here", "php passed headers: *Status%3A*"],
-    HOPS: ["php paths: GET /env.php | Keep-Alive: 5", "php paths: GET /env.php | TE: trailers", "php answers: *=Upgrade%3A*", "php answers: *=Content-Length%3A%200&s=204&b="],
+    HOPS: ["php paths: GET /env.php | Keep-Alive: 5", "php paths: GET /env.php | TE: trailers", "php answers: *=Upgrade%3A*", "php answers: *=Content-Length%3A%200&s=204&b=", "proxy fields: *Proxy-Connection: x", "proxy answers*Keep-Alive: 5\\nProx*", "proxy answers*204 None\\nContent-Length: 5*"],
     LENGTH: ["php unbuffered requests: POST /echo.php chunked 10000,*"],
     DIED: ["php slow: GET /slow.php?ms=1500&first=1", "php children that die: GET /die.php?first=1"],
     REDIRECTED: ["php X-Accel: *none.txt", "php X-Accel: */a%2520b", "php X-Accel: *relative", "php X-Accel: */../x", "php X-Accel: GET /say.php?h[]=X-Accel-Redirect%3A", "php X-Accel: *//other/x", "php X-Accel: *file.txt | If-Modified-Since: *", "php X-Accel: */loop",
                  "php X-Accel: *%252520/style.css", "php *: *=X-Accel-Charset%3A*"],
     PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-"],
     LOGGED: ["zone origins that take too long: old *", "php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
-    ZONES: ["zone answers: second GET /zone?n=a*Age%3A%2050", "zone vary: second GET /zone?n=star*", "zone bypass: then f", "zone conditions: *n=e9&*", "zone conditions: *n=e10&*", "zone conditions: *n=n9 *", "zone conditions: *n=n10 *", "zone ranges that are not offered: second *"],
+    ZONES: ["zone answers: second GET /zone?n=a*Age%3A%2050", "zone vary: second GET /zone?n=star*", "zone bypass: then f", "zone conditions: *n=e9&*", "zone conditions: *n=e10&*", "zone conditions: *n=n9 *", "zone conditions: *n=n10 *", "zone ranges that are not offered: second *", "proxy cache: * | Range: *", "proxy cache: HEAD /h/x"],
+    ORIGINS: ["proxy fields that are set: POST /i *", "proxy bodies: POST /s chunked *", "proxy answers*chunked\\n\\nxyz*", "proxy answers*HTTP/1.1 100 *", "proxy answers*HTTP/1.1 102 *", "proxy answers*HTTP/1.1 103 *", "proxy answers*no status line*", "proxy answers*HTTP/1.1 20 *", "proxy answers*HTTP/1.1 2000 *",
+              "proxy answers*HTTP/1.1 099 *", "proxy answers*'http/1.1 *", "proxy hidden and passed: GET 'bad' *"],
     MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
                "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: fastcgi_param *",
-               "test: server: proxy_pass*", "test: http: fastcgi_cache_path *purger*", "test: http: fastcgi_cache_path c keys_zone=a:1m; fastcgi_cache a;\n*"],
+               "test: http: fastcgi_cache_path *purger*", "test: http: fastcgi_cache_path c keys_zone=a:1m; fastcgi_cache a;\n*"],
 }
 
 

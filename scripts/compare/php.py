@@ -177,4 +177,4 @@ class Php:
         return text.replace("@PHPC@", f"127.0.0.1:{self.port}")
 
     def normalise(self, text):
-        return text.replace(f"127.0.0.1:{self.port}", "PHPC").replace(self.origin, "ORIGIN")
+        return text.replace(f"127.0.0.1:{self.port}", "PHPC").replace(self.origin, "ORIGIN").replace(str(self.port + 1), "OPORT")

@@ -19,7 +19,7 @@ def raw(text, request="GET", more="", kind="raw", base=""):
     return f"{request} {text[:70]!r} {more}", f"{request} {base}/{kind}/{data.hex()}{more}"
 
 
-def answer(*fields, status="200 OK", body="body\n", **options):
+def answer(*fields, status="200 OK", body="body", **options):
     """A request for an answer with these fields and a length."""
     lines = "".join(field + "\n" for field in fields)
     return raw(f"HTTP/1.1 {status}\nContent-Length: {len(body)}\n{lines}\n{body}", **options)
@@ -33,10 +33,9 @@ server("below a path", "location / { proxy_pass http://@ORIGIN@/base; }", PATHS)
 server("from a prefix", """
     location /x/ { proxy_pass http://@ORIGIN@/; } location /y/ { proxy_pass http://@ORIGIN@/y2/; }
     location /z { proxy_pass http://@ORIGIN@/z2; } location = /exact { proxy_pass http://@ORIGIN@/other?fixed=1; }
-    location ^~ /n/ { proxy_pass http://@ORIGIN@; } location /q/ { proxy_pass http://@ORIGIN@?fixed; }
-    location ~ ^/re/(.*) { proxy_pass http://@ORIGIN@; } location @named { proxy_pass http://@ORIGIN@; }
+    location ^~ /n/ { proxy_pass http://@ORIGIN@; }     location ~ ^/re/(.*) { proxy_pass http://@ORIGIN@; } location @named { proxy_pass http://@ORIGIN@; }
     location /t/ { try_files /none @named; } location /s { proxy_pass http://@ORIGIN@/s/; }
-""", [f"GET {prefix}{path}" for prefix in ("/x/", "/y/", "/z", "/n/", "/q/", "/re/", "/t/", "/s", "/s/")
+""", [f"GET {prefix}{path}" for prefix in ("/x/", "/y/", "/z", "/n/", "/re/", "/t/", "/s", "/s/")
       for path in ("", "a?b=c", "a%20b", "a%2fb", "../x/b", "a//b", "%2e%2e/n/a", "a%3fb?c", "%e4")]
        + ["GET /exact", "GET /exact?a=b", "GET /x", "GET /x?a"])
 server("rewritten", """
@@ -72,7 +71,7 @@ server("fields that are set", """
     location /h { proxy_pass http://@ORIGIN@; proxy_method POST; proxy_set_body "body of $uri"; } location /i { proxy_pass http://@ORIGIN@; proxy_method $arg_m; }
     location /j { proxy_pass http://@ORIGIN@; proxy_set_body ""; } location /k { proxy_pass http://@ORIGIN@; proxy_set_header A "$arg_a"; proxy_set_header B " b "; }
 """, [f"GET /{where} | Cookie: a=b | X: client | Host: asked | Accept-Encoding: gzip | Expect: x" for where in "abcdefghjk"]
-       + ["GET /i?m=PUT", "GET /i?m=", "HEAD /i?m=GET", "GET /k?a=%0d%0aB:c", "HEAD /h"]
+       + ["GET /i?m=PUT", "HEAD /i?m=GET", "GET /k?a=%0d%0aB:c", "HEAD /h"]
        + [post(f"/{where}", "sent") for where in "adefhijk"])
 server("bodies", "location / { proxy_pass http://@ORIGIN@; } location /s { proxy_pass http://@ORIGIN@; proxy_request_buffering off; } location /o { proxy_pass http://@ORIGIN@; proxy_request_buffering off; proxy_http_version 1.0; }",
        [post(path, body, *fields) for path in ("/", "/s", "/o") for body, *fields in (("",), ("a=1",), ("x" * 20_000,), (MULTIPART, BOUNDARY))]

@@ -13,7 +13,7 @@ use crate::model::{
     Zstd,
 };
 use crate::source::Options;
-use crate::vars::Template;
+use crate::vars::{Part, Template, Var};
 
 /// The `events` block.
 pub(crate) const EVENTS: Events = Events { worker_connections: 512, multi_accept: false };
@@ -120,7 +120,11 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         cache: Arc::default(),
         proxied: Arc::new(proxied(options)),
         proxied_cache: Arc::new(CacheSettings {
-            key: Some(crate::template::fixed("$scheme$proxy_host$request_uri")),
+            key: Some(Template::new(vec![
+                Part::Text(Arc::from(&b"http://"[..])),
+                Part::Var(Var::ProxyHost),
+                Part::Var(Var::ProxyTarget),
+            ])),
             ..CacheSettings::default()
         }),
     }

@@ -164,6 +164,9 @@ macro_rules! plain_vars {
             Capture(u8),
             /// A named group: an index into [`crate::model::Http::named`].
             Named(u16),
+            /// Path and query that an HTTP origin is asked for: it has no name, and stands in keys
+            /// that nobody wrote.
+            ProxyTarget,
         }
 
         /// Every variable with a fixed name.

@@ -70,7 +70,7 @@ fn both_families_keep_to_themselves_and_a_location_has_that_of_its_origin() {
     assert_eq!((zone("/p"), zone("/p/f")), ("p".to_owned(), "f".to_owned()));
     assert_eq!(of("/p").cache.page, of("/n").cache.page);
     let key = of("/p").cache.key.as_ref().expect("a default");
-    assert_eq!(format!("{key:?}"), "\"${Scheme}${ProxyHost}${RequestUri}\"");
+    assert_eq!(format!("{key:?}"), "\"http://${ProxyHost}${ProxyTarget}\"");
 }
 
 #[test]
@@ -143,10 +143,7 @@ fn what_is_wrong_is_told_in_nginxs_words() {
         ("proxy_set_body a; proxy_set_body b;", "\"proxy_set_body\" directive is duplicate"),
         ("proxy_set_header a;", "invalid number of arguments in \"proxy_set_header\" directive"),
         ("proxy_next_upstream http_502 http_504; proxy_cache_use_stale http_502 http_504;", "ok"),
-        (
-            "proxy_set_header \"\" b; proxy_redirect \"\" b; proxy_redirect off off;",
-            "ok",
-        ),
+        ("proxy_set_header \"\" b; proxy_redirect \"\" b; proxy_redirect off off;", "ok"),
     ];
     for (text, expected) in rows {
         let text = format!("events {{}} http {{ server {{ location / {{ {text} }} }} }}");

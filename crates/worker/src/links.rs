@@ -17,7 +17,7 @@ use base::{Key, Segment, SendChain, Spool, SpoolPiece, Weave};
 use conf::model::{PeerAddress, Protocol};
 use io::{Call, Callee, Fd, Io, Ready, Received, Reset, Sent, Watch};
 use upstream::{Fate, FetchWake, Left};
-use wire::{BodySource, OriginConn, OriginError, Pull, User};
+use wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, User};
 
 use crate::fetches::LiveFetch;
 use crate::origin::Origins;
@@ -357,6 +357,14 @@ impl<I: Io> Worker<I> {
         result: Result<(), OriginError>,
     ) {
         let mut events = std::mem::take(&mut self.origins.events);
+        let is_http = |link: &Link| matches!(link.conn, OriginConn::Http(_));
+        if matches!(result, Err(OriginError::Invalid(_)))
+            && self.origins.links.get(key).is_some_and(is_http)
+            && events.iter().any(|event| matches!(event, OriginEvent::Head(_)))
+        {
+            // A client that has nothing yet gets an honest error.
+            events.clear();
+        }
         let broken = result.err().map(FetchWake::Broken);
         for wake in events.drain(..).map(FetchWake::Event).chain(broken) {
             if self.origins.fetches.get(fetch).is_none_or(|live| live.link != Some(key)) {

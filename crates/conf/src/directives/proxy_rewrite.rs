@@ -20,11 +20,12 @@ pub(super) const TABLE: &[Directive] = &[
         "proxy_redirect http://backend/ /;",
     ),
     list("proxy_cookie_domain", HSL, Args::between(1, 2), |r, node| {
-        cookie_rule(r, node, |settings| &mut settings.cookie_domains)
+        // RFC 6265 §5.2.3: letters of a domain are the same in either case.
+        cookie_rule(r, node, Case::Insensitive, |settings| &mut settings.cookie_domains)
     })
     .doc("What becomes of the domain of cookies.", "proxy_cookie_domain localhost example.org;"),
     list("proxy_cookie_path", HSL, Args::between(1, 2), |r, node| {
-        cookie_rule(r, node, |settings| &mut settings.cookie_paths)
+        cookie_rule(r, node, Case::Sensitive, |settings| &mut settings.cookie_paths)
     })
     .doc("What becomes of the path of cookies.", "proxy_cookie_path /two/ /;"),
     list("proxy_cookie_flags", HSL, Args::between(1, 4), cookie_flags).doc(
@@ -39,10 +40,10 @@ enum From {
     Pattern(Regex),
 }
 
-fn from(r: &mut Reader, word: &[u8]) -> Result<From, Fault> {
+fn from(r: &mut Reader, word: &[u8], case: Case) -> Result<From, Fault> {
     Ok(match word {
         [b'~', b'*', pattern @ ..] => From::Pattern(r.regex(pattern, Case::Insensitive)?),
-        [b'~', pattern @ ..] => From::Pattern(r.regex(pattern, Case::Sensitive)?),
+        [b'~', pattern @ ..] => From::Pattern(r.regex(pattern, case)?),
         text => From::Text(r.template(text)?),
     })
 }
@@ -78,7 +79,7 @@ fn redirect(r: &mut Reader, node: &Node) -> Parsed {
         return extend(r, |settings| &mut settings.redirects, made);
     }
     let to = r.template(node.arg(1))?;
-    let made = match from(r, word)? {
+    let made = match from(r, word, Case::Sensitive)? {
         From::Text(from) => Redirect::Text { from, to },
         From::Pattern(regex) => Redirect::Pattern { regex, to },
     };
@@ -104,6 +105,7 @@ fn default_redirect(r: &Reader) -> Result<Redirect, Fault> {
 fn cookie_rule(
     r: &mut Reader,
     node: &Node,
+    case: Case,
     slot: fn(&mut ProxySettings) -> &mut Arc<Vec<CookieRule>>,
 ) -> Parsed {
     let word = node.arg(0);
@@ -111,7 +113,7 @@ fn cookie_rule(
         return if word == b"off" { extend(r, slot, None) } else { Err(invalid_parameter(word)) };
     }
     let to = r.template(node.arg(1))?;
-    let made = match from(r, word)? {
+    let made = match from(r, word, case)? {
         From::Text(from) => CookieRule::Text { from, to },
         From::Pattern(regex) => CookieRule::Pattern { regex, to },
     };
@@ -126,7 +128,7 @@ fn cookie_flags(r: &mut Reader, node: &Node) -> Parsed {
             _ => Err(invalid_parameter(word)),
         };
     }
-    let name = match from(r, word)? {
+    let name = match from(r, word, Case::Insensitive)? {
         From::Text(name) => CookieName::Text(name),
         From::Pattern(regex) => CookieName::Pattern(regex),
     };

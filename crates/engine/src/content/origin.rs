@@ -97,6 +97,12 @@ impl Exchange {
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return Next::Fail(500) };
+        // The key of a kept answer has it.
+        if pass.proxied.is_some()
+            && let Err(next) = self.target(pass, site, ctx)
+        {
+            return next;
+        }
         if location.caching.is_some()
             && let Some(next) = self.page(site, ctx)
         {
@@ -340,7 +346,7 @@ impl Exchange {
         };
         let mut text = Vec::new();
         Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
-        if text.is_empty() {
+        if text.is_empty() && pass.proxied.is_none() {
             self.log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
             return Err(Next::Fail(500));
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use conf::model::{ProxyField, ProxySettings, ProxyUrl, ProxyVersion};
 use conf::vars::Template;
-use http::escape::{UriPart, needs_uri, push_uri};
+use http::escape::{UriPart, push_uri};
 use http::{Method, Name, Params};
 use upstream::request::Target;
 
@@ -91,12 +91,21 @@ pub(crate) struct Asking<'a> {
 /// What is wrong with it, for the error log.
 pub(crate) fn target(text: &[u8], site: &Site) -> Result<(Target, ProxyUrl), Vec<u8>> {
     let shown = |words: &str, text: &[u8]| [words.as_bytes(), b" \"", text, b"\""].concat();
+    let no_url = || shown("invalid URL prefix in", text);
     let cut = conf::proxy_url::parse(text).map_err(|error| match error {
-        conf::proxy_url::UrlError::Scheme => shown(error.text(), text),
+        conf::proxy_url::UrlError::Scheme => no_url(),
         conf::proxy_url::UrlError::Secure => error.text().into(),
     })?;
+    if cut.rest.is_empty() {
+        return Err(no_url());
+    }
     if cut.origin.is_empty() {
         return Err(shown("no host in upstream", cut.rest));
+    }
+    if !matches!(std::str::from_utf8(cut.port).map(str::parse::<u16>), Ok(Ok(1..)))
+        && !cut.port.is_empty()
+    {
+        return Err(shown("invalid port in upstream", cut.rest));
     }
     let target = parse_target(cut.origin, site)
         .or_else(|| parse_target(&[cut.origin, b":", cut.port].concat(), site));
@@ -128,7 +137,13 @@ pub(crate) fn write(
         |out| out.extend_from_slice(b":method"),
         |out| match &plan.settings.method {
             _ if asking.as_get => out.extend_from_slice(b"GET"),
-            Some(method) => scope.expand(method, out),
+            Some(method) => {
+                let start = out.len();
+                scope.expand(method, out);
+                if out.len() == start {
+                    out.extend_from_slice(method_of(scope));
+                }
+            }
             None => out.extend_from_slice(method_of(scope)),
         },
     );
@@ -149,9 +164,6 @@ pub(crate) fn write(
     }
     if !plan.decides(b"host") {
         out.push(b"Host", &url.host);
-    }
-    if plan.settings.version == ProxyVersion::V10 && !plan.decides(b"connection") {
-        out.push(b"Connection", b"close");
     }
     write_framing(scope, plan, asking.body_len, out);
     if let Some(old) = asking.old {
@@ -210,7 +222,7 @@ fn method_of<'a>(scope: &Scope<'a>) -> &'a [u8] {
 }
 
 /// Writes path and query, as nginx chooses them.
-fn push_target(scope: &Scope<'_>, url: &ProxyUrl, out: &mut Vec<u8>) {
+pub(crate) fn push_target(scope: &Scope<'_>, url: &ProxyUrl, out: &mut Vec<u8>) {
     let request = scope.request;
     let from = match &url.uri {
         // Variables said all of it.
@@ -225,14 +237,14 @@ fn push_target(scope: &Scope<'_>, url: &ProxyUrl, out: &mut Vec<u8>) {
         _ => 0,
     };
     let rest = request.uri.get(from..).unwrap_or_default();
-    if request.internal || is_quoted(scope) {
+    if request.internal || is_quoted(scope) || rest.iter().any(|byte| *byte <= b' ') {
         push_uri(out, rest, UriPart::Path);
     } else {
         out.extend_from_slice(rest);
     }
-    if let Some(args) = &request.args {
+    if !request.args().is_empty() {
         out.push(b'?');
-        out.extend_from_slice(args);
+        out.extend_from_slice(request.args());
     }
 }
 
@@ -244,10 +256,11 @@ fn push_rooted(uri: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(uri);
 }
 
-/// Whether what was decoded may need encoding.
+/// Whether anything was decoded; as in nginx, nothing is encoded otherwise.
 fn is_quoted(scope: &Scope<'_>) -> bool {
-    memchr::memchr(b'%', &scope.request.head().target).is_some()
-        || needs_uri(&scope.request.uri, UriPart::Path)
+    let target = &scope.request.head().target;
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    memchr::memchr(b'%', path).is_some()
 }
 
 /// Whether path and query are still the client's own.

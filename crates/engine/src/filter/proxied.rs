@@ -118,6 +118,8 @@ impl Rewriter {
 
     fn cookie(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
         let mut cookie = Cookie::cut(value);
+        // As in nginx, what is no cookie stays as it is.
+        cookie.parts[0].value.as_ref()?;
         let mut is_changed = false;
         for (name, rules) in [(&b"domain"[..], &self.domains), (b"path", &self.paths)] {
             for part in cookie.parts.iter_mut().skip(1).filter(|part| part.is(name)) {
@@ -198,11 +200,6 @@ impl Rule {
                 let from = from.strip_prefix(b".").unwrap_or(&from);
                 let dot = &value[..value.len() - bare.len()];
                 bare.eq_ignore_ascii_case(from).then(|| [dot, &expanded(to, scope)].concat())
-            }
-            Self::Pattern(pattern, to) if is_domain => {
-                let bare = value.strip_prefix(b".").unwrap_or(value);
-                let dot = &value[..value.len() - bare.len()];
-                Some([dot, &self.matched(pattern, to, bare, scope)?].concat())
             }
             _ => self.redirect(value, scope),
         }

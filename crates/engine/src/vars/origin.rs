@@ -11,6 +11,7 @@ use super::{Found, Scope, joined, maybe, millis, number, push_status, text};
 use crate::content::origin::Asked;
 use crate::content::page::Cached;
 use crate::content::params::script;
+use crate::content::proxied;
 
 impl Scope<'_> {
     /// Where `proxy_pass` of the location leads, as far as that is known.
@@ -29,6 +30,12 @@ impl Scope<'_> {
                 return Some(text(out, script.index));
             }
             Var::FastcgiPathInfo => return Some(text(out, script(self).path_info)),
+            Var::ProxyTarget => {
+                if let Some(url) = self.proxy_url() {
+                    proxied::push_target(self, url, out);
+                }
+                return Some(Found::Yes);
+            }
             Var::ProxyHost => return Some(maybe(out, self.proxy_url().map(|url| &*url.host))),
             Var::ProxyPort => return Some(maybe(out, self.proxy_url().map(|url| &*url.port))),
             Var::RequestBody => return Some(self.request_body(out)),
