@@ -89,7 +89,9 @@ ANSWERS = [
     raw("no status line\n\nx"), raw("HTTP/1.1 20 OK\n\nx"), raw("HTTP/1.1 2000 OK\n\nx"), raw("HTTP/2.0 200 OK\nContent-Length: 1\n\nx"), raw("HTTP/1.1  200 OK\nContent-Length: 1\n\nx"), raw("HTTP/1.1 099 OK\nContent-Length: 1\n\nx"), raw("http/1.1 200 OK\n\nx"), raw("HTTP/1.1 200 OK\nContent-Length: 1\n\nx", kind="keep"), raw("HTTP/1.1 200 OK\nX-Long: " + "x" * 5000 + "\n\nx"), raw("HTTP/1.1 200 OK\n" + "".join(f"X-{n}: {n}\n" for n in range(60)) + "\nx"),
 ]
 server("answers", "location / { proxy_pass http://@ORIGIN@; }", ANSWERS + [raw("HTTP/1.1 200 OK\nContent-Length: 9\nX: 1\n\n", request="HEAD"), raw("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", request="HEAD"), raw("HTTP/1.1 200 OK\nContent-Length: 2\n\nok", request="HEAD")])
-server("answers unbuffered", "location / { proxy_pass http://@ORIGIN@; proxy_buffering off; }", ANSWERS[:45])
+server("answers unbuffered", "location / { proxy_pass http://@ORIGIN@; proxy_buffering off; }", 
+       # What nginx was doing when an answer ended too early depends on what it had read by then.
+       [case for case in ANSWERS[:45] if "5\\nhel'" not in case[0]])
 REDIRECTS = ["/there", "there", "http://@ORIGIN@/", "http://@ORIGIN@/base/x?y", "http://@ORIGIN@", "https://@ORIGIN@/base/", "http://other/", "http://other/a/b", "", "//x", "http://localhost:1/a"]
 server("redirects", """
     location /d/ { proxy_pass http://@ORIGIN@/base/; } location /n/ { proxy_pass http://@ORIGIN@; } location /o/ { proxy_pass http://@ORIGIN@; proxy_redirect off; }
