@@ -29,6 +29,7 @@ mod geo;
 mod h1;
 mod h2;
 mod h3;
+mod headers;
 mod limiting;
 mod limits;
 mod logs;

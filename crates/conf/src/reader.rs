@@ -110,8 +110,9 @@ pub(crate) struct Scope {
     pub(crate) rewrite: Vec<(Order, Place, RewriteOp)>,
     /// Its directives, and where they stand.
     pub(crate) written: Vec<Written>,
-    /// Its `add_header`s.
+    /// Its `add_header`s and `add_trailer`s.
     pub(crate) headers: Vec<AddHeader>,
+    pub(crate) trailers: Vec<AddHeader>,
     /// Whether `allow` or `deny` stood in this block.
     pub(crate) has_access: bool,
     /// Whether `valid_referers` stood in this block, and whether with expressions.
@@ -173,6 +174,7 @@ impl Scope {
             rewrite: Vec::new(),
             written: Vec::new(),
             headers: Vec::new(),
+            trailers: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
@@ -207,6 +209,7 @@ impl Scope {
             rewrite: Vec::new(),
             written: Vec::new(),
             headers: Vec::new(),
+            trailers: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,

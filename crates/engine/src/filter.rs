@@ -11,5 +11,6 @@ pub(crate) mod kept;
 pub(crate) mod range;
 mod rework;
 pub(crate) mod told;
+mod trailers;
 mod warm;
 mod weigh;

@@ -38,7 +38,7 @@ pub use content::esi::Lineage;
 pub use content::page::Keeping;
 pub use content::recall::Recalled;
 pub use content::shortcut::{Open, Shortcut};
-pub use ctx::{ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake};
+pub use ctx::{Around, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake};
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;
 pub use limit::{Held, Zones};

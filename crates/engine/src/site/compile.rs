@@ -216,11 +216,12 @@ fn turns_on_client(conf: &model::Location) -> bool {
 
 fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Location {
     let settings = &conf.settings;
-    let headers: Arc<[Header]> = settings
-        .add_headers
-        .iter()
-        .map(|conf| Header { name: Name::parse(&conf.name), conf: conf.clone() })
-        .collect();
+    let parsed = |fields: &[model::AddHeader]| -> Arc<[Header]> {
+        let field =
+            |conf: &model::AddHeader| Header { name: Name::parse(&conf.name), conf: conf.clone() };
+        fields.iter().map(field).collect()
+    };
+    let headers = parsed(&settings.add_headers);
     let keeps_out = !settings.limits.is_empty()
         || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
@@ -229,9 +230,6 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     Location {
         is_decorated: expires || !headers.is_empty(),
-        reads_answer: headers.iter().any(|header| reads_answer(&header.conf.value, http, 0))
-            || matches!(&*settings.expires, model::Expires::Variable { text, .. }
-                if reads_answer(text, http, 0)),
         expires,
         settings: settings.clone(),
         internal: conf.internal,
@@ -274,32 +272,10 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         fixed_root: settings.root.path.as_text().map(Arc::from),
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
+        trailers: parsed(&settings.add_trailers),
         coded: Kinds::is_coded(settings),
         reworks: !settings.filters.sub.is_empty() || settings.filters.gunzip,
     }
-}
-
-/// Whether a text depends on the fields of the answer.
-fn reads_answer(text: &conf::Template, http: &Http, depth: usize) -> bool {
-    /// Maps that lead from one to another; beyond that the answer is yes.
-    const DEPTH_MAX: usize = 8;
-    text.vars().any(|var| match var {
-        conf::Var::SentField(_) => true,
-        conf::Var::Named(_) if depth >= DEPTH_MAX => true,
-        conf::Var::Named(slot) => match http.definitions.get(usize::from(*slot)) {
-            Some(model::Definition::Map(map)) => {
-                let values = map.rows.iter().map(|(_, value)| value);
-                let mut texts = values.chain([&map.source, &map.default]);
-                texts.any(|text| reads_answer(text, http, depth + 1))
-            }
-            Some(model::Definition::Geo(geo)) => {
-                geo.source.iter().any(|text| reads_answer(text, http, depth + 1))
-            }
-            Some(model::Definition::Split(split)) => reads_answer(&split.source, http, depth + 1),
-            _ => false,
-        },
-        _ => false,
-    })
 }
 
 /// nginx checks a file at every request unless `open_file_cache` is on; we look at most once a
