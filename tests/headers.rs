@@ -43,9 +43,9 @@ fn trailers_follow_the_body_in_every_protocol() {
         }
     }
     let mut client = server.connect();
-    client.send("GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.0\r\nHost: a\r\n\r\n");
+    client.send("GET /hello.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.0\r\n\r\n");
     let all = String::from_utf8(client.to_end().unwrap()).unwrap();
-    let end = "\r\n0\r\nX-Uri: /hello.txt\r\nX-Uri: again\r\n\r\nHTTP/1.1 404 Not Found\r\n";
+    let end = "\r\n0\r\nX-Uri: /hello.txt\r\nX-Uri: again\r\n\r\nHTTP/1.1 404 ";
     assert!(all.contains("e\r\nhello, bolide\n"), "{all}");
     assert!(all.contains(end), "{all}");
 }
@@ -53,8 +53,10 @@ fn trailers_follow_the_body_in_every_protocol() {
 #[test]
 fn answers_without_a_place_for_trailers_have_none() {
     let server = http(
-        "log_format t '$status [$sent_trailer_x]'; 
-         server { access_log @DIR@/logs/access.log t; listen 127.0.0.1:@HTTP@; root @DIR@/www; add_trailer X v;
+        "log_format t '$status [$sent_trailer_x]';
+         server {
+             listen 127.0.0.1:@HTTP@; root @DIR@/www; add_trailer X v;
+             access_log @DIR@/logs/access.log t;
              location /204 { return 204; }
              location /flat { chunked_transfer_encoding off; return 200 flat; } }",
     );
