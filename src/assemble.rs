@@ -54,7 +54,7 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
     let mut listens = Vec::new();
     if let Some(http) = &config.http {
         for listen in &http.listens {
-            let acceptor = tls_setup::acceptor(config, http, listen, &shared.tls, &mut warnings)
+            let acceptor = tls_setup::acceptor(http, listen, &shared.tls, &mut warnings)
                 .map_err(|text| vec![text])?;
             listens.push(ListenSettings::new(http, listen, acceptor));
         }

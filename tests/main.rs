@@ -45,6 +45,8 @@ mod rewrite;
 mod routing;
 mod static_files;
 mod tls;
+mod tls_certificates;
+mod tls_keys;
 mod upgrade;
 mod wordpress;
 mod wordpress_cache;

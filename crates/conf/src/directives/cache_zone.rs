@@ -32,6 +32,8 @@ pub(crate) enum Use {
     Requests,
     /// `limit_conn`
     Connections,
+    /// `ssl_session_cache`
+    Sessions,
 }
 
 /// A directory that was named.
