@@ -37,6 +37,7 @@ mod lscache;
 mod php;
 mod php_chaos;
 mod php_pool;
+mod process;
 mod proxy_protocol;
 mod published;
 mod real_ip;

@@ -295,6 +295,10 @@ pub(crate) struct Reader {
     pub(crate) scope: Scope,
     /// Whether the directive being read stood in this block before.
     pub(crate) again: bool,
+    /// Modules and thread pools that were named.
+    pub(crate) named: Vec<(&'static str, String)>,
+    /// When the first block of modules' directives was opened.
+    pub(crate) first_block: Order,
     has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
@@ -316,6 +320,8 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
         events: defaults::EVENTS,
         http: HttpDraft::default(),
         again: false,
+        named: Vec::new(),
+        first_block: first_block(&tree.nodes),
         has_events: false,
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
@@ -325,6 +331,10 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
     let nodes = std::mem::take(&mut tree.nodes);
     reader.read_nodes(&nodes);
     reader.finish(tree)
+}
+
+fn first_block(nodes: &[Node]) -> Order {
+    nodes.iter().find(|node| node.block.is_some()).map_or(Order(u32::MAX), |node| node.order)
 }
 
 impl Reader {
