@@ -212,7 +212,8 @@ fn a_dump_has_each_file_once_behind_its_name() {
     assert_eq!(
         done.text(),
         format!(
-            "# configuration file {dir}/a.conf:\ninclude b*.conf;\ninclude b1.conf;\nevents {{}}\n\n\
+            "# configuration file {dir}/a.conf:\n\
+             include b*.conf;\ninclude b1.conf;\nevents {{}}\n\n\
              # configuration file {dir}/b1.conf:\nenv A;\n\
              # configuration file {dir}/b2.conf:\nenv B=1;\n\n"
         )
@@ -517,8 +518,8 @@ fn modules_whose_work_is_built_in_are_loaded_and_others_are_not() {
         (
             "load_module modules/ngx_http_perl_module.so; events {}",
             1,
-            "[emerg] module \"modules/ngx_http_perl_module.so\" is not available: none is loaded \
-             from a file, and this one's work is not built in in DIR/m.conf:1",
+            "[emerg] module \"modules/ngx_http_perl_module.so\" is not available: its work is not \
+             built in, and no file is loaded in DIR/m.conf:1",
         ),
         (
             "events {}\nload_module modules/ngx_http_brotli_static_module.so;",

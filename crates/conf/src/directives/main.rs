@@ -46,12 +46,12 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("The directory to change to.", "working_directory /var/lib/bolide;"),
-    list("env", M, Args::ONE, env).doc("An environment variable to set; all others are kept.", "env TZ=UTC;"),
-    own("load_module", M, Args::ONE, load_module)
-        .doc(
-            "Named a module to load; it must be one whose work is built in, of which no file is read.",
-            "load_module modules/ngx_http_brotli_filter_module.so;",
-        ),
+    list("env", M, Args::ONE, env)
+        .doc("An environment variable to set; all others are kept.", "env TZ=UTC;"),
+    own("load_module", M, Args::ONE, load_module).doc(
+        "Names a module file, which is not read; the work of the module must be built in.",
+        "load_module modules/ngx_http_brotli_filter_module.so;",
+    ),
     own("thread_pool", M, Args::between(2, 3), thread_pool)
         .doc("Named a pool of threads for file reading.", "thread_pool default threads=4;"),
     accepted("pcre_jit", M, Args::ONE, Form::Flag)
@@ -169,8 +169,7 @@ fn load_module(r: &mut Reader, node: &Node) -> Parsed {
     let name = file.strip_suffix(".so").unwrap_or(file);
     if !super::modules::is_built_in(name) {
         return Err(Fault::Text(format!(
-            "module \"{path}\" is not available: none is loaded from a file, and this one's work is \
-             not built in"
+            "module \"{path}\" is not available: its work is not built in, and no file is loaded"
         )));
     }
     name_once(r, "module", name, |name| format!("module \"{name}\" is already loaded"))
