@@ -158,11 +158,14 @@ impl Member {
         let (priority, account) = (main.worker_priority, orders.account.cloned());
         let body = move || {
             let id = io::process::thread_id();
+            let is_ready = settle(&cores, priority, account);
             // Who started us waits for it.
             let _ = teller.send(id);
             let mut startup = startup;
             startup.ids.1 = id;
-            work(startup, &cores, priority, account);
+            if is_ready {
+                Worker::new(startup).run();
+            }
         };
         let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?;
         let id = told.recv().unwrap_or_default();
@@ -170,8 +173,8 @@ impl Member {
     }
 }
 
-/// A worker's thread, from its cores, priority and account to its last turn.
-fn work(startup: Startup<Epoll>, cores: &[usize], priority: i32, account: Option<Account>) {
+/// Gives the calling thread its cores, priority and account; whether it may work.
+fn settle(cores: &[usize], priority: i32, account: Option<Account>) -> bool {
     let alert = |call: &str, error: &std::io::Error| {
         let why = crate::sockets::describe(error);
         err(&format!("bolide: [alert] {call} failed ({why})"));
@@ -190,9 +193,10 @@ fn work(startup: Startup<Epoll>, cores: &[usize], priority: i32, account: Option
     if let Some((user, uid, gid)) = account
         && let Err(error) = io::process::become_user(&user, uid, gid)
     {
-        return err(&format!("bolide: [emerg] setuid({uid}) failed ({error})"));
+        err(&format!("bolide: [emerg] setuid({uid}) failed ({error})"));
+        return false;
     }
-    Worker::new(startup).run();
+    true
 }
 
 /// The cores that a worker is bound to; none means all.
