@@ -25,6 +25,7 @@ mod log;
 mod names;
 mod pages;
 mod password;
+mod patterns;
 mod phase;
 mod record;
 mod request;

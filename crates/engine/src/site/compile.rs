@@ -21,15 +21,17 @@ use crate::kinds::{Kinds, KindsCache};
 use crate::limit::Zone;
 use crate::names::{Claim as NameClaim, Names};
 use crate::pages::{Pages, Signature};
+use crate::patterns::Sieves;
 use crate::phase::rewrite::Op;
 use crate::route::{Claim, Level};
 
 /// Compiles everything.
 pub(super) fn site(config: Arc<Config>) -> Site {
+    let mut sieves = Sieves::default();
     let (listens, servers, locations) = match &config.http {
         Some(http) => (
-            http.listens.iter().map(|listen| listening(http, listen)).collect(),
-            http.servers.iter().map(|conf| server(http, conf)).collect(),
+            http.listens.iter().map(|listen| listening(http, listen, &mut sieves)).collect(),
+            http.servers.iter().map(|conf| server(http, conf, &mut sieves)).collect(),
             locations(http),
         ),
         None => Default::default(),
@@ -38,7 +40,8 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
     let names_body_file = config.http.as_ref().is_some_and(names_body_file);
-    let derived = config.http.as_ref().map_or_else(Vec::new, Derived::all);
+    let derived = config.http.as_ref();
+    let derived = derived.map_or_else(Vec::new, |http| Derived::all(http, &mut sieves));
     Site {
         listens,
         servers,
@@ -71,7 +74,7 @@ fn names_body_file(http: &Http) -> bool {
         })
 }
 
-fn listening(http: &Http, listen: &Listen) -> Listening {
+fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
     let mut names = Names::new(listen.default_server.0);
     for &id in &listen.servers {
         names.present(id.0);
@@ -90,7 +93,7 @@ fn listening(http: &Http, listen: &Listen) -> Listening {
             }
         }
     }
-    Listening { names, alt_svc }
+    Listening { names: names.seal(sieves), alt_svc }
 }
 
 /// The port of a QUIC listener of the server: `preferred` if there is one, else the first.
@@ -117,7 +120,7 @@ fn claims(http: &Http, name: &ServerName) -> Vec<NameClaim> {
     }
 }
 
-fn server(http: &Http, conf: &model::Server) -> Server {
+fn server(http: &Http, conf: &model::Server, sieves: &mut Sieves) -> Server {
     let outer = &http.location(conf.root).nested;
     let mut named = Vec::new();
     for &id in outer {
@@ -126,7 +129,7 @@ fn server(http: &Http, conf: &model::Server) -> Server {
         }
     }
     Server {
-        level: level(http, outer),
+        level: level(http, outer, sieves),
         named,
         root: conf.root.0,
         believes: !http.location(conf.root).settings.real_ip.from.is_empty(),
@@ -139,7 +142,7 @@ fn server(http: &Http, conf: &model::Server) -> Server {
     }
 }
 
-fn level(http: &Http, ids: &[model::LocationId]) -> Level {
+fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> Level {
     let mut built = Level::default();
     for &id in ids {
         let conf = http.location(id);
@@ -155,9 +158,9 @@ fn level(http: &Http, ids: &[model::LocationId]) -> Level {
         {
             built.add_slash(path, id.0);
         }
-        built.add(claim, id.0, level(http, &conf.nested));
+        built.add(claim, id.0, level(http, &conf.nested, sieves));
     }
-    built.seal()
+    built.seal(sieves)
 }
 
 fn locations(http: &Http) -> Vec<Location> {
