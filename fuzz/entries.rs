@@ -61,7 +61,7 @@ fn quic(data: &[u8]) {
     static MADE: OnceLock<Made> = OnceLock::new();
     let (keys, acceptor) = MADE.get_or_init(|| {
         let (chain, key) = tls::self_signed(&["fuzz.example"]).expect("a certificate can be made");
-        let cert = tls::Certificate::from_pem(chain.as_bytes(), key.as_bytes())
+        let cert = tls::Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[])
             .expect("a certificate that was just made is good");
         let mut certs = tls::ServerCerts::new();
         let set = certs.add(vec![cert]);

@@ -31,6 +31,7 @@ from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, identity, limiting, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
+from compare import headers  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -256,6 +257,8 @@ def read_answer(program, head, rest, method, lengths):
     out += sorted(ordered, key=lambda line: line.partition(":")[0].lower())
     if boundary:
         text = text.replace(boundary[1], "BOUNDARY")
+    if note and "transfer-encoding" in value and lengths is None:
+        out.append(f"end {program.normalise(note)}")
     out.append(f"body {text!r}" if len(text) < 3000 else f"body of {len(text)}, crc {zlib.crc32(text.encode())}")
     return rest, out
 

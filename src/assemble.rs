@@ -54,7 +54,7 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
     let mut listens = Vec::new();
     if let Some(http) = &config.http {
         for listen in &http.listens {
-            let acceptor = tls_setup::acceptor(config, http, listen, &shared.tls, &mut warnings)
+            let acceptor = tls_setup::acceptor(http, listen, &shared.tls, &mut warnings)
                 .map_err(|text| vec![text])?;
             listens.push(ListenSettings::new(http, listen, acceptor));
         }
@@ -123,37 +123,57 @@ pub(crate) fn generation(
 ///
 /// In nginx's words: `open() "P" failed (2: No such file or directory)`.
 pub(crate) fn open_logs(config: &Config) -> Result<OpenLogs, String> {
-    let mut paths: HashSet<&Path> = HashSet::new();
-    let errors = |logs: &'_ [conf::model::ErrorLog]| -> Vec<std::path::PathBuf> {
-        logs.iter()
-            .filter_map(|log| match &log.target {
-                LogTarget::File(path) => Some(path.clone()),
-                LogTarget::Stderr | LogTarget::Syslog(_) => None,
-            })
-            .collect()
-    };
-    let mut owned: Vec<std::path::PathBuf> = errors(&config.main.error_log);
-    if let Some(http) = &config.http {
-        let all = http.locations.iter().map(|location| &location.settings);
-        for settings in all.chain([&http.settings]) {
-            owned.extend(errors(&settings.error_log));
-            for log in settings.access_log.iter() {
-                if let AccessTarget::File(path) = &log.target {
-                    paths.insert(path);
+    let (open, mut failed) = reopen_logs(config, &OpenLogs::default());
+    if failed.is_empty() { Ok(open) } else { Err(failed.swap_remove(0)) }
+}
+
+/// As [`open_logs`]; what cannot be opened stays as it is in `old`, and is told.
+pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<String>) {
+    let (mut open, mut failed) = (HashMap::new(), Vec::new());
+    for path in log_paths(config) {
+        let name = path.as_os_str().as_bytes();
+        match io::file::open_append(name) {
+            Ok(file) => {
+                open.insert(name.to_vec(), file);
+            }
+            Err(error) => {
+                let (shown, why) = (path.display(), crate::sockets::describe(&error));
+                failed.push(format!("open() \"{shown}\" failed ({why})"));
+                if let Some(file) = old.get(name) {
+                    open.insert(name.to_vec(), file.clone());
                 }
             }
         }
     }
-    let mut open = HashMap::new();
-    for path in paths.into_iter().chain(owned.iter().map(std::path::PathBuf::as_path)) {
-        let name = path.as_os_str().as_bytes();
-        if open.contains_key(name) {
-            continue;
-        }
-        let file = io::file::open_append(name).map_err(|error| {
-            format!("open() \"{}\" failed ({})", path.display(), crate::sockets::describe(&error))
-        })?;
-        open.insert(name.to_vec(), file);
+    (Arc::new(open), failed)
+}
+
+/// Every log file, each once, in the order of the configuration.
+fn log_paths(config: &Config) -> Vec<&Path> {
+    fn errors(logs: &[conf::model::ErrorLog]) -> impl Iterator<Item = &Path> {
+        logs.iter().filter_map(|log| match &log.target {
+            LogTarget::File(path) => Some(path.as_path()),
+            LogTarget::Stderr | LogTarget::Syslog(_) => None,
+        })
     }
-    Ok(Arc::new(open))
+    let mut known: HashSet<&Path> = HashSet::new();
+    let mut paths = Vec::new();
+    let mut add = |path| {
+        if known.insert(path) {
+            paths.push(path);
+        }
+    };
+    errors(&config.main.error_log).for_each(&mut add);
+    if let Some(http) = &config.http {
+        let all = http.locations.iter().map(|location| &location.settings);
+        for settings in [&http.settings].into_iter().chain(all) {
+            errors(&settings.error_log).for_each(&mut add);
+            for log in settings.access_log.iter() {
+                if let AccessTarget::File(path) = &log.target {
+                    add(path);
+                }
+            }
+        }
+    }
+    paths
 }

@@ -13,7 +13,7 @@ pub(crate) use admin::{ADMIN_HELP, Admin};
 use crate::check::{Check, Detail};
 
 /// Where files are looked for, unless `-p` says otherwise.
-const PREFIX: &str = "/etc/bolide";
+pub(crate) const PREFIX: &str = "/etc/bolide";
 /// The configuration below the prefix, unless `-c` says otherwise: the first that is there.
 const CONF_FILES: [&str; 3] = ["bolide.conf", "nginx.conf", "conf/nginx.conf"];
 
@@ -60,12 +60,10 @@ Commands:
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Print the help.
-    Help,
-    /// Print the version; also how it was built.
-    Version { build: bool },
-    /// Check the configuration; also print it.
-    Test { dump: bool },
+    /// Print what was asked for and end.
+    Show(Show),
+    /// Check the configuration; also print it. What `-v` and its like ask for comes first.
+    Test { dump: bool, show: Option<Show> },
     /// Send a signal to the running server.
     Signal(Signal),
     /// Serve by a configuration file.
@@ -80,6 +78,17 @@ pub(crate) enum Command {
     Admin(Admin),
     /// Print how it is asked.
     AdminHelp,
+}
+
+/// What is printed about the program; each has what stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Show {
+    /// The version.
+    Version,
+    /// How it was built.
+    Build,
+    /// The help.
+    Help,
 }
 
 /// What the php pools of a running server are told.
@@ -140,43 +149,30 @@ pub(crate) struct Invocation {
 ///
 /// In nginx's words, where it has any.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, String> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    // Nothing here may stand behind it, and nginx takes it for the option `-`.
+    if args.iter().skip(1).any(|arg| arg == "--") {
+        return Err("invalid option: \"-\"".to_owned());
+    }
     let mut parser = lexopt::Parser::from_iter(args);
     let mut command = None;
-    let mut globals = Globals::default();
+    let (mut globals, mut asked) = (Globals::default(), Asked::default());
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
-            Short('?' | 'h') | Long("help") => command = Some(Command::Help),
-            Short('v') | Long("version") => command = Some(Command::Version { build: false }),
-            Short('V') => command = Some(Command::Version { build: true }),
-            Short('t') => {
-                let dump = matches!(command, Some(Command::Test { dump: true }));
-                command = Some(Command::Test { dump });
-            }
-            Short('T') => command = Some(Command::Test { dump: true }),
-            Short('s') => command = Some(signal(&text(&mut parser, "-s", "parameter")?)?),
-            Value(word) if command.is_none() && word == "serve" => {
-                command = Some(Command::Serve(serve(&mut parser)?));
-            }
-            Value(word) if command.is_none() && word == "demo" => {
-                command = Some(Command::Serve(serve(&mut parser)?));
-            }
-            Value(word) if command.is_none() && word == "check" => {
-                command = Some(Command::Check(check(&mut parser, &mut globals)?));
-            }
-            Value(word) if command.is_none() && word == "explain" => {
-                command = Some(admin::explain(&mut parser, &mut globals)?);
-            }
-            Value(word) if command.is_none() && word == "cache" => {
-                command = Some(admin::cache(&mut parser, &mut globals)?);
-            }
-            Value(word) if command.is_none() && word == "php" => {
-                command = Some(Command::Php(php(&mut parser)?));
+            Short(letter @ ('?' | 'h' | 'v' | 'V' | 't' | 'T')) => asked.take(letter),
+            Long("help") => asked.take('h'),
+            Long("version") => asked.take('v'),
+            Short('s') => asked.signal = Some(signal(&text(&mut parser, "-s", "parameter")?)?),
+            Short(letter @ ('q' | 'p' | 'c' | 'e' | 'g')) => globals.take(letter, &mut parser)?,
+            // As nginx has it: a dash with no letter behind it asks nothing.
+            Value(word) if word == "-" => {}
+            Value(word) if command.is_none() => {
+                command = Some(own_command(&word, &mut parser, &mut globals)?);
             }
             Value(name) if matches!(command, Some(Command::Php(Php::Restart(None)))) => {
                 let name = name.to_string_lossy().into_owned();
                 command = Some(Command::Php(Php::Restart(Some(name))));
             }
-            Short(letter @ ('q' | 'p' | 'c' | 'e' | 'g')) => globals.take(letter, &mut parser)?,
             Short(other) => return Err(format!("invalid option: \"{other}\"")),
             Long(other) => return Err(format!("invalid option: \"--{other}\"")),
             Value(word) => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
@@ -188,8 +184,56 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| here.join(prefix));
     // As nginx has it: a relative -c is below the prefix.
     let conf = conf.map_or_else(|| default_conf(&prefix), |conf| prefix.join(conf));
-    let command = command.unwrap_or(Command::Run);
+    let command = asked.command().or(command).unwrap_or(Command::Run);
     Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet })
+}
+
+/// Reads one of Bolide's own commands up to where nginx's options may follow.
+fn own_command(
+    word: &OsString,
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<Command, String> {
+    Ok(match word.to_str() {
+        Some("serve" | "demo") => Command::Serve(serve(parser)?),
+        Some("check") => Command::Check(check(parser, globals)?),
+        Some("explain") => admin::explain(parser, globals)?,
+        Some("cache") => admin::cache(parser, globals)?,
+        Some("php") => Command::Php(php(parser)?),
+        _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
+    })
+}
+
+/// What nginx's options without values ask for, and `-s`. Several may stand on one line.
+#[derive(Default)]
+struct Asked {
+    show: Option<Show>,
+    test: bool,
+    dump: bool,
+    signal: Option<Signal>,
+}
+
+impl Asked {
+    fn take(&mut self, letter: char) {
+        let show = match letter {
+            'v' => Some(Show::Version),
+            'V' => Some(Show::Build),
+            'h' | '?' => Some(Show::Help),
+            _ => None,
+        };
+        self.show = self.show.max(show);
+        self.test |= matches!(letter, 't' | 'T');
+        self.dump |= letter == 'T';
+    }
+
+    /// What comes of it. A test sends no signal, and whoever asks for help gets nothing else.
+    fn command(self) -> Option<Command> {
+        match (self.test, self.show, self.signal) {
+            (true, show, _) => Some(Command::Test { dump: self.dump, show }),
+            (false, Some(show), _) => Some(Command::Show(show)),
+            (false, None, signal) => signal.map(Command::Signal),
+        }
+    }
 }
 
 /// nginx's options that say which server is meant; they may stand behind a command.
@@ -231,14 +275,14 @@ fn text(parser: &mut lexopt::Parser, option: &str, what: &str) -> Result<String,
     value.into_string().map_err(|_| format!("option \"{option}\" requires valid text"))
 }
 
-fn signal(word: &str) -> Result<Command, String> {
-    Ok(Command::Signal(match word {
-        "stop" => Signal::Stop,
-        "quit" => Signal::Quit,
-        "reopen" => Signal::Reopen,
-        "reload" => Signal::Reload,
-        _ => return Err(format!("invalid option: \"-s {word}\"")),
-    }))
+fn signal(word: &str) -> Result<Signal, String> {
+    match word {
+        "stop" => Ok(Signal::Stop),
+        "quit" => Ok(Signal::Quit),
+        "reopen" => Ok(Signal::Reopen),
+        "reload" => Ok(Signal::Reload),
+        _ => Err(format!("invalid option: \"-s {word}\"")),
+    }
 }
 
 fn check(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<Check, String> {
@@ -302,11 +346,11 @@ mod tests {
     #[test]
     fn nginx_options_are_understood_in_clusters_and_apart() {
         let all = args(&["-tq", "-c", "a.conf", "-p", "/x", "-g", "daemon off;"]).unwrap();
-        assert!(matches!(all.command, Command::Test { dump: false }) && all.quiet);
+        assert!(matches!(all.command, Command::Test { dump: false, .. }) && all.quiet);
         assert_eq!(all.conf, Path::new("/x/a.conf"));
         assert_eq!(all.globals, "daemon off;");
         let absolute = args(&["-T", "-t", "-c", "/etc/a.conf"]).unwrap();
-        assert!(matches!(absolute.command, Command::Test { dump: true }));
+        assert!(matches!(absolute.command, Command::Test { dump: true, .. }));
         assert_eq!(absolute.conf, Path::new("/etc/a.conf"));
     }
 

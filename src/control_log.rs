@@ -2,8 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use conf::model::{ErrorLog, Level, LogTarget};
-use worker::{Generation, OpenLogs};
+use conf::model::{Config, ErrorLog, Level, LogTarget};
+use worker::OpenLogs;
 
 use crate::messages::err;
 
@@ -15,9 +15,14 @@ pub(crate) struct ControlLog {
 }
 
 impl ControlLog {
-    pub(crate) fn new(generation: &Generation) -> Self {
-        let logs = generation.site.config().main.error_log.to_vec();
-        Self { logs, open: generation.logs.clone() }
+    /// The main error log of a configuration whose logs are open.
+    pub(crate) fn new(config: &Config, open: &OpenLogs) -> Self {
+        Self { logs: config.main.error_log.to_vec(), open: open.clone() }
+    }
+
+    /// The files behind it.
+    pub(crate) const fn open(&self) -> &OpenLogs {
+        &self.open
     }
 
     pub(crate) fn replace(&mut self, open: OpenLogs) {
@@ -26,7 +31,20 @@ impl ControlLog {
 
     /// Writes one line to every log that takes its level.
     pub(crate) fn write(&self, level: Level, text: &str) {
-        let line = line(level, text);
+        self.write_for(std::process::id(), level, text);
+    }
+
+    /// As [`Self::write`], also to the terminal as what stops a start is.
+    pub(crate) fn write_loudly(&self, level: Level, text: &str) {
+        self.write(level, text);
+        if self.logs.iter().all(|log| !matches!(log.target, LogTarget::Stderr)) {
+            err(&format!("bolide: [{}] {text}", level.text()));
+        }
+    }
+
+    /// Writes a line as that of the thread with this number.
+    pub(crate) fn write_for(&self, thread: u32, level: Level, text: &str) {
+        let line = line_for(thread, level, text);
         for log in self.logs.iter().filter(|log| level <= log.level) {
             match &log.target {
                 LogTarget::File(path) => {
@@ -40,24 +58,16 @@ impl ControlLog {
     }
 }
 
-/// One line of an error log.
-fn line(level: Level, text: &str) -> String {
+/// One line of an error log, of the main thread.
+pub(crate) fn line(level: Level, text: &str) -> String {
+    line_for(std::process::id(), level, text)
+}
+
+fn line_for(thread: u32, level: Level, text: &str) -> String {
     let now = io::process::now();
     let offset = io::process::utc_offset_seconds(now.unix_seconds());
     let clock = http::date::Clock::new(now, offset);
     let time = String::from_utf8_lossy(clock.error_log()).into_owned();
     let pid = std::process::id();
-    format!("{time} [{}] {pid}#{pid}: {text}\n", level.text())
-}
-
-/// Writes mistakes to a log that no configuration has named yet. A log that cannot be opened is
-/// not worth a second message: the same texts stand on the terminal.
-pub(crate) fn write_early(path: &std::path::Path, level: Level, texts: &[String]) {
-    if let Ok(file) = io::file::open_append(path.as_os_str().as_bytes()) {
-        for text in texts {
-            // What helps a person at the terminal is no part of a log's line.
-            let text = text.lines().next().unwrap_or_default();
-            io::file::append(&file, line(level, text).as_bytes());
-        }
-    }
+    format!("{time} [{}] {pid}#{thread}: {text}\n", level.text())
 }

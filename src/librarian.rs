@@ -54,7 +54,7 @@ impl Librarian {
         let failed = |error: std::io::Error| vec![format!("cannot start the librarian: {error}")];
         let io = Epoll::new().map_err(failed)?;
         let (bell, is_over) = (self.bell.clone(), self.is_over.clone());
-        let log = ControlLog::new(generation);
+        let log = ControlLog::new(generation.site.config(), &generation.logs);
         let account = account.cloned();
         let (opened, open) = mpsc::channel();
         let body = move || {

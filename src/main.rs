@@ -7,17 +7,22 @@ mod cli;
 mod control;
 mod control_log;
 mod demo;
+mod early_log;
 mod librarian;
 mod messages;
 mod php;
 mod pid;
 mod reading;
 mod serve;
+mod signalling;
 mod sockets;
 mod source;
+mod start;
 mod temp_dirs;
+mod testing;
 mod tls_setup;
 mod upgrade;
+mod version;
 
 use std::process::ExitCode;
 

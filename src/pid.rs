@@ -24,6 +24,18 @@ impl PidFile {
         Ok(Self { path: path.to_path_buf() })
     }
 
+    /// Writes our pid where a new configuration wants it; none when it stands there already. The
+    /// old file goes when the new one takes its place.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words.
+    pub(crate) fn written_to(&self, path: &Path) -> Result<Option<Self>, Vec<String>> {
+        // As long as a successor has the name, ours stands aside.
+        let is_ours = self.path == path || self.path.with_extension("") == path;
+        if is_ours { Ok(None) } else { Self::write(path).map(Some) }
+    }
+
     /// Makes room for a successor's file: ours becomes `PATH.oldbin`.
     ///
     /// # Errors

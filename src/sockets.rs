@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use conf::model::{Address, Http, KeepAlive, Listen, Transport};
+use conf::model::{Address, Config, KeepAlive, Level, Listen, Transport};
 use io::listen::{Address as Bind, Listener, Options};
 use worker::Sockets;
 
@@ -17,6 +18,30 @@ pub(crate) struct Open {
     is_heir: bool,
 }
 
+/// Somebody has an address; it has been told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused;
+
+/// Whether all addresses can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Addresses {
+    Free,
+    InUse,
+}
+
+/// What becomes of the names of unix sockets when they are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Another process of ours listens on them.
+    Keep,
+    Remove,
+}
+
+/// How often an address in use is tried.
+const ATTEMPTS: u32 = 5;
+/// Between one try and the next.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// A predecessor that finishes what it has. Its datagram sockets are held open, so that ours keep
 /// their places in the ports' groups until it is gone.
 #[derive(Debug)]
@@ -27,39 +52,56 @@ struct Elder {
 }
 
 impl Open {
-    /// Opens what `http` listens on that is not open yet, and closes what it no longer names.
-    /// Gives one list per worker, in the order of the configuration's listens.
+    /// Opens what a configuration listens on that is not open yet, and closes what it no longer
+    /// names. Gives one list per worker, in the order of the configuration's listens. An address in
+    /// use is tried again, as whoever has it may be ending.
     ///
     /// # Errors
     ///
-    /// nginx's words: `bind() to 0.0.0.0:80 failed (98: Address already in use)`. Nothing that was
-    /// open has been closed then.
+    /// What stood in the way has been told then, in nginx's words: `bind() to 0.0.0.0:80 failed
+    /// (98: Address already in use)`. Nothing that was open has been closed.
     pub(crate) fn apply(
         &mut self,
-        http: &Http,
+        config: &Config,
         workers: u16,
         keys: &quic::SharedKeys,
-    ) -> Result<Vec<Sockets>, String> {
-        for listen in &http.listens {
-            let bind = bind_of(listen);
-            if !self.shares_port(&bind) && !self.is_heir && !self.has_elder() {
-                refuse_foreign_group(&bind, listen).map_err(|error| failed(listen, &error))?;
+        mut tell: impl FnMut(Level, &str),
+    ) -> Result<Vec<Sockets>, Refused> {
+        let listens = config.http.as_ref().map_or(&[][..], |http| &http.listens);
+        let mut attempts = 0;
+        while self.probe(listens, &mut tell)? == Addresses::InUse {
+            attempts += 1;
+            tell(Level::Notice, &format!("try again to bind() after {}ms", PAUSE.as_millis()));
+            std::thread::park_timeout(PAUSE);
+            if attempts == ATTEMPTS {
+                tell(Level::Emerg, "still could not bind()");
+                return Err(Refused);
             }
         }
         let mut fresh = HashMap::new();
-        for listen in &http.listens {
+        for listen in listens {
             let bind = bind_of(listen);
             if !self.by_address.contains_key(&bind) && !fresh.contains_key(&bind) {
-                let all = open_all(&bind, listen, workers)?;
+                let all = open_all(&bind, listen, workers).map_err(|error| {
+                    tell(Level::Emerg, &failed(listen, &error));
+                    Refused
+                })?;
                 let elder = self.elder.as_ref().filter(|elder| elder.sockets.contains_key(&bind));
                 steer(&bind, &all, keys, elder.map(|elder| elder.numbers));
-                fresh.insert(bind.clone(), all);
+                fresh.insert(bind, all);
             }
         }
         self.by_address.extend(fresh);
         self.is_heir = false;
-        let wanted: Vec<Bind> = http.listens.iter().map(bind_of).collect();
-        self.by_address.retain(|bind, _| wanted.contains(bind));
+        let wanted: Vec<Bind> = listens.iter().map(bind_of).collect();
+        let is_shared = self.has_elder();
+        self.by_address.retain(|bind, _| {
+            let stays = wanted.contains(bind);
+            if !stays && !is_shared {
+                remove_name(bind);
+            }
+            stays
+        });
         let of_worker = |number: usize| -> Sockets {
             let pick = |bind: &Bind| {
                 let all = &self.by_address[bind];
@@ -68,6 +110,39 @@ impl Open {
             wanted.iter().map(pick).collect()
         };
         Ok((0..usize::from(workers)).map(of_worker).collect())
+    }
+
+    /// Tells which of the addresses that are not open yet somebody else has.
+    fn probe(
+        &self,
+        listens: &[Listen],
+        tell: &mut impl FnMut(Level, &str),
+    ) -> Result<Addresses, Refused> {
+        let mut found = Addresses::Free;
+        for listen in listens {
+            let bind = bind_of(listen);
+            let is_known = self.by_address.contains_key(&bind) || self.shares_port(&bind);
+            if is_known || self.is_heir || self.has_elder() {
+                continue;
+            }
+            // Our sockets could join another server's SO_REUSEPORT group; a plain bind cannot.
+            if let Err(error) = Listener::probe(&bind, &options_of(listen)) {
+                tell(Level::Emerg, &failed(listen, &error));
+                if error.kind() != std::io::ErrorKind::AddrInUse {
+                    return Err(Refused);
+                }
+                found = Addresses::InUse;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives up every address. Whoever still reads from a socket keeps it.
+    pub(crate) fn close(&mut self, names: Names) {
+        if names == Names::Remove {
+            self.by_address.keys().for_each(remove_name);
+        }
+        self.by_address.clear();
     }
 
     /// Whether a socket of ours is on the same port already, which a plain bind would run into.
@@ -128,7 +203,14 @@ impl Open {
     }
 }
 
-fn bind_of(listen: &Listen) -> Bind {
+fn remove_name(bind: &Bind) {
+    if let Bind::Unix(path) = bind {
+        // What somebody else removed is as gone as it should be.
+        let _ = std::fs::remove_file(std::ffi::OsStr::from_bytes(path));
+    }
+}
+
+pub(crate) fn bind_of(listen: &Listen) -> Bind {
     match (&listen.address, listen.transport) {
         (Address::Inet(at), Transport::Tcp) => Bind::Tcp(*at),
         (Address::Inet(at), Transport::Quic) => Bind::Udp(*at),
@@ -150,34 +232,33 @@ fn steer(
     }
 }
 
-fn open_all(bind: &Bind, listen: &Listen, workers: u16) -> Result<Vec<Arc<Listener>>, String> {
-    let options = Options {
-        backlog: listen.options.backlog.and_then(|n| u32::try_from(n).ok()),
-        receive_buffer: listen.options.rcvbuf.map(|n| n as usize),
-        send_buffer: listen.options.sndbuf.map(|n| n as usize),
-        ipv6_only: Some(listen.options.ipv6only),
-        deferred: listen.options.deferred,
-        fast_open: listen.options.fastopen.and_then(|n| u32::try_from(n).ok()),
-        keep_alive: matches!(listen.options.so_keepalive, KeepAlive::On { .. }),
-    };
+/// How a socket is made.
+pub(crate) fn options_of(listen: &Listen) -> Options {
+    let options = &listen.options;
+    Options {
+        // Negative is as much as the kernel allows.
+        backlog: options.backlog.map(|n| u32::try_from(n).unwrap_or(i32::MAX as u32)),
+        receive_buffer: options.rcvbuf.map(|n| n as usize),
+        send_buffer: options.sndbuf.map(|n| n as usize),
+        ipv6_only: Some(options.ipv6only),
+        deferred: options.deferred,
+        fast_open: options.fastopen.and_then(|n| u32::try_from(n).ok()),
+        keep_alive: matches!(options.so_keepalive, KeepAlive::On { .. }),
+    }
+}
+
+fn open_all(bind: &Bind, listen: &Listen, workers: u16) -> std::io::Result<Vec<Arc<Listener>>> {
+    let options = options_of(listen);
     // A unix socket is one for all workers; Internet sockets form a group of one per worker.
     let count = if matches!(bind, Bind::Unix(_)) { 1 } else { workers };
     let mut all = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
-        let listener = Listener::open(bind, &options).map_err(|error| failed(listen, &error))?;
-        all.push(Arc::new(listener));
+        all.push(Arc::new(Listener::open(bind, &options)?));
     }
     Ok(all)
 }
 
-/// A second server on the same port must fail as it does with nginx, although our sockets could
-/// join its SO_REUSEPORT group: a plain bind first tells whether the address is taken.
-fn refuse_foreign_group(bind: &Bind, listen: &Listen) -> std::io::Result<()> {
-    let options = Options { ipv6_only: Some(listen.options.ipv6only), ..Options::default() };
-    Listener::probe(bind, &options)
-}
-
-fn failed(listen: &Listen, error: &std::io::Error) -> String {
+pub(crate) fn failed(listen: &Listen, error: &std::io::Error) -> String {
     format!("bind() to {} failed ({})", listen.address, describe(error))
 }
 

@@ -1,21 +1,20 @@
 //! From `ssl_*` directives to what handshakes need: certificates by name, suites, tickets.
 
+mod certificates;
 mod client_auth;
+mod sessions;
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::model::{Config, Http, Listen, Server, ServerName, Transport};
-use tls::{
-    Acceptor, AcceptorOptions, CertError, CertSet, Certificate, CipherOrder, EarlyData,
-    ServerCerts, Tickets,
-};
+use conf::model::{Http, Listen, Server, ServerName, Transport};
+use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
+
+use sessions::Kept;
 
 /// What every generation of certificates shares.
 #[derive(Debug)]
 pub(crate) struct TlsState {
-    tickets: Arc<Tickets>,
+    kept: Kept,
 }
 
 impl TlsState {
@@ -26,12 +25,9 @@ impl TlsState {
     /// The system gives no randomness.
     pub(crate) fn new() -> Result<Self, String> {
         tls::warm_up()?;
-        Ok(Self { tickets: Arc::new(Tickets::new()?) })
+        Ok(Self { kept: Kept::default() })
     }
 }
-
-/// Certificates already read, by chain and key file.
-type Read = HashMap<(PathBuf, PathBuf), Certificate>;
 
 /// Makes the acceptor of one listen; none when it speaks no TLS. Warnings go to `warnings`.
 ///
@@ -40,7 +36,6 @@ type Read = HashMap<(PathBuf, PathBuf), Certificate>;
 /// In nginx's words: a certificate cannot be read or does not fit its key, or nothing is left to
 /// offer.
 pub(crate) fn acceptor(
-    config: &Config,
     http: &Http,
     listen: &Listen,
     state: &TlsState,
@@ -77,7 +72,8 @@ pub(crate) fn acceptor(
         });
     }
     let server = http.server(listen.default_server);
-    let options = options(config, server, listen, state, warnings);
+    let mut options = options(server, listen, warnings);
+    state.kept.settle(server, &mut options)?;
     Acceptor::new(&Arc::new(certs), &options).map(Some).map_err(|error| error.to_string())
 }
 
@@ -88,10 +84,11 @@ fn sets(
     certs: &mut ServerCerts,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Option<CertSet>>, String> {
-    let mut read = Read::new();
+    let mut reader = certificates::Reader::default();
     let mut sets = Vec::new();
     for &id in &listen.servers {
-        let conf = &http.server(id).tls;
+        let server = http.server(id);
+        let conf = &server.tls;
         if conf.reject_handshake {
             sets.push(Some(certs.add(Vec::new())));
             continue;
@@ -100,10 +97,9 @@ fn sets(
             sets.push(None);
             continue;
         }
-        let mut own = Vec::new();
-        for pair in conf.certificates.iter() {
-            own.push(certificate(&mut read, &pair.chain, &pair.key)?);
-        }
+        let own = reader.read(conf)?;
+        // Those of the default server count; others must be right all the same.
+        sessions::read_keys(server)?;
         let stapled = client_auth::stapled(conf, own, warnings)?;
         let set = certs.add(stapled);
         if let Some(auth) = client_auth::client_auth(conf)? {
@@ -114,18 +110,11 @@ fn sets(
     Ok(sets)
 }
 
-fn options(
-    _config: &Config,
-    server: &Server,
-    listen: &Listen,
-    state: &TlsState,
-    warnings: &mut Vec<String>,
-) -> AcceptorOptions {
+fn options(server: &Server, listen: &Listen, warnings: &mut Vec<String>) -> AcceptorOptions {
     let conf = &server.tls;
     let mut options = AcceptorOptions {
         versions: tls::Versions { tls12: conf.protocols.tls12, tls13: conf.protocols.tls13 },
         order: CipherOrder::Server,
-        tickets: conf.session_tickets.then(|| state.tickets.clone()),
         early_data: if conf.early_data { EarlyData::SingleUse } else { EarlyData::Off },
         ..AcceptorOptions::default()
     };
@@ -164,40 +153,4 @@ fn options(
     }
     unsupported("ssl_ecdh_curve", unknown);
     options
-}
-
-fn certificate(read: &mut Read, chain: &Path, key: &Path) -> Result<Certificate, String> {
-    let pair = (chain.to_path_buf(), key.to_path_buf());
-    if let Some(known) = read.get(&pair) {
-        return Ok(known.clone());
-    }
-    let cannot = |what: &str, path: &Path, why: &dyn std::fmt::Display| {
-        format!("cannot load certificate{what} \"{}\": {why}", path.display())
-    };
-    let file = |what: &str, path: &Path| {
-        std::fs::read(path).map_err(|error| cannot(what, path, &openssl_words(path, &error)))
-    };
-    let (chain_pem, key_pem) = (file("", chain)?, file(" key", key)?);
-    let made = Certificate::from_pem(&chain_pem, &key_pem).map_err(|error| match error {
-        CertError::NoCertificate | CertError::BadChain(_) | CertError::BadCertificate(_) => {
-            cannot("", chain, &error)
-        }
-        _ => cannot(" key", key, &error),
-    })?;
-    read.insert(pair, made.clone());
-    Ok(made)
-}
-
-/// A file that cannot be opened, as OpenSSL would have told nginx.
-fn openssl_words(path: &Path, error: &std::io::Error) -> String {
-    let number = error.raw_os_error().unwrap_or(0);
-    let words = crate::sockets::describe(error);
-    let words = words.split_once(": ").map_or("", |(_, text)| text);
-    let path = path.display();
-    let reason = if number == 2 { "no such file" } else { "system lib" };
-    let code = if number == 2 { "10000080" } else { "10080002" };
-    format!(
-        "BIO_new_file() failed (SSL: error:8000{number:04X}:system library::{words}:calling \
-         fopen({path}, r) error:{code}:BIO routines::{reason})"
-    )
 }

@@ -86,10 +86,6 @@ pub(crate) fn start_successor(
     pid: &mut PidFile,
     log: &ControlLog,
 ) -> Option<Child> {
-    if open.has_elder() {
-        log.write(Level::Alert, "cannot start a new binary: the one before still runs");
-        return None;
-    }
     let started = try_start(open, keys, workers, pid);
     for (_, listener) in open.all() {
         // Nobody else that is started here is to have them.

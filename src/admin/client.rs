@@ -35,7 +35,7 @@ pub(crate) fn run(invocation: &Invocation, request: &Admin) -> ExitCode {
 fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u8>, String> {
     let connected = match pid {
         Some(pid) => connect(pid, &format!("process {pid}")),
-        None => crate::control::running(invocation)
+        None => crate::signalling::running(invocation)
             .map_err(|texts| format!("no server runs here: {}", texts.join("\n")))
             .and_then(|(pid, path)| connect(pid, &format!("the server of {}", path.display()))),
     };

@@ -65,7 +65,7 @@ fn keep(program: &Path) -> std::io::Result<u8> {
         }
         ready.clear();
         let _ = door.wait(deadline(killing), &mut ready);
-        match signals.take() {
+        match signals.take().map(|taken| taken.signal) {
             Some(Signal::Stop | Signal::Quit) => killing = true,
             Some(Signal::Reopen) => {
                 is_gentle = true;

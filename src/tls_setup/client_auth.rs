@@ -6,7 +6,7 @@ use std::sync::Arc;
 use conf::model::{TlsConf, VerifyClient};
 use tls::{Certificate, ClientAuth, ClientAuthError, ClientAuthFiles};
 
-use super::openssl_words;
+use super::certificates::openssl_words;
 
 /// Whom the server of `conf` trusts to know its clients, if it asks them.
 ///
@@ -64,7 +64,7 @@ pub(super) fn stapled(
     }
     let Some(path) = &conf.stapling_file else {
         for pair in conf.certificates.iter() {
-            let chain = pair.chain.display();
+            let chain = &pair.chain;
             warnings.push(format!(
                 "\"ssl_stapling\" ignored, responders are not asked for certificate \"{chain}\""
             ));

@@ -235,6 +235,11 @@ impl<S: Source> Loader<'_, S> {
                 }
                 continue;
             }
+            if origin == Origin::Parameter {
+                let place = Some(self.place(file, line));
+                let message = "block directives are not supported in -g option";
+                return Err(self.stop(message.to_owned(), place));
+            }
             if self.depth >= DEPTH_MAX {
                 let place = Some(self.place(file, line));
                 return Err(self.stop("too many nested blocks".to_owned(), place));

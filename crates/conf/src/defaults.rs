@@ -57,6 +57,8 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         recursive_error_pages: false,
         add_headers: Arc::default(),
         add_header_inherit: ListInherit::On,
+        add_trailers: Arc::default(),
+        add_trailer_inherit: ListInherit::On,
         expires: Arc::new(Expires::Fixed(ExpiresRule::Off)),
         etag: true,
         if_modified_since: IfModifiedSince::Exact,

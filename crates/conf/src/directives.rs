@@ -34,6 +34,7 @@ mod location;
 mod log;
 mod main;
 mod map;
+mod modules;
 mod origin;
 mod page_cache;
 mod page_litespeed;
@@ -57,6 +58,8 @@ mod tls;
 mod types;
 mod upstream;
 mod zstd;
+
+pub use modules::configure_arguments;
 
 pub(crate) use cache::CacheDraft;
 pub(crate) use cache_zone::{HeldPath, SharedZone};

@@ -61,7 +61,7 @@ pub use settings::{
     Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
 pub use spans::Spans;
-pub use tls::{Certificate, Protocols, SessionCache, TlsConf, VerifyClient};
+pub use tls::{Certificate, Pem, Protocols, SessionCache, TlsConf, VerifyClient};
 pub use upstream::{
     Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
 };

@@ -125,8 +125,9 @@ pub(crate) struct Scope {
     pub(crate) rewrite: Vec<(Order, Place, RewriteOp)>,
     /// Its directives, and where they stand.
     pub(crate) written: Vec<Written>,
-    /// Its `add_header`s.
+    /// Its `add_header`s and `add_trailer`s.
     pub(crate) headers: Vec<AddHeader>,
+    pub(crate) trailers: Vec<AddHeader>,
     /// Whether `allow` or `deny` stood in this block.
     pub(crate) has_access: bool,
     /// Whether `valid_referers` stood in this block, and whether with expressions.
@@ -192,6 +193,7 @@ impl Scope {
             rewrite: Vec::new(),
             written: Vec::new(),
             headers: Vec::new(),
+            trailers: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
@@ -228,6 +230,7 @@ impl Scope {
             rewrite: Vec::new(),
             written: Vec::new(),
             headers: Vec::new(),
+            trailers: Vec::new(),
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
@@ -317,6 +320,10 @@ pub(crate) struct Reader {
     pub(crate) again: bool,
     /// Whose settings it is about.
     pub(crate) family: Family,
+    /// Modules and thread pools that were named.
+    pub(crate) named: Vec<(&'static str, String)>,
+    /// When the first block of modules' directives was opened.
+    pub(crate) first_block: Order,
     has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
@@ -339,6 +346,8 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
         http: HttpDraft::default(),
         again: false,
         family: Family::Application,
+        named: Vec::new(),
+        first_block: first_block(&tree.nodes),
         has_events: false,
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
@@ -348,6 +357,10 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
     let nodes = std::mem::take(&mut tree.nodes);
     reader.read_nodes(&nodes);
     reader.finish(tree)
+}
+
+fn first_block(nodes: &[Node]) -> Order {
+    nodes.iter().find(|node| node.block.is_some()).map_or(Order(u32::MAX), |node| node.order)
 }
 
 impl Reader {

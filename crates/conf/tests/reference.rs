@@ -145,7 +145,7 @@ fn whole(row: &Directive, context: Contexts) -> String {
     let (http, here) = beside(row.name);
     let line = format!("{here} {}", row.example);
     if context == Contexts::MAIN {
-        return if row.name == "events" { line } else { format!("events {{}} {line}") };
+        return if row.name == "events" { line } else { format!("{line} events {{}}") };
     }
     if context == Contexts::EVENTS {
         return format!("events {{ {line} }}");

@@ -434,6 +434,8 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<u32>,
     /// Fields of an origin's answer that another answer of ours has to carry.
     pub(crate) carried: Fields,
+    /// What stood behind the body.
+    pub(crate) trailers: Fields,
     /// What the store had to do with it.
     pub(crate) cached: Cached,
     /// The kept answer that it is.
@@ -455,6 +457,7 @@ impl Answer {
         self.origin = None;
         self.retry_after = None;
         self.carried.clear();
+        self.trailers.clear();
         self.cached = Cached::No;
         self.object = None;
     }

@@ -30,6 +30,11 @@ impl Pattern {
         Self { regex: regex.clone(), named, groups, ending: regex.ending().into() }
     }
 
+    /// The expression.
+    pub(crate) const fn regex(&self) -> &Regex {
+        &self.regex
+    }
+
     /// The expression as written.
     pub(crate) fn source(&self) -> &[u8] {
         self.regex.source()

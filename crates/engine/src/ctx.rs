@@ -211,6 +211,21 @@ pub struct Ctx<'a> {
     pub me: u64,
 }
 
+/// What there is to know beside an exchange whose answer leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    /// The turn's time.
+    pub now: Now,
+    /// The turn's time as text.
+    pub clock: &'a http::date::Clock,
+    /// The connection.
+    pub conn: &'a ConnInfo,
+    /// Connections and requests of the process.
+    pub counters: &'a Tallies,
+    /// `$pid`
+    pub pid: u32,
+}
+
 /// What an exchange wants done. The worker does it; the exchange never does.
 #[derive(Debug)]
 pub enum Effect {

@@ -8,6 +8,7 @@ use conf::vars::{Part, Template, Var};
 
 use crate::captures::Pattern;
 use crate::keys::Keys;
+use crate::patterns::{Patterns, Sieves};
 use crate::request::Note;
 use crate::vars::{Found, Scope};
 
@@ -34,17 +35,18 @@ pub(crate) struct Map {
     volatile: bool,
     default: Template,
     keys: Keys,
-    regexes: Vec<(Pattern, u32)>,
+    regexes: Patterns<u32>,
     values: Vec<Template>,
 }
 
 impl Derived {
     /// Compiles all definitions of a configuration.
-    pub(crate) fn all(http: &Http) -> Vec<Self> {
-        http.definitions.iter().map(|definition| Self::new(definition, &http.named)).collect()
+    pub(crate) fn all(http: &Http, sieves: &mut Sieves) -> Vec<Self> {
+        let definitions = http.definitions.iter();
+        definitions.map(|definition| Self::new(definition, &http.named, sieves)).collect()
     }
 
-    fn new(definition: &Definition, names: &[String]) -> Self {
+    fn new(definition: &Definition, names: &[String], sieves: &mut Sieves) -> Self {
         let Definition::Map(map) = definition else {
             return match definition {
                 Definition::Assigned => Self::Assigned,
@@ -54,13 +56,14 @@ impl Derived {
             };
         };
         let mut keys = Keys::default();
-        let mut regexes = Vec::new();
+        let mut regexes = Patterns::default();
         for (index, (key, _)) in map.rows.iter().enumerate() {
             match key {
-                MapKey::Regex(regex) => regexes.push((Pattern::new(regex, names), index as u32)),
+                MapKey::Regex(regex) => regexes.push(Pattern::new(regex, names), index as u32),
                 key => keys.add(key, index as u32),
             }
         }
+        regexes.seal(sieves);
         Self::Map(Box::new(Map {
             source: map.source.clone(),
             hostnames: map.hostnames,
@@ -171,7 +174,7 @@ impl Scope<'_> {
         }
         lower.extend(text.iter().map(u8::to_ascii_lowercase));
         let found = map.keys.find(&lower).or_else(|| {
-            let matches = |(pattern, _): &&(Pattern, u32)| {
+            let matches = |pattern: &Pattern| {
                 let mut captures = self.request.captures.borrow_mut();
                 let matched = captures.capture(pattern, &text);
                 if let Some(failure) = captures.take_failure() {
@@ -179,7 +182,7 @@ impl Scope<'_> {
                 }
                 matched
             };
-            map.regexes.iter().find(matches).map(|(_, index)| *index)
+            map.regexes.find(&text, matches).copied()
         });
         let value = found.and_then(|index| map.values.get(index as usize));
         self.expand(value.unwrap_or(&map.default), out);

@@ -41,6 +41,7 @@ use crate::route::Found;
 use crate::site::{Location, Site};
 use crate::vars::Scope;
 
+pub(crate) use client::stays;
 pub use pace::Rate;
 
 /// Looks at the disk that one request may cost.
@@ -601,6 +602,10 @@ impl Exchange {
 
     fn respond(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
         debug_assert!(!self.answer.is_responded, "an answer is given once");
+        if site.location(self.request.location).reworks {
+            self.rework(site, ctx);
+        }
+        self.announce_end(site);
         let settings = &site.location(self.request.location).settings;
         let age = ctx.now.mono.since(ctx.conn.started.mono);
         self.answer.head.close |= settings.keepalive_timeout.is_zero()
@@ -609,7 +614,7 @@ impl Exchange {
         if let Some(timeout) = settings.keepalive_header
             && !timeout.is_zero()
             && !self.answer.head.close
-            && client::stays(self.request.head())
+            && stays(self.request.head())
         {
             self.answer.head.fields.push_writing(Name::KeepAlive, |out| {
                 out.extend_from_slice(b"timeout=");
@@ -622,9 +627,6 @@ impl Exchange {
             self.answer.head.fields.push_writing(Name::RetryAfter, |out| {
                 http::digits::push_decimal(out, u64::from(seconds));
             });
-        }
-        if site.location(self.request.location).reworks {
-            self.rework(site, ctx);
         }
         if self.request.head().method == Method::Head {
             self.answer.body = Body::Empty;
@@ -700,10 +702,6 @@ impl Exchange {
             fields.push(Name::WwwAuthenticate, &self.challenge);
         }
         self.answer.head.status = status;
-        if location.reads_answer {
-            // `$sent_http_*` in `add_header` see what the content says.
-            self.answer.head.fields = fields.clone();
-        }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = Scope::new(&self.request, &self.answer, site, ctx);

@@ -12,5 +12,6 @@ pub(crate) mod proxied;
 pub(crate) mod range;
 mod rework;
 pub(crate) mod told;
+mod trailers;
 mod warm;
 mod weigh;

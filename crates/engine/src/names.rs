@@ -4,12 +4,13 @@
 
 use crate::captures::{Captures, Pattern};
 use crate::keys::Keys;
+use crate::patterns::{Patterns, Sieves};
 
 /// The names of one listening address.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     keys: Keys,
-    regexes: Vec<(Pattern, u32)>,
+    regexes: Patterns<u32>,
     /// The server that takes what no name claims.
     pub(crate) default: u32,
     /// Whether the default server takes everything because there is no other one.
@@ -42,8 +43,14 @@ impl Names {
             Claim::Exact(name) => self.keys.exact(name, server),
             Claim::Suffix(name) => self.keys.suffix(name, server),
             Claim::Prefix(name) => self.keys.prefix(name, server),
-            Claim::Regex(pattern) => self.regexes.push((pattern, server)),
+            Claim::Regex(pattern) => self.regexes.push(pattern, server),
         }
+    }
+
+    /// Makes the search fast; to be called once, when every name is claimed.
+    pub(crate) fn seal(mut self, sieves: &mut Sieves) -> Self {
+        self.regexes.seal(sieves);
+        self
     }
 
     /// Notes that `server` listens here, though it may claim no name.
@@ -67,8 +74,7 @@ impl Names {
         if host.is_empty() {
             return None;
         }
-        let mut regexes = self.regexes.iter();
-        regexes.find(|(pattern, _)| captures.capture(pattern, host)).map(|(_, server)| *server)
+        self.regexes.capture(host, captures).copied()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::captures::{Captures, Pattern};
 use crate::hash::Table;
+use crate::patterns::{Patterns, Sieves};
 
 /// The index of a location in its site.
 pub(crate) type LocationId = u32;
@@ -14,7 +15,7 @@ pub(crate) struct Level {
     exact: Table<LocationId>,
     /// Sorted by text.
     prefixes: Vec<Prefix>,
-    regexes: Vec<Nested<Pattern>>,
+    regexes: Patterns<Nested>,
     /// Paths that become a location's with a slash behind them.
     slashless: Table<LocationId>,
 }
@@ -31,15 +32,15 @@ pub(crate) enum Found {
 }
 
 #[derive(Debug)]
-struct Nested<T> {
-    key: T,
+struct Nested {
     location: LocationId,
     inner: Level,
 }
 
 #[derive(Debug)]
 struct Prefix {
-    nested: Nested<Box<[u8]>>,
+    key: Box<[u8]>,
+    nested: Nested,
     /// `^~`: the regexes of this level are not tried.
     final_: bool,
     /// The longest other prefix of the same level that this one starts with.
@@ -67,12 +68,12 @@ impl Level {
                 self.exact.insert(path, location);
                 return;
             }
-            Claim::Regex(key) => return self.regexes.push(Nested { key, location, inner }),
+            Claim::Regex(key) => return self.regexes.push(key, Nested { location, inner }),
             Claim::Prefix(path) => (path, false),
             Claim::FinalPrefix(path) => (path, true),
         };
-        let nested = Nested { key, location, inner };
-        self.prefixes.push(Prefix { nested, final_, shorter: None });
+        let nested = Nested { location, inner };
+        self.prefixes.push(Prefix { key, nested, final_, shorter: None });
     }
 
     /// Has clients that leave the last slash of `path` away sent to `location`, as nginx does where
@@ -87,12 +88,14 @@ impl Level {
     }
 
     /// Sorts what was added; to be called once, when the level is complete.
-    pub(crate) fn seal(mut self) -> Self {
-        self.prefixes.sort_by(|a, b| a.nested.key.cmp(&b.nested.key));
+    pub(crate) fn seal(mut self, sieves: &mut Sieves) -> Self {
+        self.regexes.seal(sieves);
+        self.prefixes.shrink_to_fit();
+        self.prefixes.sort_by(|a, b| a.key.cmp(&b.key));
         for index in 1..self.prefixes.len() {
             let (before, rest) = self.prefixes.split_at_mut(index);
-            let key = &rest[0].nested.key;
-            let shorter = before.iter().rposition(|prefix| key.starts_with(&prefix.nested.key));
+            let key = &rest[0].key;
+            let shorter = before.iter().rposition(|prefix| key.starts_with(&prefix.key));
             rest[0].shorter = shorter.map(|index| index as u32);
         }
         self
@@ -118,7 +121,7 @@ impl Level {
         let prefix = self.longest_prefix(path);
         if !self.slashless.is_empty()
             && let Some(&location) = self.slashless.get(path)
-            && prefix.is_none_or(|prefix| prefix.nested.key.len() < path.len())
+            && prefix.is_none_or(|prefix| prefix.key.len() < path.len())
         {
             return Search::Slash(location);
         }
@@ -130,15 +133,11 @@ impl Level {
                 done @ (Search::Final(_) | Search::Slash(_)) => return done,
             }
         }
-        if regexes {
-            for regex in &self.regexes {
-                if captures.capture(&regex.key, path) {
-                    return match regex.inner.search_nested(path, captures) {
-                        Search::Prefix(inner) => Search::Final(inner.unwrap_or(regex.location)),
-                        done @ (Search::Final(_) | Search::Slash(_)) => done,
-                    };
-                }
-            }
+        if regexes && let Some(regex) = self.regexes.capture(path, captures) {
+            return match regex.inner.search_nested(path, captures) {
+                Search::Prefix(inner) => Search::Final(inner.unwrap_or(regex.location)),
+                done @ (Search::Final(_) | Search::Slash(_)) => done,
+            };
         }
         Search::Prefix(found)
     }
@@ -154,9 +153,9 @@ impl Level {
     /// The greatest text not above `path` either is the longest prefix of `path` or starts with it,
     /// because every text between a prefix of `path` and `path` itself starts with that prefix.
     fn longest_prefix(&self, path: &[u8]) -> Option<&Prefix> {
-        let above = self.prefixes.partition_point(|prefix| *prefix.nested.key <= *path);
+        let above = self.prefixes.partition_point(|prefix| *prefix.key <= *path);
         let mut candidate = self.prefixes.get(above.checked_sub(1)?)?;
-        while !path.starts_with(&candidate.nested.key) {
+        while !path.starts_with(&candidate.key) {
             candidate = self.prefixes.get(candidate.shorter? as usize)?;
         }
         Some(candidate)
@@ -178,13 +177,14 @@ mod tests {
 
     use super::{Claim, Found, Level};
     use crate::captures::Captures;
+    use crate::patterns::Sieves;
 
     fn level(paths: &[String]) -> Level {
         let mut level = Level::default();
         for (index, path) in paths.iter().enumerate() {
             level.add(Claim::Prefix(path.as_bytes().into()), index as u32, Level::default());
         }
-        level.seal()
+        level.seal(&mut Sieves::default())
     }
 
     fn path() -> impl Strategy<Value = String> {

@@ -112,6 +112,8 @@ pub(crate) struct Location {
     pub(crate) fixed_root: Option<Arc<[u8]>>,
     /// Fields to add.
     pub(crate) headers: Arc<[Header]>,
+    /// Fields to add behind the body.
+    pub(crate) trailers: Arc<[Header]>,
     /// Whether some `add_header` sets `Alt-Svc`.
     pub(crate) sets_alt_svc: bool,
     /// Whether any coding, made or stored, is on here.
@@ -122,8 +124,6 @@ pub(crate) struct Location {
     pub(crate) reworks: bool,
     /// Whether `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,
-    /// Whether some `add_header` has a variable of the answer itself.
-    pub(crate) reads_answer: bool,
 }
 
 /// What the server itself answers.
@@ -169,7 +169,7 @@ impl Location {
     }
 }
 
-/// One `add_header`, its name parsed.
+/// One `add_header` or `add_trailer`, its name parsed.
 #[derive(Debug)]
 pub(crate) struct Header {
     /// Which name it is.

@@ -4,6 +4,7 @@
 
 mod origin;
 mod proxy_protocol;
+mod sent;
 mod tls;
 
 use std::io::Write as _;
@@ -13,11 +14,12 @@ use conf::model::Mapping;
 use conf::vars::{FieldName, Part, Template, Var};
 use http::digits::push_decimal;
 use http::escape::{UriPart, push_uri};
-use http::{BodyLen, Fields, Name, Scheme, Version};
+use http::fields::Field;
+use http::{Fields, Name, Scheme, Version};
 
 use crate::answer::Answer;
 use crate::credentials::push_basic;
-use crate::ctx::{ConnInfo, Ctx, Peer};
+use crate::ctx::{Around, ConnInfo, Ctx, Peer};
 use crate::request::Request;
 use crate::site::{Location, Site};
 use crate::tally::{Count, Tallies};
@@ -27,6 +29,8 @@ use crate::tally::{Count, Tallies};
 pub(crate) struct Scope<'a> {
     pub(crate) request: &'a Request,
     pub(crate) answer: &'a Answer,
+    /// The fields of an answer in the making, which are not part of it yet.
+    pub(crate) sent: Option<&'a Fields>,
     pub(crate) site: &'a Site,
     pub(crate) conn: &'a ConnInfo,
     pub(crate) now: base::Now,
@@ -70,6 +74,7 @@ impl<'a> Scope<'a> {
         Self {
             request,
             answer,
+            sent: None,
             site,
             conn: ctx.conn,
             now: ctx.now,
@@ -77,6 +82,17 @@ impl<'a> Scope<'a> {
             counters: ctx.counters,
             pid: ctx.logs.pid(),
         }
+    }
+
+    /// The scope of a request whose answer leaves.
+    pub(crate) const fn around(
+        request: &'a Request,
+        answer: &'a Answer,
+        site: &'a Site,
+        around: &Around<'a>,
+    ) -> Self {
+        let Around { now, clock, conn, counters, pid } = *around;
+        Self { request, answer, sent: None, site, conn, now, clock, counters, pid }
     }
 
     /// Who asks.
@@ -246,11 +262,8 @@ impl<'a> Scope<'a> {
             Var::BodyBytesSent => number(out, answer.body_sent),
             Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
             Var::RequestCompletion => text(out, if answer.is_complete { b"OK" } else { b"" }),
-            Var::SentField(name) if name.name == Name::ContentLength => match answer.head.body {
-                BodyLen::Exact(len) => number(out, len),
-                _ => Found::No,
-            },
-            Var::SentField(name) => joined(&answer.head.fields, name, out),
+            Var::SentField(name) => self.write_sent(name, out),
+            Var::SentTrailer(name) => joined(&answer.trailers, name, out),
             Var::GzipRatio => ratio(answer, "gzip", out),
             Var::BrotliRatio => ratio(answer, "br", out),
             Var::ZstdRatio => ratio(answer, "zstd", out),
@@ -377,9 +390,17 @@ fn binary_address(out: &mut Vec<u8>, peer: Peer) -> Found {
 
 /// Appends all values of a field, joined by `, ` (cookies by `; `).
 fn joined(fields: &Fields, name: &FieldName, out: &mut Vec<u8>) -> Found {
+    joined_from(fields.iter(), name, out)
+}
+
+fn joined_from<'a>(
+    fields: impl Iterator<Item = Field<'a>>,
+    name: &FieldName,
+    out: &mut Vec<u8>,
+) -> Found {
     let mut found = Found::No;
     let separator: &[u8] = if name.name == Name::Cookie { b"; " } else { b", " };
-    for field in fields.iter() {
+    for field in fields {
         let matches = field.name == name.name
             && (name.name != Name::Other || same_field(field.text, name.text.as_bytes()));
         if matches {

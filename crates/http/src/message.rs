@@ -145,6 +145,10 @@ pub struct ResponseHead {
     pub body: BodyLen,
     /// Whether the connection must close after this answer (HTTP/1 only).
     pub close: bool,
+    /// Whether the end of the body is asked for trailer fields.
+    pub trailed: bool,
+    /// Whether chunks must not be used, where HTTP/1.1 would (`chunked_transfer_encoding off`).
+    pub unchunked: bool,
 }
 
 impl ResponseHead {
@@ -154,6 +158,8 @@ impl ResponseHead {
         self.fields.clear();
         self.body = BodyLen::None;
         self.close = false;
+        self.trailed = false;
+        self.unchunked = false;
     }
 
     /// Becomes a copy of `other` and keeps its own memory.
@@ -162,6 +168,8 @@ impl ResponseHead {
         self.fields.copy_from(&other.fields);
         self.body = other.body;
         self.close = other.close;
+        self.trailed = other.trailed;
+        self.unchunked = other.unchunked;
     }
 }
 

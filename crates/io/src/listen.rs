@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 use crate::{Fd, sys};
 
@@ -87,7 +88,7 @@ impl Listener {
         let (at, fd) = match address {
             Address::Tcp(at) => (at, sys::stream_socket(at.is_ipv6())?),
             Address::Udp(at) => (at, sys::datagram_socket(at.is_ipv6())?),
-            Address::Unix(_) => return Ok(()),
+            Address::Unix(path) => return probe_unix(path),
         };
         if at.port() == 0 {
             return Ok(());
@@ -140,6 +141,13 @@ impl Listener {
     pub fn inherit(&self, inherit: Inherit) -> std::io::Result<()> {
         sys::set_inheritable(self.fd.as_raw_fd(), inherit == Inherit::Yes)
     }
+}
+
+/// A unix socket is there once bound, so the name is given back.
+fn probe_unix(path: &[u8]) -> std::io::Result<()> {
+    let fd = sys::unix_socket()?;
+    sys::bind_unix(fd.as_raw_fd(), path)?;
+    std::fs::remove_file(std::ffi::OsStr::from_bytes(path))
 }
 
 fn open_tcp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {

@@ -38,13 +38,72 @@ pub fn raise_open_files() -> u64 {
     sys::raise_nofile()
 }
 
-/// Goes into the background: forks, leaves the terminal, stdin and stdout become /dev/null.
+/// Told by a process in the background when it serves; dropped, it tells that it never will.
+#[derive(Debug)]
+pub struct Waiting(std::io::PipeWriter);
+
+impl Waiting {
+    /// Lets the process that was started end with success.
+    pub fn tell(mut self) {
+        // One that was ended meanwhile needs no word.
+        let _ = std::io::Write::write_all(&mut self.0, b"1");
+    }
+}
+
+/// Goes into the background: forks, leaves the terminal, stdin and stdout become /dev/null. The
+/// process that was started ends when the child has told that it is ready, or has ended.
 ///
 /// # Errors
 ///
 /// The kernel refuses to fork.
-pub fn daemonize() -> std::io::Result<()> {
-    sys::daemonize()
+pub fn daemonize() -> std::io::Result<Waiting> {
+    sys::daemonize().map(Waiting)
+}
+
+/// The kernel's number of the calling thread.
+#[must_use]
+pub fn thread_id() -> u32 {
+    sys::thread_id()
+}
+
+/// Sets the priority of the calling thread, as `nice` has it.
+///
+/// # Errors
+///
+/// Not permitted.
+pub fn set_priority(priority: i32) -> std::io::Result<()> {
+    sys::set_priority(priority)
+}
+
+/// Sets how large a core file may be, in bytes.
+///
+/// # Errors
+///
+/// Not permitted.
+pub fn set_core_max(bytes: u64) -> std::io::Result<()> {
+    sys::set_core_max(bytes)
+}
+
+/// Lets core files be made although the user was changed.
+pub fn allow_core() {
+    sys::allow_core();
+}
+
+/// The soft and the hard limit of open files.
+#[must_use]
+pub fn open_files() -> (u64, u64) {
+    sys::nofile()
+}
+
+/// The kernel's name and version.
+#[must_use]
+pub fn kernel() -> (String, String) {
+    sys::kernel()
+}
+
+/// Sets a variable of our environment; only before a thread is started.
+pub fn set_environment(name: &str, value: &str) {
+    sys::set_environment(name, value);
 }
 
 /// Whether we run as root.
@@ -81,13 +140,13 @@ pub fn become_user(user: &str, uid: u32, gid: u32) -> std::io::Result<()> {
     sys::become_user(user, uid, gid)
 }
 
-/// Binds the calling thread to one core.
+/// Binds the calling thread to these cores.
 ///
 /// # Errors
 ///
-/// There is no such core.
-pub fn pin_to_core(core: usize) -> std::io::Result<()> {
-    sys::pin_to_core(core)
+/// There are no such cores.
+pub fn pin_to_cores(cores: &[usize]) -> std::io::Result<()> {
+    sys::pin_to_cores(cores)
 }
 
 /// Cores this process may use.

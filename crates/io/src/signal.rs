@@ -38,6 +38,7 @@ impl Signal {
         }
     }
 
+    /// What a signal with the kernel's number asks.
     const fn from_number(number: i32) -> Option<Self> {
         Some(match number {
             libc::SIGTERM | libc::SIGINT => Self::Stop,
@@ -90,8 +91,37 @@ impl Signals {
 
     /// Takes one signal that has come.
     #[must_use]
-    pub fn take(&self) -> Option<Signal> {
-        sys::take_signal(self.0.as_raw_fd()).and_then(Signal::from_number)
+    pub fn take(&self) -> Option<Taken> {
+        let (number, sender) = sys::take_signal(self.0.as_raw_fd())?;
+        Some(Taken { signal: Signal::from_number(number)?, number, sender })
+    }
+}
+
+/// A signal that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// What it asks.
+    pub signal: Signal,
+    /// The kernel's number: TERM and INT ask the same.
+    pub number: i32,
+    /// Who sent it; 0 when that was the kernel.
+    pub sender: u32,
+}
+
+impl Taken {
+    /// The signal's name, as `SIGHUP`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self.number {
+            libc::SIGTERM => "SIGTERM",
+            libc::SIGINT => "SIGINT",
+            libc::SIGQUIT => "SIGQUIT",
+            libc::SIGHUP => "SIGHUP",
+            libc::SIGUSR1 => "SIGUSR1",
+            libc::SIGUSR2 => "SIGUSR2",
+            libc::SIGWINCH => "SIGWINCH",
+            _ => "SIGCHLD",
+        }
     }
 }
 

@@ -17,9 +17,10 @@ pub(crate) use file::{
     write_at,
 };
 pub(crate) use process::{
-    become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid, find_user, kill,
-    monotonic_nanos, now, pin_to_core, raise_nofile, set_nofile, signal_fd, take_signal, user_name,
-    utc_offset_seconds,
+    allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid,
+    find_user, kernel, kill, monotonic_nanos, nofile, now, pin_to_cores, raise_nofile,
+    set_core_max, set_environment, set_nofile, set_priority, signal_fd, take_signal, thread_id,
+    user_name, utc_offset_seconds,
 };
 pub(crate) use socket::{
     More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,

@@ -59,6 +59,8 @@ pub struct Reply {
     pub version: String,
     /// Fields of the last response, names in lower case.
     pub headers: Vec<(String, String)>,
+    /// What stood behind its body, names in lower case.
+    pub trailers: Vec<(String, String)>,
     /// The heads before it (interim responses and redirects), as text.
     pub before: Vec<String>,
     /// The body as received.
@@ -140,8 +142,14 @@ impl Curl {
         let head = fs::read(&head).unwrap_or_default();
         let head = String::from_utf8_lossy(&head);
         let mut heads: Vec<&str> = head.trim_end().split("\r\n\r\n").collect();
-        let last = heads.pop().unwrap_or_default();
+        let mut last = heads.pop().unwrap_or_default();
+        let mut trailers = Vec::new();
+        if !last.starts_with("HTTP/") && !heads.is_empty() {
+            trailers = last.lines().filter_map(field).collect();
+            last = heads.pop().unwrap_or_default();
+        }
         let reply = Reply {
+            trailers,
             exit: done.code,
             status: status.parse().unwrap_or(0),
             version: version.to_owned(),
@@ -157,9 +165,11 @@ impl Curl {
 
 /// The fields of a head.
 fn fields(head: &str) -> Vec<(String, String)> {
-    head.lines()
-        .skip(1)
-        .filter_map(|line| line.split_once(':'))
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
-        .collect()
+    head.lines().skip(1).filter_map(field).collect()
+}
+
+/// The field of a line.
+fn field(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once(':')?;
+    Some((name.to_ascii_lowercase(), value.trim().to_owned()))
 }

@@ -11,8 +11,9 @@ use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite};
 
-use crate::asking::{Asker, OwnTickets};
-use crate::{ServerCerts, Tickets, names};
+use crate::asking::Asker;
+use crate::sessions::{Stamp, StampedSessions, StampedTickets};
+use crate::{ServerCerts, Sessions, Tickets, names};
 
 /// Sessions that may be resumed with 0-RTT; each is good for one use.
 const EARLY_SESSIONS_MAX: usize = 4096;
@@ -59,8 +60,12 @@ pub struct AcceptorOptions {
     pub curves: Vec<&'static dyn SupportedKxGroup>,
     /// Whose order of ciphers counts.
     pub order: CipherOrder,
-    /// Ticket keys; none: sessions are not resumed.
+    /// Ticket keys; none: clients keep no sessions.
     pub tickets: Option<Arc<Tickets>>,
+    /// Where sessions are kept for clients that have no ticket; none: nowhere.
+    pub sessions: Option<Sessions>,
+    /// How many seconds a session can be taken up again.
+    pub session_lifetime: u32,
     /// 0-RTT for QUIC.
     pub early_data: EarlyData,
 }
@@ -75,6 +80,8 @@ impl Default for AcceptorOptions {
             curves: names::default_curves(),
             order: CipherOrder::Server,
             tickets: None,
+            sessions: None,
+            session_lifetime: 300,
             early_data: EarlyData::Off,
         }
     }
@@ -113,7 +120,7 @@ impl Acceptor {
         // PERF: a ticket costs an HKDF and an AEAD; browsers that open several HTTP/1.1
         // connections at once use two, HTTP/3 clients open one connection.
         let asks = certs.client_context();
-        use_tickets(&mut tcp, options, 2, asks);
+        keep_sessions(&mut tcp, options, 2, asks);
         // Records are sealed and opened here once the handshake is over.
         tcp.enable_secret_extraction = true;
         let quic = match server_config(certs, options, Versions { tls12: false, tls13: true }) {
@@ -168,7 +175,7 @@ fn quic_config(
 ) -> ServerConfig {
     config.alpn_protocols = vec![b"h3".to_vec()];
     if options.early_data == EarlyData::Off {
-        use_tickets(&mut config, options, 1, asks);
+        keep_sessions(&mut config, options, 1, asks);
     } else {
         // The library accepts 0-RTT only for sessions it can strike out after one use.
         config.send_tls13_tickets = 1;
@@ -215,20 +222,21 @@ fn server_config(
     Ok(config)
 }
 
-fn use_tickets(
+fn keep_sessions(
     config: &mut ServerConfig,
     options: &AcceptorOptions,
     count: usize,
     asks: Option<[u8; 32]>,
 ) {
-    match &options.tickets {
-        Some(tickets) => {
-            config.ticketer = match asks {
-                Some(context) => Arc::new(OwnTickets::new(Arc::clone(&tickets.0), context)),
-                None => Arc::clone(&tickets.0),
-            };
-            config.send_tls13_tickets = count;
-        }
-        None => config.send_tls13_tickets = 0,
+    let stamp = Stamp { lifetime: options.session_lifetime, context: asks };
+    config.send_tls13_tickets = 0;
+    if let Some(sessions) = options.sessions.clone() {
+        config.session_storage = Arc::new(StampedSessions { sessions, stamp: stamp.clone() });
+        config.send_tls13_tickets = count;
+    }
+    if let Some(tickets) = &options.tickets {
+        let tickets = Arc::clone(&tickets.0);
+        config.ticketer = Arc::new(StampedTickets { tickets, stamp });
+        config.send_tls13_tickets = count;
     }
 }

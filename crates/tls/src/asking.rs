@@ -9,7 +9,6 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::ProducesTickets;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
@@ -73,38 +72,5 @@ impl ClientCertVerifier for Asker {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
-    }
-}
-
-/// Tickets of a socket whose servers ask clients for certificates. A ticket brings the client's
-/// chain back, or its absence; so it is good only where the same would have been asked.
-#[derive(Debug)]
-pub(crate) struct OwnTickets {
-    tickets: Arc<dyn ProducesTickets>,
-    context: [u8; 32],
-}
-
-impl OwnTickets {
-    pub(crate) fn new(tickets: Arc<dyn ProducesTickets>, context: [u8; 32]) -> Self {
-        Self { tickets, context }
-    }
-}
-
-impl ProducesTickets for OwnTickets {
-    fn enabled(&self) -> bool {
-        self.tickets.enabled()
-    }
-
-    fn lifetime(&self) -> u32 {
-        self.tickets.lifetime()
-    }
-
-    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.tickets.encrypt(&[&self.context, plain].concat())
-    }
-
-    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        let plain = self.tickets.decrypt(cipher)?;
-        plain.strip_prefix(&self.context[..]).map(<[u8]>::to_vec)
     }
 }

@@ -9,6 +9,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 
+use crate::Seal;
+use crate::sealed::{self, Shut};
+
 /// A chain, leaf first, and the key that signs for it. Cheap to clone.
 #[derive(Clone)]
 pub struct Certificate(pub(crate) Arc<CertifiedKey>);
@@ -24,8 +27,8 @@ pub enum CertError {
     BadCertificate(String),
     /// The key holds no private key section.
     NoKey,
-    /// The key is encrypted with a password.
-    EncryptedKey,
+    /// The key is sealed, and no pass phrase opens it.
+    EncryptedKey(Seal),
     /// The key is malformed or of a kind that is not supported.
     BadKey(String),
     /// The key is another certificate's.
@@ -39,7 +42,7 @@ impl fmt::Display for CertError {
             Self::BadChain(why) => write!(f, "malformed PEM in the certificate chain: {why}"),
             Self::BadCertificate(why) => write!(f, "unusable certificate: {why}"),
             Self::NoKey => f.write_str("no private key found"),
-            Self::EncryptedKey => f.write_str("the private key is encrypted with a password"),
+            Self::EncryptedKey(_) => f.write_str("the private key is encrypted with a password"),
             Self::BadKey(why) => write!(f, "unusable private key: {why}"),
             Self::KeyMismatch => f.write_str("the private key does not belong to the certificate"),
         }
@@ -50,19 +53,19 @@ impl std::error::Error for CertError {}
 
 impl Certificate {
     /// Reads a PEM chain (leaf first) and a PEM key (PKCS#8, PKCS#1 or SEC1); other sections of
-    /// either input are skipped.
+    /// either input are skipped. A sealed key is tried with each of `passwords`.
     ///
     /// # Errors
     ///
     /// Says in words which of the two inputs is at fault and why.
-    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertError> {
+    pub fn from_pem(chain: &[u8], key: &[u8], passwords: &[Vec<u8>]) -> Result<Self, CertError> {
         let chain = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| CertError::BadChain(error.to_string()))?;
         if chain.is_empty() {
             return Err(CertError::NoCertificate);
         }
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| key_error(&error, key))?;
+        let key = read_key(key, passwords)?;
         let key = any_supported_type(&key).map_err(|error| CertError::BadKey(words(&error)))?;
         let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {
@@ -96,17 +99,19 @@ impl fmt::Debug for Certificate {
     }
 }
 
-fn key_error(error: &PemError, pem: &[u8]) -> CertError {
-    const SEALED: &[u8] = b"ENCRYPTED PRIVATE KEY";
-    const SEALED_BODY: &[u8] = b"Proc-Type: 4,ENCRYPTED";
-    let holds = |needle: &[u8]| pem.windows(needle.len()).any(|window| window == needle);
-    if holds(SEALED) || holds(SEALED_BODY) {
-        return CertError::EncryptedKey;
+fn read_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, CertError> {
+    // What is no PEM to the one reader may be some to the other, which is laxer.
+    let sections = pem::parse_many(text).unwrap_or_default();
+    match sealed::open(&sections, passwords) {
+        Some(Ok(key)) => return Ok(key),
+        Some(Err(Shut::Password(seal))) => return Err(CertError::EncryptedKey(seal)),
+        Some(Err(Shut::Unknown(text))) => return Err(CertError::BadKey(text)),
+        None => {}
     }
-    match error {
+    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
         PemError::NoItemsFound => CertError::NoKey,
         other => CertError::BadKey(other.to_string()),
-    }
+    })
 }
 
 /// What the library says, without its wrapping.
@@ -126,14 +131,14 @@ mod tests {
     fn every_fault_of_a_certificate_is_said_in_words() {
         let (chain, key) = self_signed(&["a.example"]).unwrap();
         let (_, other) = self_signed(&["a.example"]).unwrap();
-        let read = |chain: &[u8], key: &[u8]| Certificate::from_pem(chain, key).map(|_| ());
+        let read = |chain: &[u8], key: &[u8]| Certificate::from_pem(chain, key, &[]).map(|_| ());
         assert_eq!(read(chain.as_bytes(), key.as_bytes()), Ok(()));
         assert_eq!(read(b"", key.as_bytes()), Err(CertError::NoCertificate));
         assert_eq!(read(chain.as_bytes(), b"x"), Err(CertError::NoKey));
         assert_eq!(read(chain.as_bytes(), chain.as_bytes()), Err(CertError::NoKey));
         assert_eq!(read(chain.as_bytes(), other.as_bytes()), Err(CertError::KeyMismatch));
         let sealed = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
-        assert_eq!(read(chain.as_bytes(), sealed.as_bytes()), Err(CertError::EncryptedKey));
+        assert!(matches!(read(chain.as_bytes(), sealed.as_bytes()), Err(CertError::BadKey(_))));
         let cut = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         assert!(matches!(read(chain.as_bytes(), cut.as_bytes()), Err(CertError::BadKey(_))));
         let cut = "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n";
@@ -149,6 +154,6 @@ mod tests {
             "text\n-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n\
              -----END EC PARAMETERS-----\n{key}{chain}"
         );
-        assert!(Certificate::from_pem(both.as_bytes(), both.as_bytes()).is_ok());
+        assert!(Certificate::from_pem(both.as_bytes(), both.as_bytes(), &[]).is_ok());
     }
 }

@@ -31,7 +31,8 @@ use crate::authority::{
     may_sign_lists,
 };
 use crate::client_facts::describe;
-use crate::signed::{Proof, inside, prove};
+use crate::der::inside;
+use crate::signed::{Proof, prove};
 
 /// What `ssl_verify_client` and its kin of one server come to.
 pub struct ClientAuth {

@@ -13,7 +13,7 @@ fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
     static ENDS: OnceLock<(Acceptor, Arc<ClientConfig>)> = OnceLock::new();
     ENDS.get_or_init(|| {
         let (chain, key) = self_signed(&["fuzz.example"]).expect("a certificate can be made");
-        let cert = Certificate::from_pem(chain.as_bytes(), key.as_bytes())
+        let cert = Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[])
             .expect("a certificate that was just made is good");
         let mut roots = RootCertStore::empty();
         roots.add(cert.leaf().to_vec().into()).expect("the certificate is an anchor");
@@ -145,5 +145,5 @@ pub fn names(data: &[u8]) {
 
 /// Reads arbitrary bytes as a chain and a key.
 pub fn pem(data: &[u8]) {
-    let _ = Certificate::from_pem(data, data);
+    let _ = Certificate::from_pem(data, data, &[]);
 }

@@ -5,6 +5,8 @@
 
 use rustls::crypto::aws_lc_rs::default_provider;
 
+use crate::der::element;
+
 /// What came of looking at a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
@@ -54,41 +56,11 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Takes a value in DER from the front of `rest`: all of it, and what it holds.
-fn element<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let (start, len) = match usize::from(*rest.get(1)?) {
-        len @ ..=0x7f => (2, len),
-        count @ 0x81..=0x84 => {
-            let end = 2 + (count & 0x7f);
-            let bytes = rest.get(2..end)?;
-            (end, bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)))
-        }
-        _ => return None,
-    };
-    let (whole, behind) = rest.split_at_checked(start.checked_add(len)?)?;
-    *rest = behind;
-    Some((whole, &whole[start..]))
-}
-
-/// What a DER value holds, without tag and length; nothing when it is cut off.
-pub(crate) fn inside(mut der: &[u8]) -> &[u8] {
-    element(&mut der).map_or(&[], |(_, inside)| inside)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::proptest;
 
-    use super::{Proof, element, inside, prove};
-
-    #[test]
-    fn values_are_taken_one_after_the_other() {
-        let mut rest = &[0x04, 1, 7, 0x04, 0x81, 2, 8, 9, 0x04, 3, 0][..];
-        assert_eq!(element(&mut rest), Some((&[4, 1, 7][..], &[7][..])));
-        assert_eq!(element(&mut rest), Some((&[4, 0x81, 2, 8, 9][..], &[8, 9][..])));
-        assert_eq!((element(&mut rest), rest), (None, &[4, 3, 0][..]));
-        assert_eq!(inside(&[0x30, 0x80, 0, 0]), b"");
-    }
+    use super::{Proof, prove};
 
     proptest! {
         #[test]

@@ -3,7 +3,7 @@
 //! Method families: `receive` and `handle_*` take, `poll_*` give, plain verbs are ours.
 
 use base::SendChain;
-use http::RequestHead;
+use http::{Fields, RequestHead};
 
 /// Names one request on one connection. Opaque: only the machine that made it looks inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,4 +135,10 @@ pub enum Pull {
 pub trait BodySource {
     /// Appends at most `max` bytes of `user`'s body to `out`.
     fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull;
+
+    /// Adds the trailer fields of `user`'s answer to `fields`; asked once, behind the last byte of
+    /// a body whose head said `trailed`, also where the protocol cannot send them.
+    fn trailers(&mut self, user: User, fields: &mut Fields) {
+        let _ = (user, fields);
+    }
 }

@@ -185,6 +185,8 @@ pub struct Conn {
     lingers: bool,
     /// The next answer is the last.
     going: bool,
+    /// Trailer fields are asked for at the end of the answer.
+    trailed: bool,
 }
 
 // An idle connection is this and nothing else: ten thousand of them must stay cheap.
@@ -213,6 +215,7 @@ impl Default for Conn {
             broken: false,
             lingers: false,
             going: false,
+            trailed: false,
         }
     }
 }

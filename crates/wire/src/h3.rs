@@ -25,7 +25,8 @@ mod streams;
 use base::SendChain;
 use base::limits::BODY_WINDOW;
 use bytes::Bytes;
-use http::ResponseHead;
+use http::status::is_bodiless;
+use http::{Fields, ResponseHead};
 
 use crate::qpack::{Decoder, Encoder};
 use crate::sched::{Priority, Sched};
@@ -347,6 +348,7 @@ impl Conn {
             send.is_answered = true;
             send.body = encoded.body;
             send.is_framed = encoded.body == Body::Unknown;
+            send.is_trailed = head.trailed && !stream.is_head_request && !is_bodiless(head.status);
         }
         self.queue(slot);
         Ok(())
@@ -414,6 +416,11 @@ impl Conn {
             }
             match send::serve(stream, &mut room, scratch, bodies, quic) {
                 Turn::Done => self.complete(slot, events, quic),
+                Turn::Trailers => {
+                    let mut fields = Fields::new();
+                    bodies.trailers(stream.user, &mut fields);
+                    send::trail(stream, &mut self.encoder, &fields);
+                }
                 Turn::Blocked => {
                     stream.send.is_blocked = true;
                     self.unqueue(slot);

@@ -1,7 +1,7 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
 use base::{FileRange, FileRef, Instant, Key, SendChain, Slab, Stamp};
-use engine::{Exchange, Piece};
+use engine::{Around, Exchange, Piece};
 use files::Meta;
 use io::Io;
 use wire::{BodySource, Pull, User};
@@ -23,6 +23,8 @@ pub(crate) struct Bodies<'a, I> {
     pub(crate) roomy: &'a mut Vec<Key<Live>>,
     /// What is to be done for pages and their fragments.
     pub(crate) family: &'a mut Family,
+    /// What trailers may name.
+    pub(crate) around: Around<'a>,
 }
 
 impl<I: Io> BodySource for Bodies<'_, I> {
@@ -35,6 +37,12 @@ impl<I: Io> BodySource for Bodies<'_, I> {
             return pull;
         }
         self.pull_paced(user, max, out)
+    }
+
+    fn trailers(&mut self, user: User, fields: &mut http::Fields) {
+        if let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) {
+            live.exchange.trailers(&self.around, fields);
+        }
     }
 }
 

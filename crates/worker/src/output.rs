@@ -73,6 +73,13 @@ impl<I: Io> Worker<I> {
                 paced: &mut self.scratch.paced,
                 roomy: &mut self.origins.roomy,
                 family: &mut self.origins.family,
+                around: engine::Around {
+                    now: self.now,
+                    clock: &self.clock,
+                    conn: &conn.info,
+                    counters: &self.tallies,
+                    pid: self.core.logs.pid(),
+                },
             };
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
             framing.transmit(self.now, left, chain, events, &mut bodies);

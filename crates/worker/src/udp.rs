@@ -470,6 +470,13 @@ impl<I: Io> Worker<I> {
                 paced: &mut self.scratch.paced,
                 roomy: &mut self.origins.roomy,
                 family: &mut self.origins.family,
+                around: engine::Around {
+                    now: self.now,
+                    clock: &self.clock,
+                    conn: &conn.info,
+                    counters: &self.tallies,
+                    pid: self.core.logs.pid(),
+                },
             };
             let settings = &conn.generation.listens[conn.info.listen].h3;
             self.scratch.chain.configure(Weave::Shared(1024), false);

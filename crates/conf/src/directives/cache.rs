@@ -1,5 +1,5 @@
-//! nginx's cache of what origins answer: what `fastcgi_cache*` and `proxy_cache*` have in common, and
-//! the zones that they name.
+//! nginx's cache of what origins answer: what `fastcgi_cache*` and `proxy_cache*` have in common,
+//! and the zones that they name.
 
 use std::sync::Arc;
 

@@ -34,6 +34,8 @@ pub(crate) enum Use {
     Requests,
     /// `limit_conn`
     Connections,
+    /// `ssl_session_cache`
+    Sessions,
 }
 
 /// A directory that was named.

@@ -146,8 +146,9 @@ fn http(r: &mut Reader, node: &Node) -> Parsed {
 
 fn keepalive_timeout(r: &mut Reader, node: &Node) -> Parsed {
     let timeout = values::time(node.arg(0), Unit::Millis).ok_or(INVALID)?;
+    // As in nginx, an outer block's second value stays where there is none.
     let header = match node.args_count() {
-        1 => None,
+        1 => r.scope.settings.keepalive_header,
         _ => Some(values::time(node.arg(1), Unit::Seconds).ok_or(INVALID)?),
     };
     r.settings().keepalive_timeout = timeout;

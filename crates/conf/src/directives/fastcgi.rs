@@ -1,4 +1,5 @@
-//! `fastcgi_*`, as far as `proxy_*` has the same; they hold for `lsapi_pass` and `php_pass` as well.
+//! `fastcgi_*`, as far as `proxy_*` has the same; they hold for `lsapi_pass` and `php_pass` as
+//! well.
 
 use crate::directive::Directive;
 

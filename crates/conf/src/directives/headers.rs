@@ -1,4 +1,4 @@
-//! Fields added to answers: `add_header*`, `expires`.
+//! Fields added to answers and behind them: `add_header*`, `add_trailer*`, `expires`.
 
 use std::sync::Arc;
 
@@ -16,15 +16,21 @@ pub(super) const TABLE: &[Directive] = &[
     })
     .doc("Adds a field to answers; `always` means errors too.", "add_header X-Served-By a always;"),
     value("add_header_inherit", Contexts::HSLI, Args::ONE, |r, node| {
-        r.settings().add_header_inherit = match node.arg(0) {
-            b"on" => ListInherit::On,
-            b"off" => ListInherit::Off,
-            b"merge" => ListInherit::Merge,
-            word => return Err(invalid_value(word)),
-        };
+        r.settings().add_header_inherit = inherit(node)?;
         Ok(())
     })
     .doc("What becomes of the outer block's fields.", "add_header_inherit merge;"),
+    list("add_trailer", Contexts::HSLI, Args::between(2, 3), |r, node| {
+        let added = read(r, node)?;
+        r.scope.trailers.push(added);
+        Ok(())
+    })
+    .doc("Adds a field behind the body of answers.", "add_trailer X-Took $request_time;"),
+    value("add_trailer_inherit", Contexts::HSLI, Args::ONE, |r, node| {
+        r.settings().add_trailer_inherit = inherit(node)?;
+        Ok(())
+    })
+    .doc("What becomes of the outer block's trailers.", "add_trailer_inherit merge;"),
     value("expires", Contexts::HSLI, Args::between(1, 2), expires)
         .doc("How long clients may keep an answer.", "expires 30d;"),
 ];
@@ -32,15 +38,37 @@ pub(super) const TABLE: &[Directive] = &[
 /// Puts the fields of a block together with the outer ones, when all its values are read.
 pub(crate) fn settle(r: &mut Reader) {
     let own = std::mem::take(&mut r.scope.headers);
-    match r.scope.settings.add_header_inherit {
-        ListInherit::On | ListInherit::Merge if own.is_empty() => {}
-        ListInherit::Off if own.is_empty() && r.scope.settings.add_headers.is_empty() => {}
-        ListInherit::On | ListInherit::Off => r.settings().add_headers = Arc::new(own),
-        ListInherit::Merge => {
-            let headers = &mut r.settings().add_headers;
-            let all = own.into_iter().chain(headers.iter().cloned()).collect();
-            *headers = Arc::new(all);
-        }
+    let settings = &r.scope.settings;
+    if let Some(all) = settled(own, &settings.add_headers, settings.add_header_inherit) {
+        r.settings().add_headers = Arc::new(all);
+    }
+    let own = std::mem::take(&mut r.scope.trailers);
+    let settings = &r.scope.settings;
+    if let Some(all) = settled(own, &settings.add_trailers, settings.add_trailer_inherit) {
+        r.settings().add_trailers = Arc::new(all);
+    }
+}
+
+/// What a block's own fields and the outer ones come to; none if the outer ones stay.
+fn settled(
+    own: Vec<AddHeader>,
+    outer: &[AddHeader],
+    inherit: ListInherit,
+) -> Option<Vec<AddHeader>> {
+    match inherit {
+        ListInherit::On | ListInherit::Merge if own.is_empty() => None,
+        ListInherit::Off if own.is_empty() && outer.is_empty() => None,
+        ListInherit::On | ListInherit::Off => Some(own),
+        ListInherit::Merge => Some(own.into_iter().chain(outer.iter().cloned()).collect()),
+    }
+}
+
+fn inherit(node: &Node) -> Result<ListInherit, Fault> {
+    match &*node.arg(0).to_ascii_lowercase() {
+        b"on" => Ok(ListInherit::On),
+        b"off" => Ok(ListInherit::Off),
+        b"merge" => Ok(ListInherit::Merge),
+        _ => Err(invalid_value(node.arg(0))),
     }
 }
 

@@ -60,7 +60,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "grpc_ssl_verify_depth",
         ],
     ),
-    ("http_headers_filter", &["add_trailer", "add_trailer_inherit"]),
     (
         "http_image_filter",
         &[

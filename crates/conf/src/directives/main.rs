@@ -46,9 +46,12 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("The directory to change to.", "working_directory /var/lib/bolide;"),
-    list("env", M, Args::ONE, env).doc("An environment variable to keep or to set.", "env TZ=UTC;"),
-    own("load_module", M, Args::ONE, load_module)
-        .doc("Named a module to load; what is built in needs none.", "load_module m.so;"),
+    list("env", M, Args::ONE, env)
+        .doc("An environment variable to set; all others are kept.", "env TZ=UTC;"),
+    own("load_module", M, Args::ONE, load_module).doc(
+        "Names a module file, which is not read; the work of the module must be built in.",
+        "load_module modules/ngx_http_brotli_filter_module.so;",
+    ),
     own("thread_pool", M, Args::between(2, 3), thread_pool)
         .doc("Named a pool of threads for file reading.", "thread_pool default threads=4;"),
     accepted("pcre_jit", M, Args::ONE, Form::Flag)
@@ -156,25 +159,37 @@ fn env(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-/// Modules whose work is built in.
-const BUILT_IN: &[&str] = &[
-    "ngx_http_brotli_filter_module",
-    "ngx_http_brotli_static_module",
-    "ngx_http_zstd_filter_module",
-    "ngx_http_zstd_static_module",
-];
-
+/// Nothing is loaded: either the work of a module is done here, or its directives are unknown.
 fn load_module(r: &mut Reader, node: &Node) -> Parsed {
+    if node.order > r.first_block {
+        return Err(Fault::Value("is specified too late"));
+    }
     let path = show(node.arg(0)).into_owned();
     let file = path.rsplit('/').next().unwrap_or(&path);
     let name = file.strip_suffix(".so").unwrap_or(file);
-    if !BUILT_IN.contains(&name) {
-        r.warn(format!("module \"{path}\" is not built in, ignored: its directives are unknown"));
+    if !super::modules::is_built_in(name) {
+        return Err(Fault::Text(format!(
+            "module \"{path}\" is not available: its work is not built in, and no file is loaded"
+        )));
     }
+    name_once(r, "module", name, |name| format!("module \"{name}\" is already loaded"))
+}
+
+fn name_once(
+    r: &mut Reader,
+    kind: &'static str,
+    name: &str,
+    again: impl FnOnce(&str) -> String,
+) -> Parsed {
+    let entry = (kind, name.to_owned());
+    if r.named.contains(&entry) {
+        return Err(Fault::Text(again(name)));
+    }
+    r.named.push(entry);
     Ok(())
 }
 
-fn thread_pool(_: &mut Reader, node: &Node) -> Parsed {
+fn thread_pool(r: &mut Reader, node: &Node) -> Parsed {
     for word in node.args().skip(1) {
         let (name, number) = match word.iter().position(|byte| *byte == b'=') {
             Some(at) => (&word[..at], values::number(&word[at + 1..])),
@@ -188,5 +203,6 @@ fn thread_pool(_: &mut Reader, node: &Node) -> Parsed {
             _ => return Err(invalid_parameter(word)),
         }
     }
-    Ok(())
+    let name = show(node.arg(0)).into_owned();
+    name_once(r, "thread pool", &name, |name| format!("duplicate thread pool \"{name}\""))
 }

@@ -8,8 +8,8 @@ use crate::directive::{
     Args, Contexts, Directive, Form, accepted, block, flag, millis, number, size, value,
 };
 use crate::model::{
-    Address, Certificate, Level, Location, LocationId, Matcher, Server, ServerName, SocketOptions,
-    Transport,
+    Address, Certificate, Level, Location, LocationId, Matcher, Pem, Server, ServerName,
+    SocketOptions, Transport,
 };
 use crate::reader::{Fault, Parsed, Reader, Scope, buffers, show, size as bytes};
 
@@ -104,6 +104,7 @@ fn server(r: &mut Reader, node: &Node) -> Parsed {
         root,
         settings: scope.server,
         place,
+        closed: r.closing_place(node),
     });
     Ok(())
 }
@@ -137,9 +138,12 @@ fn pair_certificates(r: &mut Reader, scope: &mut Scope) {
         r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, None));
         return;
     }
-    let path = |text: &[u8]| r.beside_conf(text);
+    let pem = |text: &Vec<u8>| match text.strip_prefix(b"data:") {
+        Some(data) => Pem::Data(data.into()),
+        None => Pem::File(r.beside_conf(text)),
+    };
     let pairs = draft.certificates.iter().zip(&draft.keys);
-    let pairs = pairs.map(|(chain, key)| Certificate { chain: path(chain), key: path(key) });
+    let pairs = pairs.map(|(chain, key)| Certificate { chain: pem(chain), key: pem(key) });
     draft.conf.certificates = Arc::new(pairs.collect());
 }
 

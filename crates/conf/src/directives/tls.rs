@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::cache_zone::{self, SharedZone, Use};
 use crate::ast::Node;
 use crate::directive::{
     Args, Contexts, Directive, Form, accepted, flag, list, number, seconds, size, value,
@@ -37,7 +38,9 @@ pub(super) const TABLE: &[Directive] = &[
     })
     .doc("The file with the key of a certificate.", "ssl_certificate_key a.com.key;"),
     value("ssl_password_file", HS, Args::ONE, |r, node| {
-        file(r, node, |conf| &mut conf.password_file)
+        let file = (r.beside_conf(node.arg(0)), r.place(node));
+        r.tls().conf.password_file = Some(file);
+        Ok(())
     })
     .doc("The file with passwords for keys.", "ssl_password_file passwords;"),
     list("ssl_protocols", HS, Args::at_least(1), protocols)
@@ -133,12 +136,13 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("The file with keys for hidden names.", "ssl_ech_file ech.pem;"),
 ];
 
-/// Refuses certificates that are not named as files.
+/// Refuses certificates and keys from where they cannot be had.
 fn plain_file(node: &Node) -> Parsed {
     let (name, word) = (show(node.name()), node.arg(0));
-    let kinds: [(&[u8], &str); 3] =
-        [(b"data:", "data"), (b"engine:", "engines"), (b"store:", "stores")];
-    if let Some((_, kind)) = kinds.iter().find(|(prefix, _)| word.starts_with(prefix)) {
+    let kinds: [(&[u8], &str); 2] = [(b"engine:", "engines"), (b"store:", "stores")];
+    let kind = kinds.iter().find(|(prefix, _)| word.starts_with(prefix));
+    // A certificate of such a name is a file to nginx, too.
+    if let Some((_, kind)) = kind.filter(|_| name.ends_with("_key")) {
         return Err(Fault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
     }
     if word.contains(&b'$') {
@@ -202,14 +206,14 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
     for word in node.args() {
         let text = show(word);
         let invalid = || Fault::Text(format!("invalid session cache \"{text}\""));
-        cache = match word {
+        let next = match word {
             b"off" => SessionCache::Off,
             b"none" => SessionCache::None,
-            b"builtin" => SessionCache::On(None),
+            b"builtin" => SessionCache::Builtin(None),
             _ => {
                 if let Some(sessions) = text.strip_prefix("builtin:") {
-                    values::number(sessions.as_bytes()).ok_or_else(invalid)?;
-                    SessionCache::On(None)
+                    let count = values::number(sessions.as_bytes()).ok_or_else(invalid)?;
+                    SessionCache::Builtin(u64::try_from(count).ok())
                 } else {
                     let zone = text.strip_prefix("shared:").ok_or_else(invalid)?;
                     let (name, size) = zone.split_once(':').ok_or_else(invalid)?;
@@ -222,10 +226,17 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
                         let message = format!("session cache \"{text}\" is too small");
                         return Err(Fault::Text(message));
                     }
-                    SessionCache::On(Some(size))
+                    let zone = SharedZone { size, used_by: Use::Sessions };
+                    cache_zone::share(r, name.as_bytes(), zone)?;
+                    SessionCache::Shared(name.into(), size)
                 }
             }
         };
+        // Of `builtin` and `shared` together, the one that all workers see is enough.
+        let is_shared = matches!(cache, SessionCache::Shared(..));
+        if !(is_shared && matches!(next, SessionCache::Builtin(_))) {
+            cache = next;
+        }
     }
     r.tls().conf.session_cache = cache;
     Ok(())

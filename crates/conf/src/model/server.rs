@@ -37,6 +37,8 @@ pub struct Server {
     pub settings: Arc<ServerSettings>,
     /// Where it was written.
     pub place: Place,
+    /// Where it ends.
+    pub closed: Place,
 }
 
 /// One name of a server; text is in lower case.

@@ -35,6 +35,10 @@ pub struct Settings {
     pub add_headers: Arc<Vec<AddHeader>>,
     /// `add_header_inherit`
     pub add_header_inherit: ListInherit,
+    /// `add_trailer`
+    pub add_trailers: Arc<Vec<AddHeader>>,
+    /// `add_trailer_inherit`
+    pub add_trailer_inherit: ListInherit,
     /// `expires`
     pub expires: Arc<Expires>,
     /// `etag`
@@ -206,7 +210,7 @@ pub enum Overwrite {
     Status(u16),
 }
 
-/// One `add_header`.
+/// One `add_header` or `add_trailer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddHeader {
     /// The field's name as written.

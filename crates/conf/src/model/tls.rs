@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Place;
+
 /// What `ssl_*` directives of one server say. Files are not opened here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConf {
     /// Pairs of certificate chain and key (absolute paths); several for several key types.
     pub certificates: Arc<Vec<Certificate>>,
-    /// `ssl_password_file`
-    pub password_file: Option<PathBuf>,
+    /// `ssl_password_file`, and where it is written.
+    pub password_file: Option<(PathBuf, Place)>,
     /// `ssl_protocols`
     pub protocols: Protocols,
     /// `ssl_ciphers`, in OpenSSL's language.
@@ -55,13 +57,31 @@ pub struct TlsConf {
     pub verify_depth: u32,
 }
 
-/// A certificate and its key.
+/// A certificate and its key; both can be in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The chain's file, or a name with variables as written.
-    pub chain: PathBuf,
-    /// The key's file; equal to `chain` when both are in one file.
-    pub key: PathBuf,
+    /// The chain.
+    pub chain: Pem,
+    /// The key.
+    pub key: Pem,
+}
+
+/// Where text in PEM is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pem {
+    /// In a file.
+    File(PathBuf),
+    /// In the configuration itself: what stands behind `data:`.
+    Data(Arc<[u8]>),
+}
+
+impl std::fmt::Display for Pem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Data(text) => write!(f, "data:{}", String::from_utf8_lossy(text)),
+        }
+    }
 }
 
 /// Which versions of TLS are on.
@@ -82,8 +102,10 @@ pub enum SessionCache {
     None,
     /// `off`
     Off,
-    /// `builtin` or `shared:NAME:SIZE`; the size in bytes.
-    On(Option<u64>),
+    /// `builtin`: how many sessions, if that was said.
+    Builtin(Option<u64>),
+    /// `shared:NAME:SIZE`; the size in bytes.
+    Shared(Box<str>, u64),
 }
 
 /// `ssl_verify_client`.

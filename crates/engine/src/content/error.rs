@@ -75,6 +75,11 @@ impl Exchange {
         let has_target = is_redirect(shown) || !target.is_empty();
         let mut draft = Draft { location: has_target.then_some(&target[..]), ..Draft::default() };
         let html = location.kinds.html();
+        let told = |len: usize| match shown {
+            204 | 304 => BodyLen::None,
+            _ => BodyLen::Exact(len as u64),
+        };
+        self.answer.head.body = told(page.len());
         if page.is_empty() {
             self.fill(shown, &draft, site, ctx);
         } else if is_redirect(shown) {
@@ -87,10 +92,7 @@ impl Exchange {
         self.location = target;
         self.tell_failed(location);
         self.push_unsatisfied();
-        self.answer.head.body = match shown {
-            204 | 304 => BodyLen::None,
-            _ => BodyLen::Exact(page.len() as u64),
-        };
+        self.answer.head.body = told(page.len());
         self.answer.body = Body::memory(page);
         Next::Respond
     }

@@ -127,11 +127,11 @@ impl Exchange {
         let status = self.answer.status_or(status);
         let mut draft = Draft::default();
         let body = self.compress_text(kind, status, text, &mut draft, location);
-        self.fill_typed(kind, status, &draft, site, ctx);
         self.answer.head.body = match status {
             204 | 304 => BodyLen::None,
             _ => BodyLen::Exact(body.len() as u64),
         };
+        self.fill_typed(kind, status, &draft, site, ctx);
         self.answer.body = match status {
             204 | 304 => Body::Empty,
             _ => Body::memory(body),

@@ -78,8 +78,8 @@ impl Exchange {
                 }
             }
         }
-        self.fill(status, &draft, site, ctx);
         self.answer.head.body = BodyLen::Exact(PIXEL.len() as u64);
+        self.fill(status, &draft, site, ctx);
         self.answer.body = Body::memory(Bytes::from_static(PIXEL));
         Next::Respond
     }

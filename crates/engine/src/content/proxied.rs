@@ -177,8 +177,11 @@ pub(crate) fn write(
     for field in request.head().fields.iter() {
         let is = |names: &[&[u8]]| names.iter().any(|name| name.eq_ignore_ascii_case(field.text));
         let is_forged = !is_believed && cache::rules::is_forged(field.text);
-        let is_kept_back = is(&OURS) || plan.decides(field.text) || is_forged;
-        if !is_kept_back && !(asking.is_to_keep && is(&CONDITIONS)) {
+        let is_kept_back = is(&OURS)
+            || plan.decides(field.text)
+            || is_forged
+            || asking.is_to_keep && is(&CONDITIONS);
+        if !is_kept_back {
             out.push(field.text, field.value);
         }
     }

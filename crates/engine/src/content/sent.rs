@@ -116,8 +116,8 @@ impl Exchange {
         };
         match verdict {
             Verdict::Whole => {
-                self.fill_typed(kind, status, &draft, site, ctx);
                 self.answer.head.body = BodyLen::Exact(file.meta.size);
+                self.fill_typed(kind, status, &draft, site, ctx);
                 self.answer.body = whole(file);
                 Next::Respond
             }
@@ -135,8 +135,8 @@ impl Exchange {
     /// RFC 9110 §15.4.5: a 304 carries the validators and what configuration adds.
     pub(crate) fn not_modified(&mut self, draft: &Draft<'_>, site: &Site, ctx: &Ctx<'_>) -> Next {
         let draft = Draft { ranges: false, encoding: "", ..*draft };
-        self.fill(304, &draft, site, ctx);
         self.answer.head.body = BodyLen::None;
+        self.fill(304, &draft, site, ctx);
         self.answer.body = Body::Empty;
         Next::Respond
     }
@@ -150,6 +150,8 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> Next {
         let size = file.meta.size;
+        // As in nginx, `add_header` sees what the whole would be.
+        self.answer.head.body = BodyLen::Exact(size);
         let ranges = std::mem::take(&mut self.ranges);
         if let [range] = ranges[..] {
             self.fill_typed(kind, 206, draft, site, ctx);
@@ -216,6 +218,7 @@ impl Exchange {
             ..dated(file)
         };
         let status = self.answer.status_or(200);
+        self.answer.head.body = BodyLen::Exact(file.meta.size);
         self.fill_typed(kind, status, &draft, site, ctx);
         let is_head = self.request.head().method == Method::Head;
         let untold = is_head && len == BodyLen::Unknown;

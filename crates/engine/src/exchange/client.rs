@@ -193,7 +193,7 @@ pub(super) fn level_of(reason: &str) -> Level {
 }
 
 /// Whether an HTTP/1 client wants its connection kept.
-pub(super) fn stays(head: &RequestHead) -> bool {
+pub(crate) fn stays(head: &RequestHead) -> bool {
     let asks = |option: &[u8]| {
         head.fields.iter().filter(|field| field.name == Name::Connection).any(|field| {
             let mut options = field.value.split(|&byte| byte == b',');

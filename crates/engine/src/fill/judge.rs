@@ -74,6 +74,7 @@ impl Judge {
 
     const fn scope<'a>(&'a self, site: &'a Site, now: Now) -> Scope<'a> {
         Scope {
+            sent: None,
             request: &self.request,
             answer: &self.answer,
             site,

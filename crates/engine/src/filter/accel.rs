@@ -161,6 +161,7 @@ impl Exchange {
             return Next::Fail(416);
         }
         let status = if shape.range.is_some() { 206 } else { status };
+        self.answer.head.body = shape.len.map_or(BodyLen::Unknown, BodyLen::Exact);
         self.fill_from_origin(status, head, kind, shape, site, ctx);
         if status == 304 && self.page.is_whole {
             self.answer.head.fields.remove(Name::ContentType);
@@ -318,9 +319,6 @@ impl Exchange {
     ) {
         let location = site.location(self.request.location);
         self.answer.head.status = status;
-        if location.reads_answer {
-            self.answer.head.fields = fields.clone();
-        }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = Scope::new(&self.request, &self.answer, site, ctx);

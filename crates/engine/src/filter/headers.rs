@@ -34,7 +34,7 @@ pub(crate) struct Draft<'a> {
 }
 
 /// Whether `add_header` without `always`, and `expires`, apply.
-const fn is_safe(status: u16) -> bool {
+pub(super) const fn is_safe(status: u16) -> bool {
     matches!(status, 200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn push_configured(
     }
     for header in location.headers.iter().filter(|header| safe || header.conf.always) {
         scratch.clear();
-        scope.expand(&header.conf.value, scratch);
+        Scope { sent: Some(fields), ..*scope }.expand(&header.conf.value, scratch);
         for byte in scratch.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
             *byte = b' ';
         }
@@ -134,7 +134,7 @@ fn push_expires(
         Expires::Fixed(rule) => *rule,
         Expires::Variable { text, modified } => {
             scratch.clear();
-            scope.expand(text, scratch);
+            Scope { sent: Some(fields), ..*scope }.expand(text, scratch);
             match ExpiresRule::parse(scratch, *modified) {
                 Ok(rule) => rule,
                 Err(_) => return,

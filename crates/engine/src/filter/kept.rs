@@ -146,6 +146,7 @@ impl Exchange {
         let warm = warm::Given { status, head, body: body.as_ref(), is_final };
         self.remember_warm(object, &warm, &fields, site, ctx);
         let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
+        self.answer.head.body = BodyLen::Exact(len);
         self.decorate(fields, status, modified, site, ctx);
         self.say_kept(object, location, ctx.now.unix_millis);
         if in_parts {

@@ -78,7 +78,7 @@ impl Rewriter {
         let has = |name| head.fields.get(name).is_some();
         let is_redirected =
             !self.redirects.is_empty() && (has(Name::Location) || has_refresh(&head.fields));
-        if !is_redirected && !(self.has_cookies() && has(Name::SetCookie)) {
+        if !(is_redirected || self.has_cookies() && has(Name::SetCookie)) {
             return Cow::Borrowed(head);
         }
         let mut fields = Fields::new();

@@ -23,15 +23,17 @@ use crate::kinds::{Kinds, KindsCache};
 use crate::limit::Zone;
 use crate::names::{Claim as NameClaim, Names};
 use crate::pages::{Pages, Signature};
+use crate::patterns::Sieves;
 use crate::phase::rewrite::Op;
 use crate::route::{Claim, Level};
 
 /// Compiles everything.
 pub(super) fn site(config: Arc<Config>) -> Site {
+    let mut sieves = Sieves::default();
     let (listens, servers, locations) = match &config.http {
         Some(http) => (
-            http.listens.iter().map(|listen| listening(http, listen)).collect(),
-            http.servers.iter().map(|conf| server(http, conf)).collect(),
+            http.listens.iter().map(|listen| listening(http, listen, &mut sieves)).collect(),
+            http.servers.iter().map(|conf| server(http, conf, &mut sieves)).collect(),
             locations(http),
         ),
         None => Default::default(),
@@ -40,7 +42,8 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
     let names_body_file = config.http.as_ref().is_some_and(names_body_file);
-    let derived = config.http.as_ref().map_or_else(Vec::new, Derived::all);
+    let derived = config.http.as_ref();
+    let derived = derived.map_or_else(Vec::new, |http| Derived::all(http, &mut sieves));
     Site {
         listens,
         servers,
@@ -73,7 +76,7 @@ fn names_body_file(http: &Http) -> bool {
         })
 }
 
-fn listening(http: &Http, listen: &Listen) -> Listening {
+fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
     let mut names = Names::new(listen.default_server.0);
     for &id in &listen.servers {
         names.present(id.0);
@@ -92,7 +95,7 @@ fn listening(http: &Http, listen: &Listen) -> Listening {
             }
         }
     }
-    Listening { names, alt_svc }
+    Listening { names: names.seal(sieves), alt_svc }
 }
 
 /// The port of a QUIC listener of the server: `preferred` if there is one, else the first.
@@ -119,7 +122,7 @@ fn claims(http: &Http, name: &ServerName) -> Vec<NameClaim> {
     }
 }
 
-fn server(http: &Http, conf: &model::Server) -> Server {
+fn server(http: &Http, conf: &model::Server, sieves: &mut Sieves) -> Server {
     let outer = &http.location(conf.root).nested;
     let mut named = Vec::new();
     for &id in outer {
@@ -128,7 +131,7 @@ fn server(http: &Http, conf: &model::Server) -> Server {
         }
     }
     Server {
-        level: level(http, outer),
+        level: level(http, outer, sieves),
         named,
         root: conf.root.0,
         believes: !http.location(conf.root).settings.real_ip.from.is_empty(),
@@ -141,7 +144,7 @@ fn server(http: &Http, conf: &model::Server) -> Server {
     }
 }
 
-fn level(http: &Http, ids: &[model::LocationId]) -> Level {
+fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> Level {
     let mut built = Level::default();
     for &id in ids {
         let conf = http.location(id);
@@ -157,9 +160,9 @@ fn level(http: &Http, ids: &[model::LocationId]) -> Level {
         {
             built.add_slash(path, id.0);
         }
-        built.add(claim, id.0, level(http, &conf.nested));
+        built.add(claim, id.0, level(http, &conf.nested, sieves));
     }
-    built.seal()
+    built.seal(sieves)
 }
 
 fn locations(http: &Http) -> Vec<Location> {
@@ -229,11 +232,12 @@ fn turns_on_client(conf: &model::Location) -> bool {
 
 fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Location {
     let settings = &conf.settings;
-    let headers: Arc<[Header]> = settings
-        .add_headers
-        .iter()
-        .map(|conf| Header { name: Name::parse(&conf.name), conf: conf.clone() })
-        .collect();
+    let parsed = |fields: &[model::AddHeader]| -> Arc<[Header]> {
+        let field =
+            |conf: &model::AddHeader| Header { name: Name::parse(&conf.name), conf: conf.clone() };
+        fields.iter().map(field).collect()
+    };
+    let headers = parsed(&settings.add_headers);
     let keeps_out = !settings.limits.is_empty()
         || settings.auth_request.uri.is_some()
         || !settings.access.is_empty()
@@ -242,9 +246,6 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     Location {
         is_decorated: expires || !headers.is_empty(),
-        reads_answer: headers.iter().any(|header| reads_answer(&header.conf.value, http, 0))
-            || matches!(&*settings.expires, model::Expires::Variable { text, .. }
-                if reads_answer(text, http, 0)),
         expires,
         settings: settings.clone(),
         internal: conf.internal,
@@ -287,32 +288,10 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         fixed_root: settings.root.path.as_text().map(Arc::from),
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
+        trailers: parsed(&settings.add_trailers),
         coded: Kinds::is_coded(settings),
         reworks: !settings.filters.sub.is_empty() || settings.filters.gunzip,
     }
-}
-
-/// Whether a text depends on the fields of the answer.
-fn reads_answer(text: &conf::Template, http: &Http, depth: usize) -> bool {
-    /// Maps that lead from one to another; beyond that the answer is yes.
-    const DEPTH_MAX: usize = 8;
-    text.vars().any(|var| match var {
-        conf::Var::SentField(_) => true,
-        conf::Var::Named(_) if depth >= DEPTH_MAX => true,
-        conf::Var::Named(slot) => match http.definitions.get(usize::from(*slot)) {
-            Some(model::Definition::Map(map)) => {
-                let values = map.rows.iter().map(|(_, value)| value);
-                let mut texts = values.chain([&map.source, &map.default]);
-                texts.any(|text| reads_answer(text, http, depth + 1))
-            }
-            Some(model::Definition::Geo(geo)) => {
-                geo.source.iter().any(|text| reads_answer(text, http, depth + 1))
-            }
-            Some(model::Definition::Split(split)) => reads_answer(&split.source, http, depth + 1),
-            _ => false,
-        },
-        _ => false,
-    })
 }
 
 /// nginx checks a file at every request unless `open_file_cache` is on; we look at most once a

@@ -68,13 +68,64 @@ pub(crate) fn signal_fd(numbers: &[i32]) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The number of one pending signal, taken from a descriptor of [`signal_fd`].
-pub(crate) fn take_signal(fd: i32) -> Option<i32> {
-    // The number is the first field of a signalfd_siginfo.
+/// The number of one pending signal, taken from a descriptor of [`signal_fd`], and its sender.
+pub(crate) fn take_signal(fd: i32) -> Option<(i32, u32)> {
     let mut report = [0; size_of::<libc::signalfd_siginfo>()];
     let read = super::read(fd, &mut report).ok()?;
-    let number: [u8; 4] = report.get(..4)?.try_into().ok()?;
-    if read == report.len() { i32::try_from(u32::from_ne_bytes(number)).ok() } else { None }
+    let field = |at: usize| -> Option<u32> {
+        Some(u32::from_ne_bytes(report.get(at..at + 4)?.try_into().ok()?))
+    };
+    let number = field(mem::offset_of!(libc::signalfd_siginfo, ssi_signo))?;
+    let sender = field(mem::offset_of!(libc::signalfd_siginfo, ssi_pid))?;
+    if read == report.len() { Some((i32::try_from(number).ok()?, sender)) } else { None }
+}
+
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: no pointers are involved.
+    u32::try_from(unsafe { libc::gettid() }).unwrap_or(0)
+}
+
+/// The priority of the calling thread alone, as Linux has it.
+pub(crate) fn set_priority(priority: i32) -> Result<()> {
+    // SAFETY: no pointers are involved; 0 means the caller.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, priority) }).map(drop)
+}
+
+pub(crate) fn set_core_max(bytes: u64) -> Result<()> {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: the limit outlives the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const limit) }).map(drop)
+}
+
+/// The soft and the hard limit of open files.
+pub(crate) fn nofile() -> (u64, u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit outlives the call.
+    let _ = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    (limit.rlim_cur, limit.rlim_max)
+}
+
+/// The kernel's name and version.
+pub(crate) fn kernel() -> (String, String) {
+    // SAFETY: all zeroes is a valid utsname of empty texts.
+    let mut names: libc::utsname = unsafe { mem::zeroed() };
+    // SAFETY: the buffer outlives the call.
+    let _ = unsafe { libc::uname(&raw mut names) };
+    let text = |field: &[libc::c_char]| -> String {
+        field.iter().take_while(|byte| **byte != 0).map(|byte| char::from(*byte as u8)).collect()
+    };
+    (text(&names.sysname), text(&names.release))
+}
+
+/// After a change of user the kernel makes no core files unless told to.
+pub(crate) fn allow_core() {
+    // SAFETY: the option takes numbers only.
+    let _ = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) };
+}
+
+pub(crate) fn set_environment(name: &str, value: &str) {
+    // SAFETY: the control thread calls this before it starts any other.
+    unsafe { std::env::set_var(name, value) };
 }
 
 pub(crate) fn kill(pid: u32, number: i32) -> Result<()> {
@@ -176,14 +227,16 @@ pub(super) fn check_call(result: libc::c_long) -> Result<()> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
-pub(crate) fn pin_to_core(core: usize) -> Result<()> {
+pub(crate) fn pin_to_cores(cores: &[usize]) -> Result<()> {
     // SAFETY: all zeroes is the empty set.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    if core >= libc::CPU_SETSIZE as usize {
-        return Err(Error::from_raw_os_error(libc::EINVAL));
+    for &core in cores {
+        if core >= libc::CPU_SETSIZE as usize {
+            return Err(Error::from_raw_os_error(libc::EINVAL));
+        }
+        // SAFETY: the index is inside the set.
+        unsafe { libc::CPU_SET(core, &mut set) };
     }
-    // SAFETY: the index is inside the set.
-    unsafe { libc::CPU_SET(core, &mut set) };
     let size = size_of_val(&set);
     // SAFETY: the set outlives the call.
     check(unsafe { libc::sched_setaffinity(0, size, &raw const set) }).map(drop)
@@ -193,15 +246,26 @@ pub(crate) fn dup_to(from: i32, to: i32) -> Result<()> {
     super::file::duplicate_to(from, to)
 }
 
-pub(crate) fn daemonize() -> Result<()> {
+/// What is left of a process that went into the background: it waits until the child tells that it
+/// is ready, by one byte, and ends with the status that says whether it did.
+fn see_off(mut told: std::io::PipeReader) -> ! {
+    let mut byte = [0; 1];
+    let is_ready = std::io::Read::read_exact(&mut told, &mut byte).is_ok();
+    std::process::exit(i32::from(!is_ready));
+}
+
+pub(crate) fn daemonize() -> Result<std::io::PipeWriter> {
+    let (told, teller) = std::io::pipe()?;
     // SAFETY: called before any thread is started, so the child's memory is whole.
     if check(unsafe { libc::fork() })? > 0 {
-        std::process::exit(0);
+        drop(teller);
+        see_off(told);
     }
     // SAFETY: no pointers are involved.
     check(unsafe { libc::setsid() })?;
     // SAFETY: the path is a NUL-terminated literal.
     let null = check(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) })?;
     dup_to(null, 0)?;
-    dup_to(null, 1)
+    dup_to(null, 1)?;
+    Ok(teller)
 }

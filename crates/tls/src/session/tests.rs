@@ -109,14 +109,14 @@ impl Visitor {
 
 fn certificate(name: &str) -> Certificate {
     let (chain, key) = self_signed(&[name]).unwrap();
-    Certificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap()
+    Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()
 }
 
 fn rsa_certificate() -> Certificate {
     let key = KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap();
     let params = CertificateParams::new(vec!["rsa.example".to_owned()]).unwrap();
     let cert = params.self_signed(&key).unwrap();
-    Certificate::from_pem(cert.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap()
+    Certificate::from_pem(cert.pem().as_bytes(), key.serialize_pem().as_bytes(), &[]).unwrap()
 }
 
 fn acceptor_of(certs: ServerCerts, options: &AcceptorOptions) -> Acceptor {
@@ -322,7 +322,7 @@ fn alpn_prefers_the_servers_order_and_refuses_strangers() {
 
 #[test]
 fn a_session_is_resumed_by_another_acceptor_that_shares_the_tickets() {
-    let tickets = Some(Arc::new(Tickets::new().unwrap()));
+    let tickets = Some(Arc::new(Tickets::rotating(60).unwrap()));
     for version in [&TLS12, &TLS13] {
         let options = AcceptorOptions { tickets: tickets.clone(), ..AcceptorOptions::default() };
         let visitor = Visitor::new(version, BOTH, &[]);
@@ -332,7 +332,7 @@ fn a_session_is_resumed_by_another_acceptor_that_shares_the_tickets() {
         assert!(second.server.is_resumed());
         assert_eq!(second.server.server_name(), Some("a.example"));
         let stranger = AcceptorOptions {
-            tickets: Some(Arc::new(Tickets::new().unwrap())),
+            tickets: Some(Arc::new(Tickets::rotating(60).unwrap())),
             ..AcceptorOptions::default()
         };
         let third = meet(&acceptor(&stranger), &visitor, "a.example").unwrap();

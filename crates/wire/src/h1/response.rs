@@ -56,6 +56,11 @@ pub(super) const fn frame(asked: Asked, head: &ResponseHead) -> (Delimiter, Fram
         let after = if head.status == 101 { After::Close } else { After::KeepAlive };
         return (Delimiter::Nothing, Framing::Empty, after);
     }
+    let is_modern = matches!(asked.version, Version::Http11);
+    if head.trailed && is_modern && !head.unchunked && matches!(asked.wants, Wants::Body) {
+        // RFC 9112 §7.1.2: only chunks have room for trailers.
+        return (Delimiter::Chunked, Framing::Chunked, After::KeepAlive);
+    }
     match (head.body, asked.wants) {
         (BodyLen::Exact(len), Wants::HeadOnly) | (BodyLen::Exact(len @ 0), Wants::Body) => {
             (Delimiter::Length(len), Framing::Empty, After::KeepAlive)
@@ -68,13 +73,23 @@ pub(super) const fn frame(asked: Asked, head: &ResponseHead) -> (Delimiter, Fram
         }
         // RFC 9112 §6.3: without a length the client reads until the end of the connection.
         (BodyLen::None, Wants::Body) => (Delimiter::Nothing, Framing::Empty, After::Close),
-        (BodyLen::Unknown, Wants::Body) => match asked.version {
-            Version::Http09 | Version::Http10 => {
-                (Delimiter::Nothing, Framing::UntilClose, After::Close)
-            }
-            _ => (Delimiter::Chunked, Framing::Chunked, After::KeepAlive),
-        },
+        (BodyLen::Unknown, Wants::Body) if is_modern && !head.unchunked => {
+            (Delimiter::Chunked, Framing::Chunked, After::KeepAlive)
+        }
+        (BodyLen::Unknown, Wants::Body) => (Delimiter::Nothing, Framing::UntilClose, After::Close),
     }
+}
+
+/// Appends trailer fields (RFC 9112 §7.1.2); those that delimit messages have no place there.
+pub(super) fn encode_trailers(out: &mut Vec<u8>, fields: &http::Fields) {
+    for field in fields.iter().filter(|field| !is_framing(field.name)) {
+        push_field(out, field.text, field.value);
+    }
+}
+
+/// RFC 9110 §6.5.1: fields that must not stand behind a body.
+const fn is_framing(name: Name) -> bool {
+    matches!(name, Name::ContentLength | Name::TransferEncoding | Name::Connection)
 }
 
 /// Appends an interim head (1xx without 101): no framing, no connection option.

@@ -1,10 +1,10 @@
 //! The sending half: heads are encoded when given, bodies are pulled when they may leave.
 
 use base::SendChain;
-use http::{ResponseHead, Version};
+use http::{Fields, ResponseHead, Version};
 
 use super::head::After;
-use super::response::{Framing, encode_interim, frame};
+use super::response::{Framing, encode_interim, encode_trailers, frame};
 use super::{
     Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, OUTPUT_KEPT_MAX, Reader, Replies, Source,
 };
@@ -72,6 +72,7 @@ impl Conn {
         }
         self.answer = Answer::Sending(framing);
         self.source = Source::Ready;
+        self.trailed = head.trailed && framing != Framing::Empty;
         Ok(())
     }
 
@@ -135,7 +136,13 @@ impl Conn {
                     self.answer = Answer::Sending(framing);
                     return;
                 }
-                Flow::Complete => return self.complete(events),
+                Flow::Complete => {
+                    if std::mem::take(&mut self.trailed) {
+                        // HTTP/1.0 has no place for them, but the log names them.
+                        bodies.trailers(self.user, &mut Fields::new());
+                    }
+                    return self.complete(events);
+                }
                 Flow::Broken => return self.break_off(events),
             }
         }
@@ -193,7 +200,13 @@ impl Conn {
             out.push_slice(b"\r\n");
         }
         if pull == Pull::End {
-            out.push_slice(b"0\r\n\r\n");
+            out.push_slice(b"0\r\n");
+            if std::mem::take(&mut self.trailed) {
+                let mut fields = Fields::new();
+                bodies.trailers(self.user, &mut fields);
+                out.push_writing(|out| encode_trailers(out, &fields));
+            }
+            out.push_slice(b"\r\n");
         }
         self.flow(appended, pull)
     }

@@ -4,7 +4,7 @@
 //! frame size do not let out.
 
 use base::{Now, SendChain};
-use http::{BodyLen, ResponseHead, status};
+use http::{BodyLen, Fields, Name, ResponseHead, status};
 
 use super::frame::{self, HEADER_LEN, Header, Kind, code, flag};
 use super::streams::{Closed, Receiving, Sending, UNKNOWN};
@@ -25,6 +25,8 @@ enum Written {
     Blocked,
     /// The response is complete.
     End,
+    /// The response is complete but for its trailers, which stand in the queue.
+    Trailed,
     /// The body failed.
     Broken,
 }
@@ -57,13 +59,14 @@ impl Conn {
             return Err(RespondError);
         }
         let is_final = head.status >= 200;
-        let is_empty = matches!(head.body, BodyLen::None | BodyLen::Exact(0));
+        let is_empty = matches!(head.body, BodyLen::None | BodyLen::Exact(0)) && !head.trailed;
         let ends = is_final && (is_empty || open.is_head || status::is_bodiless(head.status));
         if ends {
             open.sending = Sending::Ended;
             self.ended.push(stream);
         } else if is_final {
             open.sending = Sending::Body;
+            open.trailed = head.trailed;
             open.send_left = match head.body {
                 BodyLen::Exact(length) => length,
                 BodyLen::None | BodyLen::Unknown => UNKNOWN,
@@ -117,6 +120,7 @@ impl Conn {
                     self.streams.at(slot).is_pending = true;
                 }
                 Written::Blocked => self.unschedule(slot),
+                Written::Trailed => self.unschedule(slot),
                 Written::End => {
                     self.unschedule(slot);
                     self.finish(slot, events);
@@ -191,7 +195,12 @@ impl Conn {
         if filled == 0 && !ends {
             return if pull == Pull::Pending { Written::Pending } else { Written::More };
         }
-        let flags = if ends { flag::END_STREAM } else { 0 };
+        let mut trailers = Fields::new();
+        if ends && std::mem::take(&mut stream.trailed) {
+            bodies.trailers(stream.user, &mut trailers);
+        }
+        let is_trailed = !trailers.is_empty();
+        let flags = if ends && !is_trailed { flag::END_STREAM } else { 0 };
         let header = Header { len: filled as u32, kind: Kind::Data, flags, stream: id };
         out.patch(mark, &header.bytes());
         stream.send_window -= filled as i32;
@@ -202,6 +211,10 @@ impl Conn {
         let is_blocked = stream.send_window <= 0;
         self.flow.send -= filled as u32;
         self.abuse.pay_data();
+        if is_trailed {
+            self.queue_trailers(slot, &trailers);
+            return Written::Trailed;
+        }
         match pull {
             _ if ends => Written::End,
             Pull::Pending => Written::Pending,
@@ -226,6 +239,21 @@ impl Conn {
             }
         }
         self.end_head(start, id, flags);
+    }
+
+    /// Appends trailers to the queue, which ends the response once it has left.
+    #[cold]
+    fn queue_trailers(&mut self, slot: u32, fields: &Fields) {
+        let id = self.streams.id(slot);
+        let start = self.begin_head();
+        let Self { encoder, queue, .. } = self;
+        encoder.begin(queue);
+        for field in fields.iter().filter(|field| !is_hop(field.name)) {
+            encoder.field(field.name, field.text, field.value, queue);
+        }
+        self.end_head(start, id, flag::END_STREAM);
+        self.streams.at(slot).sending = Sending::Ended;
+        self.ended.push(self.streams.name(slot));
     }
 
     fn encode_head(&mut self, head: &ResponseHead) {
@@ -266,6 +294,12 @@ impl Conn {
             frame::push(&mut self.queue, Kind::Continuation, flags, id, chunk);
         }
     }
+}
+
+/// RFC 9113 §8.2.2, RFC 9110 §6.5.1: fields that have no place in trailers.
+const fn is_hop(name: Name) -> bool {
+    matches!(name, Name::Connection | Name::ContentLength | Name::KeepAlive)
+        || matches!(name, Name::TransferEncoding | Name::Upgrade | Name::ProxyConnection)
 }
 
 /// Pulls until `max` bytes are there or the body has no more for now.

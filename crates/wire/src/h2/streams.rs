@@ -65,6 +65,8 @@ pub(super) struct Stream {
     pub(super) is_head: bool,
     /// Nobody wants the request body.
     pub(super) discards: bool,
+    /// Trailer fields are asked for at the end of the response.
+    pub(super) trailed: bool,
     /// What the peer lets us send; below zero after it shrank its initial window.
     pub(super) send_window: i32,
     /// What we let the peer send.
@@ -93,6 +95,7 @@ impl Stream {
             is_pending: false,
             is_head: false,
             discards: false,
+            trailed: false,
             send_window,
             recv_window,
             recv_credit: 0,

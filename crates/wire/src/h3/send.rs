@@ -7,7 +7,7 @@
 use base::{Segment, SendChain};
 use bytes::Bytes;
 use http::status::is_bodiless;
-use http::{BodyLen, Name, ResponseHead};
+use http::{BodyLen, Fields, Name, ResponseHead};
 
 use super::QuicStreams;
 use super::frame::{self, kind};
@@ -117,11 +117,28 @@ const fn is_framing(name: Name) -> bool {
     )
 }
 
+/// Lets the trailers of `stream` wait behind its body; no fields are no trailers.
+#[cold]
+pub(super) fn trail(stream: &mut Stream, encoder: &mut Encoder, fields: &Fields) {
+    stream.send.is_trailed = false;
+    let kept = fields.iter().filter(|field| !is_framing(field.name));
+    let mut section = Vec::new();
+    encoder.encode_plain(kept.map(|field| (field.name, field.text, field.value)), &mut section);
+    if !fields.is_empty() {
+        let mut out = Vec::with_capacity(section.len() + DATA_HEADER_MAX);
+        frame::encode_header(&mut out, kind::HEADERS, section.len() as u64);
+        out.append(&mut section);
+        stream.send.rest.push_back(Bytes::from(out));
+    }
+}
+
 /// How a stream's turn to write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Everything was handed over.
     Done,
+    /// Everything but the trailers was handed over.
+    Trailers,
     /// QUIC takes no more for now.
     Blocked,
     /// There is nothing to write for now.
@@ -148,6 +165,7 @@ pub(super) fn serve(
             return turn;
         }
         let max = match stream.send.body {
+            Body::Done if stream.send.is_trailed => return Turn::Trailers,
             Body::Done if stream.send.is_answered => return Turn::Done,
             Body::Done => return Turn::Pending,
             Body::Exact(left) => usize::try_from(left).unwrap_or(usize::MAX),

@@ -115,6 +115,8 @@ pub(super) struct Send {
     pub(super) body_bytes: u64,
     /// Whether the final response head was given.
     pub(super) is_answered: bool,
+    /// Whether trailer fields are asked for behind the body.
+    pub(super) is_trailed: bool,
     /// Whether the stream waits in the scheduler.
     pub(super) is_queued: bool,
     /// Whether only `handle_writable` makes sense of another try.
@@ -180,6 +182,7 @@ impl Stream {
                 is_framed: false,
                 body_bytes: 0,
                 is_answered: false,
+                is_trailed: false,
                 is_queued: false,
                 is_blocked: false,
                 is_pending: false,

@@ -172,6 +172,18 @@ impl Encoder {
         Encoded { references, is_settled }
     }
 
+    /// Appends a section of `fields` (name, text, value) that refers to no table of ours: trailers.
+    pub fn encode_plain<'a>(
+        &mut self,
+        fields: impl Iterator<Item = (Name, &'a [u8], &'a [u8])>,
+        out: &mut Vec<u8>,
+    ) {
+        self.prefix(None, out);
+        for (name, text, value) in fields {
+            self.line(name, text, value, false, out);
+        }
+    }
+
     fn handle_acknowledgment(&mut self, stream: u64) -> Result<(), BadInstruction> {
         let at = self.outstanding.iter().position(|(of, _)| *of == stream);
         // RFC 9204 §4.4.1: every section that refers is acknowledged once, and no other.

@@ -1,0 +1,120 @@
+//! nginx's modules, and which of them are here: one is when the directive that it is known by has a
+//! row in the tables. So the list cannot say what the tables do not.
+
+use super::{Found, find_anywhere};
+
+/// Modules that nginx has unless it is built without them, and what each is known by.
+const ALWAYS: &[(&str, &str)] = &[
+    ("http_charset_module", "charset"),
+    ("http_gzip_module", "gzip"),
+    ("http_ssi_module", "ssi"),
+    ("http_userid_module", "userid"),
+    ("http_access_module", "allow"),
+    ("http_auth_basic_module", "auth_basic"),
+    ("http_mirror_module", "mirror"),
+    ("http_autoindex_module", "autoindex"),
+    ("http_geo_module", "geo"),
+    ("http_map_module", "map"),
+    ("http_split_clients_module", "split_clients"),
+    ("http_referer_module", "valid_referers"),
+    ("http_rewrite_module", "rewrite"),
+    ("http_proxy_module", "proxy_pass"),
+    ("http_fastcgi_module", "fastcgi_pass"),
+    ("http_uwsgi_module", "uwsgi_pass"),
+    ("http_scgi_module", "scgi_pass"),
+    ("http_grpc_module", "grpc_pass"),
+    ("http_memcached_module", "memcached_pass"),
+    ("http_limit_conn_module", "limit_conn"),
+    ("http_limit_req_module", "limit_req"),
+    ("http_empty_gif_module", "empty_gif"),
+    ("http_browser_module", "ancient_browser"),
+    ("http_upstream_hash_module", "hash"),
+    ("http_upstream_ip_hash_module", "ip_hash"),
+    ("http_upstream_least_conn_module", "least_conn"),
+    ("http_upstream_random_module", "random"),
+    ("http_upstream_keepalive_module", "keepalive"),
+    ("http_upstream_zone_module", "zone"),
+    ("http_upstream_sticky_module", "sticky"),
+];
+
+/// Modules that nginx has when it is built with them.
+const ON_REQUEST: &[(&str, &str)] = &[
+    ("http_ssl_module", "ssl_certificate"),
+    ("http_v2_module", "http2"),
+    ("http_v3_module", "http3"),
+    ("http_realip_module", "set_real_ip_from"),
+    ("http_addition_module", "add_after_body"),
+    ("http_xslt_module", "xslt_stylesheet"),
+    ("http_image_filter_module", "image_filter"),
+    ("http_geoip_module", "geoip_country"),
+    ("http_sub_module", "sub_filter"),
+    ("http_dav_module", "dav_methods"),
+    ("http_flv_module", "flv"),
+    ("http_mp4_module", "mp4"),
+    ("http_gunzip_module", "gunzip"),
+    ("http_gzip_static_module", "gzip_static"),
+    ("http_auth_request_module", "auth_request"),
+    ("http_random_index_module", "random_index"),
+    ("http_secure_link_module", "secure_link"),
+    ("http_degradation_module", "degradation"),
+    ("http_slice_module", "slice"),
+    ("http_stub_status_module", "stub_status"),
+    ("http_perl_module", "perl"),
+    ("mail", "mail"),
+    ("stream", "stream"),
+];
+
+/// Modules that are loaded from files, without `ngx_` and `.so`, where other words name them than
+/// those above.
+const LOADED: &[(&str, &str)] = &[
+    ("http_xslt_filter_module", "xslt_stylesheet"),
+    ("http_brotli_filter_module", "brotli"),
+    ("http_brotli_static_module", "brotli_static"),
+    ("http_zstd_filter_module", "zstd"),
+    ("http_zstd_static_module", "zstd_static"),
+    ("http_cache_purge_module", "fastcgi_cache_purge"),
+];
+
+/// What nginx would be configured with to have the directives that are here.
+pub fn configure_arguments() -> impl Iterator<Item = String> {
+    let with = ON_REQUEST.iter().filter(|(_, directive)| is_here(directive));
+    let without = ALWAYS.iter().filter(|(_, directive)| !is_here(directive));
+    with.map(|(module, _)| format!("--with-{module}"))
+        .chain(without.map(|(module, _)| format!("--without-{module}")))
+}
+
+/// Whether the work of a module file, as `ngx_http_brotli_static_module`, is done here.
+pub(super) fn is_built_in(file: &str) -> bool {
+    let Some(name) = file.strip_prefix("ngx_") else { return false };
+    let known = LOADED.iter().chain(ON_REQUEST).chain(ALWAYS);
+    known.clone().any(|(module, directive)| *module == name && is_here(directive))
+}
+
+fn is_here(directive: &str) -> bool {
+    match find_anywhere(directive.as_bytes()) {
+        Found::Row(_, row) => !super::is_unbuilt(row),
+        Found::Elsewhere | Found::Later | Found::Unknown => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALWAYS, Found, LOADED, ON_REQUEST, configure_arguments, find_anywhere};
+
+    #[test]
+    fn every_module_is_known_by_a_directive_that_exists() {
+        for (module, directive) in LOADED.iter().chain(ON_REQUEST).chain(ALWAYS) {
+            let found = find_anywhere(directive.as_bytes());
+            assert!(!matches!(found, Found::Unknown), "{module}: {directive}");
+        }
+    }
+
+    #[test]
+    fn what_is_here_is_with_and_what_nginx_always_has_and_we_do_not_is_without() {
+        let all: Vec<String> = configure_arguments().collect();
+        let has = |word: &str| all.iter().any(|one| one == word);
+        assert!(has("--with-http_v2_module") && has("--with-http_realip_module"));
+        assert!(has("--without-http_grpc_module") && !has("--with-stream"));
+        assert!(!all.iter().any(|one| one.contains("http_rewrite_module")));
+    }
+}

@@ -1,0 +1,143 @@
+//! Expressions in the order of a configuration, of which the first that matches counts.
+//!
+//! Where there are many, a [`Sieve`](sieve::Sieve) tells in one walk over the text which of them
+//! are worth asking; what matches, and what it captures, is PCRE's to say, and the order is that of
+//! the configuration.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use conf::regex::{Case, Regex};
+
+use crate::captures::{Captures, Pattern};
+use outline::Detail;
+use sieve::{Numbers, Sieve, WIDTH};
+
+mod outline;
+mod sieve;
+
+/// So few expressions are asked one by one.
+const FEW: usize = 4;
+/// LIMIT: states of all sieves of a configuration. Beyond, expressions are asked one by one.
+const STATES_MAX: usize = 60_000;
+
+/// Expressions, each with what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Patterns<T> {
+    all: Vec<(Pattern, T)>,
+    /// One for each [`WIDTH`] expressions; none where they are few.
+    sieves: Arc<[Part]>,
+}
+
+/// So many expressions in a row, and their sieve unless that would be too large.
+#[derive(Debug)]
+struct Part {
+    len: usize,
+    sieve: Option<Sieve>,
+}
+
+/// An expression as written.
+type Source = (Box<[u8]>, Case);
+
+/// The sieves of one configuration: equal lists share one.
+#[derive(Debug)]
+pub(crate) struct Sieves {
+    known: HashMap<Vec<Source>, Arc<[Part]>>,
+    /// States that may still be made.
+    budget: usize,
+}
+
+impl Default for Sieves {
+    fn default() -> Self {
+        Self { known: HashMap::new(), budget: STATES_MAX }
+    }
+}
+
+impl Sieves {
+    fn of(&mut self, regexes: &[&Regex]) -> Arc<[Part]> {
+        if regexes.len() < FEW {
+            return Arc::default();
+        }
+        let key = regexes.iter().map(|regex| (Box::from(regex.source()), regex.case()));
+        let key: Vec<_> = key.collect();
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let mut parts = Vec::new();
+        for some in regexes.chunks(WIDTH) {
+            self.divide(some, &mut parts);
+        }
+        let parts: Arc<[Part]> = parts.into();
+        self.known.insert(key, parts.clone());
+        parts
+    }
+
+    /// Makes one sieve of `regexes`, or several smaller ones.
+    fn divide(&mut self, regexes: &[&Regex], parts: &mut Vec<Part>) {
+        let mut make = |detail| Sieve::new(regexes.iter().copied(), detail, &mut self.budget);
+        let sieve = make(Detail::Whole).or_else(|| make(Detail::Heads));
+        if sieve.is_some() || regexes.len() <= FEW || self.budget == 0 {
+            return parts.push(Part { len: regexes.len(), sieve });
+        }
+        let (first, second) = regexes.split_at(regexes.len() / 2);
+        self.divide(first, parts);
+        self.divide(second, parts);
+    }
+}
+
+impl<T> Default for Patterns<T> {
+    fn default() -> Self {
+        Self { all: Vec::new(), sieves: Arc::default() }
+    }
+}
+
+impl<T> Patterns<T> {
+    /// Adds an expression behind the others.
+    pub(crate) fn push(&mut self, pattern: Pattern, value: T) {
+        self.all.push((pattern, value));
+    }
+
+    /// Makes the search fast; to be called once, when all are there.
+    pub(crate) fn seal(&mut self, sieves: &mut Sieves) {
+        let regexes: Vec<&Regex> = self.all.iter().map(|(pattern, _)| pattern.regex()).collect();
+        self.sieves = sieves.of(&regexes);
+        self.all.shrink_to_fit();
+    }
+
+    /// Whether there are none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// What belongs to the first expression that `asks` says yes to; it is asked in order, about
+    /// those that might match `text`.
+    #[inline]
+    pub(crate) fn find(&self, text: &[u8], mut asks: impl FnMut(&Pattern) -> bool) -> Option<&T> {
+        if self.sieves.is_empty() {
+            return self.all.iter().find(|(pattern, _)| asks(pattern)).map(|(_, value)| value);
+        }
+        let mut from = 0;
+        for part in &*self.sieves {
+            let sifted = part.sieve.as_ref().map_or(Numbers::MAX, |sieve| sieve.sift(text));
+            let mut left = sifted & (Numbers::MAX >> (WIDTH - part.len));
+            while left != 0 {
+                let (pattern, value) = &self.all[from + left.trailing_zeros() as usize];
+                if asks(pattern) {
+                    return Some(value);
+                }
+                left &= left - 1;
+            }
+            from += part.len;
+        }
+        None
+    }
+
+    /// What belongs to the first expression that matches; its groups stay in `captures`.
+    #[inline]
+    pub(crate) fn capture(&self, text: &[u8], captures: &mut Captures) -> Option<&T> {
+        self.find(text, |pattern| captures.capture(pattern, text))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Says in one walk over a text which of up to 64 expressions might match it.
+//!
+//! The outlines of all of them, put into one table of states: each byte is one step, whatever the
+//! number of expressions. A table that would be too large is not made.
+
+use std::collections::{HashMap, HashSet};
+
+use conf::regex::Regex;
+
+use super::outline::{Bytes, Detail, Step, Steps};
+
+/// Expressions of one sieve.
+pub(super) const WIDTH: usize = 64;
+/// LIMIT: states of one sieve. With the kinds of bytes that expressions tell apart, some fifty, a
+/// table takes 200 KB.
+const STATES_MAX: usize = 2048;
+
+/// Which of the expressions with these numbers might match, as bits.
+pub(super) type Numbers = u64;
+
+/// The table.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    /// The kind of each byte.
+    kinds: Box<[u8; 256]>,
+    width: usize,
+    /// By state and kind: the next state.
+    next: Box<[u16]>,
+    /// By state: what might match, whatever follows.
+    found: Box<[Numbers]>,
+    /// By state: what might match if the text ends here.
+    at_end: Box<[Numbers]>,
+    /// What has no outline.
+    unknown: Numbers,
+}
+
+impl Sieve {
+    /// A sieve for `regexes`, at most [`WIDTH`] of them; takes the states that it needs from
+    /// `budget`. None when it would be too large.
+    pub(super) fn new<'r>(
+        regexes: impl Iterator<Item = &'r Regex>,
+        detail: Detail,
+        budget: &mut usize,
+    ) -> Option<Self> {
+        let mut steps = Steps::default();
+        let mut unknown = 0;
+        // Numbers of those that have an outline, in the order in which the steps count them.
+        let mut numbers = Vec::new();
+        for (number, regex) in regexes.enumerate() {
+            if steps.add(regex, detail) {
+                numbers.push(number as u8);
+            } else {
+                unknown |= 1 << number;
+            }
+        }
+        let mut builder = Builder::new(&steps, &numbers);
+        let states_max = STATES_MAX.min(*budget);
+        let table = builder.build(states_max);
+        *budget -= table.as_ref().map_or(states_max, |table| table.found.len());
+        let table = table?;
+        Some(Self {
+            kinds: builder.kinds,
+            width: builder.width,
+            next: table.next.into(),
+            found: table.found.into(),
+            at_end: table.at_end.into(),
+            unknown,
+        })
+    }
+
+    /// What might match `text`.
+    pub(super) fn sift(&self, text: &[u8]) -> Numbers {
+        // `$` also matches before a last line feed, or what the library was told to take for one.
+        if text.last().is_some_and(|last| *last < b' ' || *last == 0x85) {
+            return Numbers::MAX;
+        }
+        let mut state = 0;
+        let mut found = self.found[0];
+        for byte in text {
+            let kind = usize::from(self.kinds[usize::from(*byte)]);
+            state = usize::from(self.next[state * self.width + kind]);
+            found |= self.found[state];
+        }
+        found | self.at_end[state] | self.unknown
+    }
+
+    /// Bytes of memory that it takes.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        256 + self.next.len() * 2 + self.found.len() * 16
+    }
+}
+
+/// Where one gets from a step without reading: reading steps, in order, and what matched. Steps
+/// that every state has, because an expression may begin to match anywhere, are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Reach {
+    reading: Vec<u32>,
+    found: Numbers,
+    at_end: Numbers,
+}
+
+impl Reach {
+    fn add(&mut self, other: &Self) {
+        self.reading.extend_from_slice(&other.reading);
+        self.found |= other.found;
+        self.at_end |= other.at_end;
+    }
+}
+
+#[derive(Debug)]
+struct Builder<'s> {
+    steps: &'s Steps,
+    numbers: &'s [u8],
+    kinds: Box<[u8; 256]>,
+    width: usize,
+    /// What every state has.
+    always: Reach,
+    /// By step: the kinds of bytes that it reads, and what it reaches then; empty where it does
+    /// not read.
+    reads: Vec<(Vec<u8>, Reach)>,
+    /// By step, on the way and behind the text's end: the round in which it was met last.
+    seen: Vec<[u32; 2]>,
+    round: u32,
+}
+
+/// States by what they are, in the order in which they were found.
+#[derive(Debug, Default)]
+struct States {
+    known: HashMap<Reach, u16>,
+    all: Vec<Reach>,
+}
+
+impl States {
+    fn number(&mut self, mut state: Reach) -> u16 {
+        state.reading.sort_unstable();
+        state.reading.dedup();
+        let next = self.all.len() as u16;
+        let all = &mut self.all;
+        *self.known.entry(state).or_insert_with_key(|state| {
+            all.push(state.clone());
+            next
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: Vec<u16>,
+    found: Vec<Numbers>,
+    at_end: Vec<Numbers>,
+}
+
+impl<'s> Builder<'s> {
+    fn new(steps: &'s Steps, numbers: &'s [u8]) -> Self {
+        let sets = steps.all.iter().filter_map(|step| match step {
+            Step::Byte(set, _) => Some(*set),
+            _ => None,
+        });
+        let mut met = HashSet::new();
+        let sets: Vec<Bytes> = sets.filter(|set| met.insert(*set)).collect();
+        let (kinds, examples) = kinds(&sets);
+        let (always, reads) = Default::default();
+        let (width, seen) = (examples.len(), vec![[0; 2]; steps.all.len()]);
+        let mut builder = Self { steps, numbers, kinds, width, always, reads, seen, round: 0 };
+        builder.always = builder.reach(&steps.starts, false);
+        let read = |set: &Bytes| -> Vec<u8> {
+            let read = (0..).zip(&examples).filter(|(_, byte)| set.has(**byte));
+            read.map(|(kind, _)| kind).collect()
+        };
+        let known: HashMap<Bytes, Vec<u8>> = sets.iter().map(|set| (*set, read(set))).collect();
+        let reads = steps.all.iter().map(|step| match step {
+            Step::Byte(set, next) => (known[set].clone(), builder.reach(&[*next], false)),
+            _ => Default::default(),
+        });
+        builder.reads = reads.collect();
+        builder
+    }
+
+    /// What `from` reaches without reading; the text begins there or not.
+    fn reach(&mut self, from: &[u32], is_start: bool) -> Reach {
+        let mut reach = Reach::default();
+        self.round += 1;
+        let mut todo: Vec<(u32, bool)> = from.iter().map(|step| (*step, false)).collect();
+        while let Some((at, is_end)) = todo.pop() {
+            let seen = &mut self.seen[at as usize][usize::from(is_end)];
+            if std::mem::replace(seen, self.round) == self.round {
+                continue;
+            }
+            match &self.steps.all[at as usize] {
+                Step::Byte(..) if is_end || self.always.reading.binary_search(&at).is_ok() => {}
+                Step::Byte(..) => reach.reading.push(at),
+                Step::Fork(one, other) => todo.extend([(*one, is_end), (*other, is_end)]),
+                Step::Start(next) if is_start => todo.push((*next, is_end)),
+                Step::Start(_) => {}
+                Step::End(next) => todo.push((*next, true)),
+                Step::Match(at) => {
+                    let bit = 1 << self.numbers[usize::from(*at)];
+                    if is_end { reach.at_end |= bit } else { reach.found |= bit }
+                }
+            }
+        }
+        reach.reading.sort_unstable();
+        reach
+    }
+
+    fn build(&mut self, states_max: usize) -> Option<Table> {
+        let mut states = States::default();
+        let first = self.reach(&self.steps.starts, true);
+        states.number(first);
+        // By kind: what follows from what every state has.
+        let (found, at_end) = (self.always.found, self.always.at_end);
+        let mut base = vec![Reach { reading: Vec::new(), found, at_end }; self.width];
+        for step in &self.always.reading {
+            let (kinds, reach) = &self.reads[*step as usize];
+            kinds.iter().for_each(|kind| base[usize::from(*kind)].add(reach));
+        }
+        let usual: Vec<u16> = base.iter().map(|state| states.number(state.clone())).collect();
+        let mut table = Table::default();
+        let mut targets: Vec<Option<Reach>> = vec![None; self.width];
+        let mut at = 0;
+        while at < states.all.len() {
+            if states.all.len() > states_max {
+                return None;
+            }
+            let state = std::mem::take(&mut states.all[at]);
+            at += 1;
+            table.found.push(state.found);
+            table.at_end.push(state.at_end);
+            for step in &state.reading {
+                let (kinds, reach) = &self.reads[*step as usize];
+                for kind in kinds {
+                    let kind = usize::from(*kind);
+                    targets[kind].get_or_insert_with(|| base[kind].clone()).add(reach);
+                }
+            }
+            let next = targets.iter_mut().zip(&usual).map(|(target, usual)| match target.take() {
+                Some(target) => states.number(target),
+                None => *usual,
+            });
+            table.next.extend(next);
+        }
+        Some(table)
+    }
+}
+
+/// Bytes that no set tells apart are of one kind; with an example of each kind.
+fn kinds(sets: &[Bytes]) -> (Box<[u8; 256]>, Vec<u8>) {
+    let mut kinds = Box::new([0_u8; 256]);
+    let mut examples = vec![0_u8];
+    for set in sets {
+        let mut split: HashMap<(u8, bool), u8> = HashMap::new();
+        let mut fresh = Vec::new();
+        let before = kinds.clone();
+        for byte in 0..=255_u8 {
+            let known = split.len() as u8;
+            let kind = split.entry((before[usize::from(byte)], set.has(byte)));
+            let kind = *kind.or_insert_with(|| {
+                fresh.push(byte);
+                known
+            });
+            kinds[usize::from(byte)] = kind;
+        }
+        examples = fresh;
+    }
+    (kinds, examples)
+}

@@ -1,0 +1,39 @@
+"""Owns: configurations about what is added to answers and behind them, and mistakes in them."""
+from .mistakes import http as http_mistake
+from .mistakes import location as location_mistake
+from .sites import http, server
+
+TRAILED = r"""
+    location / { add_trailer X-T "v $request_uri"; add_trailer X-E ""; add_trailer X-A always always; add_trailer X-T two; }
+    location /r { add_trailer X-T v; return 200 abc; } location /e { add_trailer X-T v; return 200 ""; } location /204 { add_trailer X-T v; return 204; } location /304 { add_trailer X-T v always; return 304; }
+    location /404 { add_trailer X-T v; return 404; } location /404a { add_trailer X-T v always; add_trailer Y z; return 404; } location /301 { add_trailer X-T v; return 301 /; }
+    location /em { add_trailer X-T ""; return 200 abc; } location /emv { add_trailer X-T $arg_v; return 200 abc; } location /ch { add_trailer X-T v; chunked_transfer_encoding off; return 200 abc; }
+    location /sent { add_trailer X-T "$sent_http_content_type|$sent_http_content_length|$request_completion|$status|$sent_trailer_y"; add_trailer Y z; return 200 abc; }
+    location /if/ { add_trailer A 1; if ($arg_a) { add_trailer B 2; } alias @DIR@/www/; }
+    location /inh { add_trailer A 1; location /inh/x { return 200 x; } location /inh/y { add_trailer B 2; return 200 y; } location /inh/z { add_trailer C 3; add_trailer_inherit merge; return 200 z; } location /inh/o { add_trailer_inherit OFF; return 200 o; } }
+    location /err { error_page 404 /r; return 404; } location /errn { error_page 404 @n; return 404; } location @n { add_trailer N n always; return 200 named; }
+    location /s/ { add_trailer X v; sub_filter hello bye; sub_filter_types *; alias @DIR@/www/; } location /auto/ { add_trailer X v; autoindex on; alias @DIR@/www/list/sub/; }
+"""
+PATHS = ["/hello.txt", "/empty.txt", "/big.bin", "/none", "/dir", "/dir/", "/r", "/e", "/204", "/404", "/404a", "/301", "/em", "/emv", "/emv?v=5", "/ch", "/sent", "/if/hello.txt", "/if/hello.txt?a=1", "/inh/x", "/inh/y", "/inh/z", "/inh/o", "/err", "/errn", "/s/hello.txt"]
+server("trailers", TRAILED, [f"{method} {path}" for method in ("GET", "HEAD", "POST") for path in PATHS] + [
+    "GET /hello.txt HTTP/1.0", "GET /hello.txt HTTP/1.0 | Connection: keep-alive", "GET /hello.txt | Range: bytes=0-3", "GET /hello.txt | Range: bytes=0-3,5-6", "GET /hello.txt | Range: bytes=99-", "GET /hello.txt | If-None-Match: *", "GET /auto/", "GET /hello.txt | TE: trailers", "GET /hello.txt | Connection: close"])
+http("trailers in the log", "log_format t '$request|$status|$sent_trailer_x_t|$sent_trailer_x_a|$sent_trailer_x_e|$sent_trailer_none|$sent_http_etag'; access_log @LOGS@/access.log t; server { listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; access_log @LOGS@/access.log t; %s }" % TRAILED,
+     [f"GET {path}" for path in PATHS] + ["HEAD /hello.txt", "GET /hello.txt HTTP/1.0"], log=True)
+
+for text in ("add_trailer;", "add_trailer A;", "add_trailer A b sometimes;", "add_trailer A b always x;", "add_trailer A $nothing;", "add_trailer '' b;", "add_trailer_inherit;", "add_trailer_inherit both;", "add_trailer_inherit on; add_trailer_inherit off;", "add_trailer A b; add_trailer A b;", "add_trailer_inherit ON;", "add_header_inherit Merge;"):
+    http_mistake(text)
+for text in ("if ($arg_a) { add_trailer A b; }", "limit_except GET { add_trailer A b; }", "if ($arg_a) { add_trailer_inherit off; }"):
+    location_mistake(text)
+
+SENT = "te=[$sent_http_transfer_encoding] cl=[$sent_http_content_length] conn=[$sent_http_connection] ka=[$sent_http_keep_alive] ct=[$sent_http_content_type] lm=[$sent_http_last_modified] etag=[$sent_http_etag] srv=[$sent_http_server] date=[$sent_http_date] vary=[$sent_http_vary] ce=[$sent_http_content_encoding] link=[$sent_http_link] www=[$sent_http_www_authenticate] x=[$sent_http_x_a] xu=[$sent_http_x_A] no=[$sent_http_]"
+http("what was sent", f"""server {{ listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; keepalive_timeout 10 20; add_header X-A 1; add_header X-A 2; add_header S "{SENT}" always; add_header T "[$sent_http_s]"; add_header Link l;
+    location /cc {{ add_header Cache-Control a; add_header Cache-Control "b"; expires epoch; add_header Server mine; add_header Date mine; add_header S "{SENT}"; return 200 x; }}
+    location /o {{ return 301 /x; }} location /n {{ return 200 abc; }} location /204 {{ return 204; }} location /u {{ auth_basic x; auth_basic_user_file @DIR@/users; }} location /none {{ keepalive_timeout 0; }} location /ka {{ keepalive_timeout 5; return 200; }} location /ka0 {{ keepalive_timeout 5 0; return 200; }}
+    location /rq {{ keepalive_requests 1; return 200; }} location /g {{ empty_gif; }} location /404 {{ error_page 404 /n; return 404; }}
+}}""", ["GET /hello.txt", "GET /hello.txt HTTP/1.0", "GET /hello.txt HTTP/1.0 | Connection: keep-alive", "HEAD /hello.txt", "GET /empty.txt", "GET /hello.txt | Range: bytes=0-3", "GET /hello.txt | If-None-Match: *", "GET /o", "GET /n", "GET /n HTTP/1.0 | Connection: keep-alive", "GET /n | Connection: close", "GET /n | Connection: keep-alive", "GET /u", "GET /nothere", "GET /cc", "GET /none", "GET /ka", "GET /ka0", "GET /rq", "GET /g", "GET /404", "GET /dir", "POST /hello.txt", "PUT /hello.txt"], open=True, reasons=True)
+http("what was sent, in the log", f"""log_format sent '$request|$status|loc=[$sent_http_location] {SENT} cr=[$sent_http_content_range] ex=[$sent_http_expires] cc=[$sent_http_cache_control] ar=[$sent_http_accept_ranges]'; access_log @LOGS@/access.log sent;
+server {{ listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; access_log @LOGS@/access.log sent; keepalive_timeout 10 20; add_header X-A 1; add_header X-A 2; add_header Link l;
+    location /cc {{ add_header Cache-Control a; add_header Cache-Control b; expires epoch; add_header Server mine; add_header Date mine; return 200 x; }} location /tr {{ add_trailer X 1; return 200 x; }}
+    location /o {{ return 301 /x; }} location /n {{ return 200 abc; }} location /204 {{ return 204; }} location /u {{ auth_basic x; auth_basic_user_file @DIR@/users; }} location /none {{ keepalive_timeout 0; }} location /ka {{ keepalive_timeout 5; return 200; }} location /ka0 {{ keepalive_timeout 5 0; return 200; }}
+    location /rq {{ keepalive_requests 1; return 200; }} location /g {{ empty_gif; }} location /404 {{ error_page 404 /n; return 404; }} location /sub {{ sub_filter hello bye; sub_filter_types *; alias @DIR@/www/hello.txt; }} location /flat {{ chunked_transfer_encoding off; sub_filter hello bye; sub_filter_types *; alias @DIR@/www/hello.txt; }}
+}}""", ["GET /hello.txt", "GET /hello.txt HTTP/1.0", "GET /hello.txt HTTP/1.0 | Connection: keep-alive", "HEAD /hello.txt", "GET /empty.txt", "GET /hello.txt | Range: bytes=0-3", "GET /hello.txt | If-None-Match: *", "GET /o", "GET /n", "GET /n HTTP/1.0 | Connection: keep-alive", "GET /n | Connection: close", "GET /n | Connection: keep-alive", "GET /u", "GET /nothere", "GET /cc", "GET /tr", "GET /sub", "GET /sub HTTP/1.0", "GET /flat", "GET /204", "GET /none", "GET /ka", "GET /ka0", "GET /rq", "GET /g", "GET /404", "GET /dir", "POST /hello.txt", "PUT /hello.txt"], log=True, open=True, reasons=True)

@@ -1,0 +1,219 @@
+//! The workers' threads: how they are started, told to end, and seen to have ended.
+
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use conf::model::{CpuAffinity, Level};
+use io::epoll::Epoll;
+use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
+
+use super::Account;
+use crate::control_log::ControlLog;
+use crate::messages::err;
+
+/// How long connections that have asked nothing yet outlive the order to drain.
+const DRAIN_GRACE: Duration = Duration::from_millis(base::limits::DRAIN_GRACE_MS);
+
+/// Workers that were started together.
+#[derive(Debug, Default)]
+pub(super) struct Crew {
+    posts: Arc<Vec<Post>>,
+    members: Vec<Member>,
+    /// When connections are cut, if the workers were told to end and there is such a limit.
+    stop_at: Option<base::Instant>,
+    /// When connections that have asked nothing yet are ended.
+    hurry_at: Option<base::Instant>,
+    is_draining: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    thread: JoinHandle<()>,
+    id: u32,
+}
+
+/// What all members are started with.
+#[derive(Debug)]
+pub(super) struct Orders<'a> {
+    pub(super) workers: u16,
+    pub(super) generation: &'a Arc<worker::Generation>,
+    pub(super) account: Option<&'a Account>,
+    pub(super) librarian: &'a io::wake::Bell,
+}
+
+impl Crew {
+    /// Starts workers.
+    ///
+    /// # Errors
+    ///
+    /// No thread or descriptor is left.
+    pub(super) fn start(orders: &Orders<'_>, log: &ControlLog) -> Result<Self, Vec<String>> {
+        let failed = |error: std::io::Error| vec![format!("cannot start a worker: {error}")];
+        let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
+        for _ in 0..orders.workers {
+            let (post, inbox) = Inbox::new().map_err(failed)?;
+            posts.push(post);
+            inboxes.push(inbox);
+        }
+        let mut crew = Self { posts: Arc::new(posts), ..Self::default() };
+        let jobs = Jobs::start(crew.posts.clone()).map_err(failed)?;
+        let epoch = quic::Clock::starting_at(io::process::epoch());
+        log.write(Level::Notice, "start worker processes");
+        for (number, inbox) in (0_u16..).zip(inboxes) {
+            let startup = Startup {
+                number,
+                io: Epoll::new().map_err(failed)?,
+                generation: orders.generation.clone(),
+                inbox,
+                posts: crew.posts.clone(),
+                jobs: jobs.clone(),
+                seed: tls::random_seed(),
+                ids: (std::process::id(), 0),
+                clock: epoch,
+                librarian: orders.librarian.clone(),
+            };
+            let member = Member::start(startup, orders).map_err(failed)?;
+            log.write(Level::Notice, &format!("start worker process {}", member.id));
+            crew.members.push(member);
+        }
+        Ok(crew)
+    }
+
+    /// How many there were at first.
+    pub(super) fn size(&self) -> u16 {
+        u16::try_from(self.posts.len()).unwrap_or(u16::MAX)
+    }
+
+    /// Gives an order to everybody.
+    pub(super) fn post_all(&self, mail: impl Fn() -> Mail) {
+        for post in self.posts.iter() {
+            // A box takes every order, however full it is.
+            let _ = post.send(mail());
+        }
+    }
+
+    /// Has requests finished and nothing new taken; after `limit`, what is left is cut.
+    pub(super) fn drain(&mut self, now: base::Instant, limit: Option<Duration>, log: &ControlLog) {
+        if std::mem::replace(&mut self.is_draining, true) {
+            return;
+        }
+        self.stop_at = limit.map(|limit| now.after(limit));
+        self.hurry_at = Some(now.after(DRAIN_GRACE));
+        for member in &self.members {
+            log.write_for(member.id, Level::Notice, "gracefully shutting down");
+        }
+        self.post_all(|| Mail::Quit);
+    }
+
+    /// Whether it was told to end.
+    pub(super) const fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Whether all have ended.
+    pub(super) const fn is_over(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Takes note of those that have ended, and ends what has had its time.
+    pub(super) fn look_after(&mut self, now: base::Instant, log: &ControlLog) {
+        if self.stop_at.is_some_and(|at| now >= at) {
+            self.post_all(|| Mail::Stop);
+        }
+        if self.hurry_at.take_if(|at| now >= *at).is_some() {
+            self.post_all(|| Mail::Quit);
+        }
+        for member in self.members.extract_if(.., |member| member.thread.is_finished()) {
+            let id = member.id;
+            match member.thread.join() {
+                Ok(()) => {
+                    log.write_for(id, Level::Notice, "exiting");
+                    log.write_for(id, Level::Notice, "exit");
+                    let text = format!("worker process {id} exited with code 0");
+                    log.write(Level::Notice, &text);
+                }
+                Err(_) => log.write(Level::Alert, &format!("worker process {id} failed")),
+            }
+        }
+    }
+
+    /// Waits a moment for workers that end at once, so that a stop takes no whole tick.
+    pub(super) fn hasten(&self) {
+        for _ in 0..20 {
+            if self.members.iter().all(|member| member.thread.is_finished()) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Member {
+    fn start(startup: Startup<Epoll>, orders: &Orders<'_>) -> std::io::Result<Self> {
+        let (teller, told) = mpsc::sync_channel(1);
+        let main = &orders.generation.site.config().main;
+        let number = startup.number;
+        let cores = cores_of(&main.worker_cpu_affinity, usize::from(number));
+        let (priority, account) = (main.worker_priority, orders.account.cloned());
+        let body = move || {
+            let id = io::process::thread_id();
+            let is_ready = settle(&cores, priority, account);
+            // Who started us waits for it.
+            let _ = teller.send(id);
+            let mut startup = startup;
+            startup.ids.1 = id;
+            if is_ready {
+                Worker::new(startup).run();
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?;
+        let id = told.recv().unwrap_or_default();
+        Ok(Self { thread, id })
+    }
+}
+
+/// Gives the calling thread its cores, priority and account; whether it may work.
+fn settle(cores: &[usize], priority: i32, account: Option<Account>) -> bool {
+    let alert = |call: &str, error: &std::io::Error| {
+        let why = crate::sockets::describe(error);
+        err(&format!("bolide: [alert] {call} failed ({why})"));
+    };
+    if !cores.is_empty()
+        && let Err(error) = io::process::pin_to_cores(cores)
+    {
+        // Cores that are gone are no reason not to serve.
+        alert("sched_setaffinity()", &error);
+    }
+    if priority != 0
+        && let Err(error) = io::process::set_priority(priority)
+    {
+        alert(&format!("setpriority({priority})"), &error);
+    }
+    if let Some((user, uid, gid)) = account
+        && let Err(error) = io::process::become_user(&user, uid, gid)
+    {
+        err(&format!("bolide: [emerg] setuid({uid}) failed ({error})"));
+        return false;
+    }
+    true
+}
+
+/// The cores that a worker is bound to; none means all.
+fn cores_of(affinity: &CpuAffinity, number: usize) -> Vec<usize> {
+    let cores_in = |mask: u64| (0..64).filter(move |core| mask >> core & 1 == 1);
+    match affinity {
+        CpuAffinity::None => Vec::new(),
+        CpuAffinity::Auto(None) => vec![number % io::process::cores()],
+        CpuAffinity::Auto(Some(mask)) => {
+            let cores: Vec<usize> = cores_in(*mask).collect();
+            cores.get(number % cores.len().max(1)).copied().into_iter().collect()
+        }
+        CpuAffinity::Masks(masks) => masks
+            .get(number)
+            .or(masks.last())
+            .into_iter()
+            .flat_map(|mask| cores_in(*mask))
+            .collect(),
+    }
+}

@@ -1,0 +1,66 @@
+//! What is said before the logs of a configuration are open, or when there is none: on the terminal
+//! and in the log of `-e`. With `-e stderr` both are one, and lines there have a log's form.
+
+use std::path::PathBuf;
+
+use conf::model::Level;
+
+use crate::cli::Invocation;
+use crate::control_log::line;
+use crate::messages::err;
+use crate::sockets::describe;
+
+/// Where such lines go.
+#[derive(Debug)]
+pub(crate) enum EarlyLog {
+    /// The terminal alone.
+    Terminal,
+    /// This file, and the terminal for whatever is at least a warning.
+    File(PathBuf),
+}
+
+impl EarlyLog {
+    /// The log that a command line names; one that it names and that cannot be opened is told of.
+    pub(crate) fn of(invocation: &Invocation) -> Self {
+        let path = match &invocation.error_log {
+            Some(path) if path.as_os_str().is_empty() || path.as_os_str() == "stderr" => {
+                return Self::Terminal;
+            }
+            Some(path) => invocation.prefix.join(path),
+            None => invocation.prefix.join("logs/error.log"),
+        };
+        if invocation.error_log.is_some()
+            && let Err(error) = std::fs::File::options().append(true).create(true).open(&path)
+        {
+            let (path, why) = (path.display(), describe(&error));
+            err(&format!(
+                "bolide: [alert] could not open error log file: open() \"{path}\" failed ({why})"
+            ));
+        }
+        Self::File(path)
+    }
+
+    /// Writes these texts.
+    pub(crate) fn tell(&self, level: Level, texts: &[String]) {
+        for text in texts {
+            match self {
+                Self::Terminal => err(line(level, text).trim_end()),
+                Self::File(_) if level <= Level::Warn => {
+                    err(&format!("bolide: [{}] {text}", level.text()));
+                }
+                Self::File(_) => {}
+            }
+        }
+        // A log that cannot be opened is not worth a second message.
+        if let Self::File(path) = self
+            && !texts.is_empty()
+            && let Ok(file) = io::file::open_append(path.as_os_str().as_encoded_bytes())
+        {
+            for text in texts {
+                // What helps a person at the terminal is no part of a log's line.
+                let text = text.lines().next().unwrap_or_default();
+                io::file::append(&file, line(level, text).as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `-s`: a signal to the server whose pid stands in the file that the configuration names.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use conf::model::Level;
+use io::signal::{self, Signal};
+
+use crate::cli::Invocation;
+use crate::early_log::EarlyLog;
+use crate::reading;
+use crate::sockets::describe;
+
+/// LIMIT: bytes of a pid file that are looked at; as many digits as a number may have.
+const PID_BYTES_MAX: usize = 22;
+
+/// Sends the signal; what is wrong is told in nginx's words and of nginx's gravity.
+pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
+    let log = EarlyLog::of(invocation);
+    let sent = reading::of_file(invocation).map_err(|texts| (Level::Emerg, texts));
+    let sent = sent.and_then(|reading| {
+        log.tell(Level::Notice, &["signal process started".to_owned()]);
+        let pid = read_pid(&reading.config.main.pid).map_err(|text| (Level::Error, vec![text]))?;
+        signal::send(pid, signal).map_err(|error| {
+            let (number, why) = (signal.number(), describe(&error));
+            (Level::Alert, vec![format!("kill({pid}, {number}) failed ({why})")])
+        })
+    });
+    match sent {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((level, texts)) => {
+            log.tell(level, &texts);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The pid of the running server, and the file that it stands in.
+///
+/// # Errors
+///
+/// The configuration's mistakes, or what is wrong with the file.
+pub(crate) fn running(invocation: &Invocation) -> Result<(u32, PathBuf), Vec<String>> {
+    let reading = reading::of_file(invocation)?;
+    let path = &reading.config.main.pid;
+    let pid = read_pid(path).map_err(|text| vec![text])?;
+    Ok((pid, path.clone()))
+}
+
+fn read_pid(path: &Path) -> Result<u32, String> {
+    let shown = path.display();
+    let bytes = std::fs::read(path)
+        .map_err(|error| format!("open() \"{shown}\" failed ({})", describe(&error)))?;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(PID_BYTES_MAX)]).into_owned();
+    let number = text.trim_end_matches(['\r', '\n']);
+    let invalid = || format!("invalid PID number \"{number}\" in \"{shown}\"");
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(invalid());
+    }
+    // Zero would be every process of our own group.
+    number.parse().ok().filter(|pid| *pid != 0).ok_or_else(invalid)
+}

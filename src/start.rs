@@ -1,0 +1,197 @@
+//! From a configuration to a server that answers, in nginx's order: logs, addresses, background,
+//! pid file, workers. What goes wrong up to there ends the program with 1.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use conf::model::{Config, Level, LogTarget};
+use io::process::Waiting;
+use io::signal;
+
+use crate::assemble;
+use crate::cli::Invocation;
+use crate::control::{self, Control, Ground, Parts};
+use crate::control_log::ControlLog;
+use crate::early_log::EarlyLog;
+use crate::messages::{err, out};
+use crate::php::Pools;
+use crate::pid::PidFile;
+use crate::reading::{self, Reading};
+use crate::sockets::{Open, describe};
+use crate::{upgrade, version};
+
+/// Serves by the configuration file until told to end.
+pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
+    let early = EarlyLog::of(invocation);
+    let reading = match reading::of_file(invocation) {
+        Ok(reading) => reading,
+        Err(texts) => {
+            early.tell(Level::Emerg, &texts);
+            return ExitCode::FAILURE;
+        }
+    };
+    early.tell(Level::Warn, &reading.warnings);
+    match run(invocation, reading, None, &early) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Told) => ExitCode::FAILURE,
+    }
+}
+
+/// Serves by a configuration that no file holds, and greets when it does.
+///
+/// # Errors
+///
+/// What stopped it has been told.
+pub(crate) fn by_reading(
+    invocation: &Invocation,
+    reading: Reading,
+    greeting: &str,
+) -> Result<(), Vec<String>> {
+    let early = EarlyLog::Terminal;
+    for text in &reading.warnings {
+        err(&format!("bolide: [warn] {text}"));
+    }
+    run(invocation, reading, Some(greeting), &early).map_err(|Told| Vec::new())
+}
+
+/// A mistake that has been told where it belongs.
+#[derive(Debug)]
+struct Told;
+
+fn run(
+    invocation: &Invocation,
+    mut reading: Reading,
+    greeting: Option<&str>,
+    early: &EarlyLog,
+) -> Result<(), Told> {
+    let told_early = |texts: Vec<String>| {
+        early.tell(Level::Emerg, &texts);
+        Told
+    };
+    let account = control::account(&reading.config).map_err(told_early)?;
+    let mut pools = Pools::default();
+    let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
+    let config = reading.config;
+    set_environment(&config);
+    let mut open = Open::default();
+    let shared = control::shared(&mut open, &config).map_err(told_early)?;
+    let draft = assemble::draft(&config, &shared).map_err(told_early)?;
+    early.tell(Level::Warn, &draft.warnings);
+    upgrade::adopt(&mut open);
+    let workers = assemble::worker_count(&config);
+    // Before any socket listens: who finds us answering may signal us at once.
+    signal::block();
+    control::make_temp_dirs(&config).map_err(told_early)?;
+    let logs = assemble::open_logs(&config).map_err(|text| told_early(vec![text]))?;
+    let log = ControlLog::new(&config, &logs);
+    let told = |texts: Vec<String>| {
+        texts.iter().for_each(|text| log.write_loudly(Level::Emerg, text));
+        Told
+    };
+    let tell = |level: Level, text: &str| {
+        if level <= Level::Warn { log.write_loudly(level, text) } else { log.write(level, text) }
+    };
+    let sockets = open.apply(&config, workers, &shared.quic_keys, tell).map_err(|_| Told)?;
+    introduce(&log);
+    let is_heir = upgrade::has_predecessor();
+    let mut waiting = None;
+    let mut ground = if is_heir { Ground::Back } else { Ground::Fore };
+    // As with nginx, a successor stays the child that its predecessor watches.
+    if config.main.daemon && greeting.is_none() && !is_heir {
+        // Before any thread is started and before the pid is written down.
+        let begun = io::process::daemonize();
+        waiting = Some(begun.map_err(|error| told(vec![format!("daemon: {error}")]))?);
+        ground = Ground::Back;
+    }
+    let pid = if greeting.is_some() {
+        None
+    } else {
+        Some(PidFile::write(&config.main.pid).map_err(told)?)
+    };
+    set_limits(&config, &log).map_err(told)?;
+    let generation = assemble::generation(1, draft, sockets, logs.clone(), &shared, None);
+    let parts = Parts {
+        invocation,
+        shared,
+        open,
+        config: config.clone(),
+        generation: Arc::new(generation),
+        ground,
+        log: ControlLog::new(&config, &logs),
+        pools,
+        account,
+    };
+    let control = Control::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
+    let mut control = control?;
+    if waiting.is_some() {
+        // Before workers take hold of it.
+        leave_terminal(&config, &logs);
+    }
+    control.begin(plan).map_err(told)?;
+    if let Some(greeting) = greeting {
+        out(greeting.as_bytes());
+    }
+    // Who started us goes on.
+    waiting.into_iter().for_each(Waiting::tell);
+    control.obey(pid);
+    Ok(())
+}
+
+/// What is said on the terminal from now on would be seen by nobody, and who reads what a starting
+/// server says waits for the end of it.
+fn leave_terminal(config: &Config, logs: &worker::OpenLogs) {
+    let mut files = config.main.error_log.iter().filter_map(|log| match &log.target {
+        LogTarget::File(path) => logs.get(path.as_os_str().as_encoded_bytes()),
+        _ => None,
+    });
+    let to_terminal = config.main.error_log.iter().any(|log| log.target == LogTarget::Stderr);
+    if !to_terminal && let Some(file) = files.next() {
+        // Else it stays what it was.
+        let _ = io::process::replace_stderr(file);
+    }
+}
+
+/// The lines that nginx's log begins with.
+fn introduce(log: &ControlLog) {
+    let (system, release) = io::process::kernel();
+    let (soft, hard) = io::process::open_files();
+    log.write(Level::Notice, "using the \"epoll\" event method");
+    log.write(Level::Notice, version::NAME);
+    log.write(Level::Notice, &format!("OS: {system} {release}"));
+    log.write(Level::Notice, &format!("getrlimit(RLIMIT_NOFILE): {soft}:{hard}"));
+}
+
+/// `env NAME=VALUE`: for ourselves and for what is started later with our environment.
+fn set_environment(config: &Config) {
+    for (name, value) in &config.main.env {
+        if let Some(value) = value.as_ref().filter(|_| !name.is_empty() && !name.contains('\0')) {
+            io::process::set_environment(name, &value.replace('\0', ""));
+        }
+    }
+}
+
+/// Limits and directory. As with nginx, a limit that may not be raised is told and served within.
+fn set_limits(config: &Config, log: &ControlLog) -> Result<(), Vec<String>> {
+    let alert = |call: &str, error: &std::io::Error| {
+        log.write_loudly(Level::Alert, &format!("{call} failed ({})", describe(error)));
+    };
+    let raised = config.main.worker_rlimit_nofile.map_or(Ok(()), io::process::set_open_files_max);
+    if let (Err(error), Some(files)) = (&raised, config.main.worker_rlimit_nofile) {
+        alert(&format!("setrlimit(RLIMIT_NOFILE, {files})"), error);
+    }
+    if raised.is_err() || config.main.worker_rlimit_nofile.is_none() {
+        let _ = io::process::raise_open_files();
+    }
+    if let Some(bytes) = config.main.worker_rlimit_core {
+        if let Err(error) = io::process::set_core_max(bytes) {
+            alert(&format!("setrlimit(RLIMIT_CORE, {bytes})"), &error);
+        }
+        io::process::allow_core();
+    }
+    if let Some(directory) = &config.main.working_directory {
+        std::env::set_current_dir(directory).map_err(|error| {
+            vec![format!("chdir(\"{}\") failed ({})", directory.display(), describe(&error))]
+        })?;
+    }
+    Ok(())
+}

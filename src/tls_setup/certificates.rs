@@ -1,0 +1,130 @@
+//! Certificates with their keys, read with nginx's complaints; pass phrases for sealed keys.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use conf::model::{Certificate as Pair, Pem, TlsConf};
+use tls::{CertError, Certificate, Seal};
+
+/// What was read for one listen, so that no file is read twice.
+#[derive(Default)]
+pub(super) struct Reader {
+    known: HashMap<(String, String), Certificate>,
+}
+
+impl Reader {
+    /// The certificates of one server.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words: a file cannot be read, holds nothing of its kind, or does not fit.
+    pub(super) fn read(&mut self, conf: &TlsConf) -> Result<Vec<Certificate>, String> {
+        let passwords = passwords(conf)?;
+        conf.certificates.iter().map(|pair| self.certificate(pair, &passwords)).collect()
+    }
+
+    fn certificate(&mut self, pair: &Pair, passwords: &[Vec<u8>]) -> Result<Certificate, String> {
+        let names = (pair.chain.to_string(), pair.key.to_string());
+        if let Some(known) = self.known.get(&names) {
+            return Ok(known.clone());
+        }
+        let text = |what: Part, pem: &Pem| match pem {
+            Pem::Data(data) => Ok(data.to_vec()),
+            Pem::File(path) => std::fs::read(path)
+                .map_err(|error| what.cannot(&path.display(), &openssl_words(path, &error))),
+        };
+        let (chain, key) = (text(Part::Chain, &pair.chain)?, text(Part::Key, &pair.key)?);
+        let made = Certificate::from_pem(&chain, &key, passwords)
+            .map_err(|error| complaint(&error, &names.0, &names.1))?;
+        self.known.insert(names, made.clone());
+        Ok(made)
+    }
+}
+
+/// Which of the two is meant.
+#[derive(Clone, Copy)]
+enum Part {
+    Chain,
+    Key,
+}
+
+impl Part {
+    fn cannot(self, name: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> String {
+        let part = if matches!(self, Self::Key) { " key" } else { "" };
+        format!("cannot load certificate{part} \"{name}\": {why}")
+    }
+}
+
+/// What nginx says of a certificate or a key, in OpenSSL's words where it has some.
+fn complaint(error: &CertError, chain: &str, key: &str) -> String {
+    let pem = |call: &str, text: &str| format!("PEM_read_bio_{call}() failed (SSL: {text})");
+    match error {
+        CertError::NoCertificate => Part::Chain.cannot(
+            &chain,
+            &pem(
+                "X509_AUX",
+                "error:0480006C:PEM routines::no start line:Expecting: \
+                              TRUSTED CERTIFICATE",
+            ),
+        ),
+        CertError::BadChain(_) | CertError::BadCertificate(_) => Part::Chain.cannot(&chain, error),
+        CertError::NoKey => Part::Key.cannot(
+            &key,
+            &pem(
+                "PrivateKey",
+                "error:1E08010C:DECODER routines::unsupported:No supported data \
+                                to decode. Input type: PEM",
+            ),
+        ),
+        CertError::EncryptedKey(Seal::Pkcs8) => {
+            const WRONG: &str = "error:1C800064:Provider routines::bad decrypt \
+                                 error:11800074:PKCS12 routines::pkcs12 cipherfinal \
+                                 error:maybe wrong password";
+            Part::Key.cannot(&key, &pem("PrivateKey", &format!("{WRONG} {WRONG}")))
+        }
+        CertError::EncryptedKey(Seal::Headers) => Part::Key.cannot(
+            &key,
+            &pem(
+                "PrivateKey",
+                "error:1C800064:Provider routines::bad decrypt \
+                                error:04800065:PEM routines::bad decrypt",
+            ),
+        ),
+        CertError::KeyMismatch => format!(
+            "SSL_CTX_use_PrivateKey(\"{key}\") failed (SSL: error:05800074:x509 certificate \
+             routines::key values mismatch)"
+        ),
+        CertError::BadKey(_) => Part::Key.cannot(&key, error),
+    }
+}
+
+/// The pass phrases of `ssl_password_file`, one per line; empty lines are none.
+///
+/// # Errors
+///
+/// In nginx's words: the file cannot be read.
+fn passwords(conf: &TlsConf) -> Result<Vec<Vec<u8>>, String> {
+    let Some((path, place)) = &conf.password_file else { return Ok(Vec::new()) };
+    let text = std::fs::read(path).map_err(|error| {
+        let call = if path.is_dir() { "read" } else { "open" };
+        let why = crate::sockets::describe(&error);
+        format!("{call}() \"{}\" failed ({why}) in {}:{}", path.display(), place.file, place.line)
+    })?;
+    let lines = text.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    Ok(lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// A file that cannot be opened, as OpenSSL would have told nginx.
+pub(super) fn openssl_words(path: &Path, error: &std::io::Error) -> String {
+    let number = error.raw_os_error().unwrap_or(0);
+    let words = crate::sockets::describe(error);
+    let words = words.split_once(": ").map_or("", |(_, text)| text);
+    let path = path.display();
+    let reason = if number == 2 { "no such file" } else { "system lib" };
+    let code = if number == 2 { "10000080" } else { "10080002" };
+    format!(
+        "BIO_new_file() failed (SSL: error:8000{number:04X}:system library::{words}:calling \
+         fopen({path}, r) error:{code}:BIO routines::{reason})"
+    )
+}

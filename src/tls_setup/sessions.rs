@@ -1,0 +1,107 @@
+//! What lets sessions be taken up again: ticket keys, and places where sessions are kept. Both
+//! outlive a reload; keys from files outlive the process, and may be several servers'.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use conf::model::{Server, SessionCache};
+use tls::{AcceptorOptions, Sessions, Tickets};
+
+/// Seconds that keys of our own making seal for, unless sessions live longer.
+const PERIOD: u32 = 6 * 60 * 60;
+/// Sessions of a `builtin` cache of which nothing was said, as OpenSSL has it.
+const BUILTIN: u64 = 20_480;
+/// Bytes of shared memory that nginx spends on a session.
+const SESSION_SIZE: u64 = 256;
+/// LIMIT: sessions of one cache; a place takes memory for all of them at once.
+const SESSIONS_MAX: u64 = 1 << 20;
+
+/// Keys and places that generations share.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// By the seconds that a key seals for.
+    tickets: Mutex<HashMap<u32, Arc<Tickets>>>,
+    /// By the name of the shared memory and the number of sessions.
+    places: Mutex<HashMap<(Box<str>, usize), Sessions>>,
+}
+
+impl Kept {
+    /// Keys of our own making for sessions that live so long.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no randomness.
+    pub(super) fn tickets(&self, lifetime: u32) -> Result<Arc<Tickets>, String> {
+        let period = lifetime.max(PERIOD);
+        let mut all = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(&period) {
+            return Ok(known.clone());
+        }
+        let fresh = Arc::new(Tickets::rotating(period)?);
+        all.insert(period, fresh.clone());
+        Ok(fresh)
+    }
+
+    fn place(&self, cache: &SessionCache) -> Option<Sessions> {
+        let (name, count): (&str, _) = match cache {
+            SessionCache::None | SessionCache::Off => return None,
+            // Zero means as many as there may be.
+            SessionCache::Builtin(count) => ("", count.filter(|count| *count > 0)),
+            SessionCache::Shared(name, size) => (name, Some(size / SESSION_SIZE)),
+        };
+        let count = count.unwrap_or(BUILTIN).min(SESSIONS_MAX);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let mut all = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = all.entry((name.into(), count)).or_insert_with(|| Sessions::new(count));
+        Some(place.clone())
+    }
+
+    /// What a server's directives say about sessions.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words: a key cannot be read or has a length that no key has.
+    pub(super) fn settle(
+        &self,
+        server: &Server,
+        options: &mut AcceptorOptions,
+    ) -> Result<(), String> {
+        let conf = &server.tls;
+        let lifetime = u32::try_from(conf.session_timeout.as_secs()).unwrap_or(u32::MAX);
+        options.session_lifetime = lifetime;
+        options.sessions = self.place(&conf.session_cache);
+        let own = read_keys(server)?;
+        options.tickets = match own {
+            _ if !conf.session_tickets => None,
+            Some(own) => Some(Arc::new(own)),
+            None => Some(self.tickets(lifetime)?),
+        };
+        Ok(())
+    }
+}
+
+/// The keys of `ssl_session_ticket_key`, if there are any.
+///
+/// # Errors
+///
+/// In nginx's words: a key cannot be read or has a length that no key has.
+pub(super) fn read_keys(server: &Server) -> Result<Option<Tickets>, String> {
+    let place = &server.closed;
+    let at = |text: String| format!("{text} in {}:{}", place.file, place.line);
+    let mut keys = Vec::new();
+    for path in server.tls.session_ticket_keys.iter() {
+        let shown = path.display();
+        let must = || at(format!("\"{shown}\" must be 48 or 80 bytes"));
+        let bytes = match std::fs::metadata(path) {
+            Ok(about) if ![48, 80].contains(&about.len()) => return Err(must()),
+            _ => std::fs::read(path).map_err(|error| {
+                at(format!("open() \"{shown}\" failed ({})", crate::sockets::describe(&error)))
+            })?,
+        };
+        if Tickets::with_keys(std::slice::from_ref(&bytes)).is_none() {
+            return Err(must());
+        }
+        keys.push(bytes);
+    }
+    Ok(Tickets::with_keys(&keys))
+}

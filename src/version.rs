@@ -1,0 +1,36 @@
+//! `-v`, `-V` and `-h`: what the program says of itself, in the form that scripts read of nginx.
+
+use std::fmt::Write as _;
+
+use crate::cli::{HELP, PREFIX, Show};
+use crate::messages::err;
+
+/// The name and the version.
+pub(crate) const NAME: &str = concat!("bolide/", env!("CARGO_PKG_VERSION"));
+
+/// Prints what was asked for.
+pub(crate) fn show(what: Show) {
+    err(&format!("bolide version: {NAME}"));
+    match what {
+        Show::Version => {}
+        Show::Help => err(HELP),
+        Show::Build => {
+            err("built with rustls, aws-lc, quinn-proto, PCRE2");
+            err("TLS SNI support enabled");
+            err(&format!("configure arguments: {}", arguments()));
+        }
+    }
+}
+
+/// What nginx would have been configured with to have the same directives.
+fn arguments() -> String {
+    let mut text = format!(
+        "--prefix={PREFIX} --conf-path={PREFIX}/bolide.conf \
+         --error-log-path={PREFIX}/logs/error.log --http-log-path={PREFIX}/logs/access.log \
+         --pid-path={PREFIX}/logs/bolide.pid --with-threads --with-pcre --with-pcre-jit"
+    );
+    for argument in conf::directives::configure_arguments() {
+        let _ = write!(text, " {argument}");
+    }
+    text
+}
