@@ -125,12 +125,12 @@ fn copy_bytes(to: &mut Vec<u8>, from: &[u8]) {
 /// How long a response body is; framing turns this into `Content-Length`, chunks or stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyLen {
-    /// No body and no `Content-Length` (204, 304, tunnels).
+    /// No body and no `Content-Length` (204, 304).
     #[default]
     None,
     /// Exactly this many bytes; for a `HEAD` answer, what `GET` would send.
     Exact(u64),
-    /// Known only at its end.
+    /// Known only at its end. With status 101 on HTTP/1: a tunnel, in which it leaves as it is.
     Unknown,
 }
 

@@ -72,14 +72,15 @@ pub enum Event {
         /// What to answer and log.
         refusal: Refusal,
     },
-    /// Part of a request body; give the room back with `body_consumed`.
+    /// Part of a request body, or of what the client says in a tunnel; give the room back with
+    /// `body_consumed`.
     Body {
         /// Whose body.
         user: User,
         /// The bytes.
         bytes: bytes::Bytes,
     },
-    /// The request body is complete.
+    /// The request body is complete, or the client's side of a tunnel.
     BodyEnd {
         /// Whose body.
         user: User,

@@ -9,6 +9,7 @@
 //!  input:  Head ──▶ Body ──▶ Complete ──(answer appended)───────┤
 //!            │        │ (answer appended first: drained) ───────┘
 //!            └────────┴──▶ Discarding      errors, Connection: close, end of input
+//!                           Complete ─(101 with a body of unknown length)─▶ Tunnel ─▶ Silent
 //!
 //!  answer: Idle ──Request──▶ Wanted ──respond──▶ Sending ──▶ Idle
 //!                                                   └──────▶ Done   while the body is drained
@@ -109,6 +110,10 @@ enum Input {
     Body(Decoder),
     /// Nothing: the request is complete and not yet answered.
     Complete,
+    /// Whatever it says in another protocol, up to the end of its side.
+    Tunnel,
+    /// Nothing: it ended its side of a tunnel.
+    Silent,
     /// Nothing that matters: whatever comes is thrown away, and the connection closes.
     Discarding,
 }
@@ -272,10 +277,18 @@ impl Conn {
         }
         match self.input {
             Input::Head => true,
-            Input::Body(_) => self.body_room() > 0,
+            Input::Body(_) | Input::Tunnel => self.body_room() > 0,
             Input::Complete => self.held == 0,
+            Input::Silent => false,
             Input::Discarding => matches!(self.answer, Answer::Idle),
         }
+    }
+
+    /// Whether another protocol is spoken, which an answer with 101 allowed: see
+    /// [`Self::respond`]. The client may be silent for as long as it likes, and may end its side.
+    #[must_use]
+    pub const fn is_tunnel(&self) -> bool {
+        matches!(self.input, Input::Tunnel | Input::Silent)
     }
 
     /// Whether the connection rests between requests with nothing queued and nothing begun.

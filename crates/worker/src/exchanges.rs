@@ -586,7 +586,9 @@ impl<I: Io> Worker<I> {
     pub(crate) fn leave_if_alone(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get(key) else { return };
         let Some(Framing::H1(framing)) = &conn.framing else { return };
-        let user = framing.users().next().filter(|_| conn.eof || conn.hung_up);
+        // In a tunnel only one side of it has ended.
+        let has_left = (conn.eof || conn.hung_up) && !framing.is_tunnel();
+        let user = framing.users().next().filter(|_| has_left);
         let live = user.and_then(|user| self.core.exchanges.get(Key::from_bits(user)));
         // The rest of a body may stand before the end.
         let Some(live) = live.filter(|live| live.upload == Upload::Over) else { return };

@@ -202,6 +202,14 @@ impl Framing {
         }
     }
 
+    /// Whether the client speaks another protocol, and may be silent.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        match self {
+            Self::H1(conn) => conn.is_tunnel(),
+            Self::H2(_) => false,
+        }
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         match self {
             Self::H1(conn) => conn.is_closing(),

@@ -115,7 +115,9 @@ impl<I: Io> Worker<I> {
         conn.deadline = self.now.mono.after(conn.settings().body_timeout);
         // What was answered in this turn has not left.
         let is_ours = is_ours || conn.dirty;
-        let listens = |framing: &Framing| framing.wants_input() || framing.is_draining();
+        let listens = |framing: &Framing| {
+            (framing.wants_input() && !framing.is_tunnel()) || framing.is_draining()
+        };
         let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
         if waits_for_client && !is_ours {
             self.log_timeout(key);

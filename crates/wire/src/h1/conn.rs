@@ -34,8 +34,9 @@ impl Conn {
                     break;
                 }
                 Input::Body(_) => self.receive_body(rest, events),
+                Input::Tunnel => self.receive_raw(rest, events),
                 Input::Complete => 0,
-                Input::Discarding => rest.len(),
+                Input::Discarding | Input::Silent => rest.len(),
             };
             used += taken;
             if taken == 0 {
@@ -178,6 +179,17 @@ impl Conn {
         used
     }
 
+    /// Takes what the client says in another protocol.
+    fn receive_raw(&mut self, input: &[u8], events: &mut Vec<Event>) -> usize {
+        let taken = input.len().min(self.body_room());
+        if self.reader == Reader::Exchange && taken > 0 {
+            self.ahead += taken as u32;
+            let bytes = Bytes::copy_from_slice(&input[..taken]);
+            events.push(Event::Body { user: self.user, bytes });
+        }
+        taken
+    }
+
     /// Counts what is thrown away after the answer; a body that never ends costs the connection.
     fn drain(&mut self, bytes: usize) {
         if self.answer == Answer::Done {
@@ -214,6 +226,10 @@ impl Conn {
         match self.input {
             Input::Head if self.held <= self.parser.scanned() => self.input = Input::Discarding,
             Input::Body(_) if self.held == 0 => self.lose_body(events),
+            Input::Tunnel if self.held == 0 => {
+                self.input = Input::Silent;
+                events.push(Event::BodyEnd { user: self.user });
+            }
             _ => {}
         }
     }

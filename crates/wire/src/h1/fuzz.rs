@@ -64,12 +64,14 @@ struct Owner<'a> {
 struct Body {
     left: usize,
     pause: bool,
+    /// A tunnel says nothing before its client is done.
+    waits: bool,
 }
 
 impl BodySource for Body {
     fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
         self.pause = !self.pause;
-        if self.pause {
+        if self.pause || self.waits {
             return Pull::Pending;
         }
         let piece = self.left.min(max).min(7);
@@ -127,16 +129,22 @@ impl Owner<'_> {
         let weave = if self.seed & 4 == 0 { Weave::Contiguous } else { Weave::Shared(4) };
         let mut out = SendChain::new(weave);
         let mut moved = false;
-        self.conn.body_ready(self.stream);
+        self.body_ready();
         while self.conn.has_output() {
             let room = 1 + usize::from(self.seed);
             self.conn.transmit(room, &mut out, &mut self.events, &mut self.body);
-            self.conn.body_ready(self.stream);
+            self.body_ready();
             moved = true;
         }
         self.story.output.extend_from_slice(out.contiguous().expect("only slices were pushed"));
         self.take_events();
         moved
+    }
+
+    fn body_ready(&mut self) {
+        if !self.body.waits {
+            self.conn.body_ready(self.stream);
+        }
     }
 
     fn take_events(&mut self) {
@@ -154,7 +162,9 @@ impl Owner<'_> {
                         head.wire_size,
                     ));
                     self.accept(stream);
-                    if self.seed & 8 == 0 || head.body == http::RequestBody::None {
+                    if self.seed & 16 == 16 && head.fields.get(Name::Upgrade).is_some() {
+                        self.answer(101);
+                    } else if self.seed & 8 == 0 || head.body == http::RequestBody::None {
                         self.answer(200);
                     } else {
                         self.conn.send_continue(stream);
@@ -175,6 +185,7 @@ impl Owner<'_> {
                 }
                 Event::BodyEnd { .. } => {
                     self.story.bodies.push(b'.');
+                    self.body.waits = false;
                     self.answer(200);
                 }
                 Event::BodyRefused { refusal, .. } => {
@@ -196,14 +207,16 @@ impl Owner<'_> {
     /// Answers unless that was done before.
     fn answer(&mut self, status: u16) {
         let len = (self.stream.0 * 5 % 17) as usize;
-        let body = match self.stream.0 % 3 {
-            0 => BodyLen::Unknown,
-            _ => BodyLen::Exact(len as u64),
+        let body = if status == 101 || self.stream.0.is_multiple_of(3) {
+            BodyLen::Unknown
+        } else {
+            BodyLen::Exact(len as u64)
         };
         let mut head = ResponseHead { status, body, ..ResponseHead::default() };
         head.fields.push(Name::Server, b"s");
         if self.conn.respond(self.stream, &head, &mut self.replies).is_ok() {
-            self.body = Body { left: len, pause: false };
+            let waits = self.conn.is_tunnel();
+            self.body = Body { left: len, pause: false, waits };
         }
     }
 }

@@ -53,8 +53,11 @@ pub(super) enum Wants {
 pub(super) const fn frame(asked: Asked, head: &ResponseHead) -> (Delimiter, Framing, After) {
     if is_bodiless(head.status) {
         // RFC 9110 §8.6, RFC 9112 §6.1: neither field in 1xx and 204; nginx: nor in 304.
-        let after = if head.status == 101 { After::Close } else { After::KeepAlive };
-        return (Delimiter::Nothing, Framing::Empty, after);
+        return match (head.status, head.body) {
+            (101, BodyLen::Unknown) => (Delimiter::Nothing, Framing::UntilClose, After::Close),
+            (101, _) => (Delimiter::Nothing, Framing::Empty, After::Close),
+            _ => (Delimiter::Nothing, Framing::Empty, After::KeepAlive),
+        };
     }
     let is_modern = matches!(asked.version, Version::Http11);
     if head.trailed && is_modern && !head.unchunked && matches!(asked.wants, Wants::Body) {
@@ -145,12 +148,12 @@ fn push_connection(out: &mut Vec<u8>, due: Option<Delimiter>, status: u16, after
     if delimiter == Delimiter::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
-    if status != 101 {
-        out.extend_from_slice(match after {
-            After::KeepAlive => b"Connection: keep-alive\r\n",
-            After::Close => b"Connection: close\r\n",
-        });
-    }
+    out.extend_from_slice(match after {
+        // RFC 9110 §7.8: whoever sends `Upgrade` names it there.
+        _ if status == 101 => b"Connection: upgrade\r\n",
+        After::KeepAlive => b"Connection: keep-alive\r\n",
+        After::Close => b"Connection: close\r\n",
+    });
 }
 
 #[inline]

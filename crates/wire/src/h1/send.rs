@@ -44,6 +44,11 @@ impl Conn {
     /// (1xx but 101) may come before any number of times and is kept from 1.0 clients. `replies`
     /// remembers what was said before, here and on other connections.
     ///
+    /// 101 with a body of unknown length makes the connection a tunnel (RFC 9110 §7.8), if the
+    /// request is complete: what the client says from then on is [`Event::Body`] of that request,
+    /// behind whatever body it had, and [`Event::BodyEnd`] when it closes its side; the body of the
+    /// answer leaves as it is, and its end is that of the connection.
+    ///
     /// # Errors
     ///
     /// The request is gone or was answered already.
@@ -63,17 +68,33 @@ impl Conn {
             }
             return Ok(());
         }
-        let (delimiter, framing, after) = frame(self.asked, head);
+        let (delimiter, mut framing, after) = frame(self.asked, head);
         if head.close || self.going || after == After::Close || !self.may_stay() {
             self.close_after_answer();
         }
         if self.asked.version != Version::Http09 {
             replies.write(&mut self.output, head, delimiter, self.after);
         }
+        if head.status == 101 && framing == Framing::UntilClose {
+            framing = self.begin_tunnel();
+        }
         self.answer = Answer::Sending(framing);
         self.source = Source::Ready;
         self.trailed = head.trailed && framing != Framing::Empty;
         Ok(())
+    }
+
+    /// Gives the connection to another protocol. Not within a request, nor without a head: then
+    /// the answer is only the last.
+    const fn begin_tunnel(&mut self) -> Framing {
+        if !matches!(
+            (&self.input, self.asked.version),
+            (Input::Complete, Version::Http10 | Version::Http11)
+        ) {
+            return Framing::Empty;
+        }
+        (self.input, self.reader, self.ahead) = (Input::Tunnel, Reader::Exchange, 0);
+        Framing::UntilClose
     }
 
     /// Makes the current answer the last. A client that could not know may have sent more; those
@@ -121,6 +142,10 @@ impl Conn {
             self.output.clear();
         }
         let Answer::Sending(mut framing) = self.answer else { return };
+        if self.is_tunnel() {
+            // The client may have closed its side before it was allowed to speak.
+            self.settle(events);
+        }
         loop {
             let room = room.saturating_sub((out.len() - start) as usize);
             let flow = match &mut framing {
@@ -244,13 +269,15 @@ impl Conn {
             self.output = Vec::new();
         }
         match &self.input {
-            Input::Body(body) if self.after == After::Close || body.left() > DRAIN_SIZE_MAX => {
-                self.stop_reading();
-                self.answer = Answer::Idle;
-            }
-            Input::Body(_) => {
+            Input::Body(body)
+                if self.after == After::KeepAlive && body.left() <= DRAIN_SIZE_MAX =>
+            {
                 self.answer = Answer::Done;
                 self.reader = Reader::Nobody;
+            }
+            Input::Body(_) | Input::Tunnel | Input::Silent => {
+                self.stop_reading();
+                self.answer = Answer::Idle;
             }
             Input::Discarding => self.answer = Answer::Idle,
             Input::Complete | Input::Head => self.next_request(),

@@ -6,6 +6,7 @@ mod properties;
 mod refusals;
 mod requests;
 mod responses;
+mod tunnels;
 
 use base::SendChain;
 use base::chain::Weave;

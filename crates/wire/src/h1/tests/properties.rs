@@ -38,6 +38,7 @@ const WORDS: &[&[u8]] = &[
     b"Connection: keep-alive\r\n",
     b"Expect: 100-continue\r\n",
     b"X-Y: z\r\n",
+    b"Upgrade: echo\r\n",
     b"X_Y: z\r\n",
     b"X(: z\r\n",
     b": ",

@@ -47,7 +47,12 @@ fn the_body_is_announced_as_version_method_and_status_demand() {
         (GET, 304, Exact(3), format!("HTTP/1.1 304 Not Modified\r\n{keep}")),
         (GET, 304, Unknown, format!("HTTP/1.1 304 Not Modified\r\n{keep}")),
         (GET, 200, None, format!("HTTP/1.1 200 OK\r\n{close}")),
-        (GET, 101, None, "HTTP/1.1 101 Switching Protocols\r\n\r\n".to_owned()),
+        (
+            GET,
+            101,
+            None,
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\r\n".to_owned(),
+        ),
         (GET_10, 200, Exact(0), format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{keep}")),
         (GET_10, 304, None, format!("HTTP/1.1 304 Not Modified\r\n{keep}")),
         (b"GET /\r\n", 200, Exact(0), String::new()),
