@@ -120,7 +120,8 @@ fn what_is_wrong_is_told_in_nginxs_words() {
         ("proxy_redirect a b; proxy_redirect default;", placed),
         (
             "proxy_pass http://$host; proxy_redirect default;",
-            "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with variables",
+            "\"proxy_redirect default\" cannot be used with \"proxy_pass\" directive with \
+             variables",
         ),
         ("proxy_redirect a;", "invalid parameter \"a\""),
         ("proxy_redirect off; proxy_redirect a b;", "\"proxy_redirect\" directive is duplicate"),

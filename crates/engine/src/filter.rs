@@ -13,5 +13,6 @@ pub(crate) mod range;
 mod rework;
 pub(crate) mod told;
 mod trailers;
+mod tunnel;
 mod warm;
 mod weigh;

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use base::Now;
+use base::{Now, Spool};
 use http::{Fields, Method, RequestBody, RequestHead, Version};
 
 use crate::body::Upload;
@@ -211,6 +211,24 @@ impl Request {
             }
         }
         Ok(())
+    }
+
+    /// Whether an answer could make its connection a tunnel.
+    pub(crate) fn may_tunnel(&self) -> bool {
+        let head = self.head();
+        head.version == Version::Http11 && head.body == RequestBody::None && !self.is_derived()
+    }
+
+    /// Whether it is made on behalf of another one.
+    const fn is_derived(&self) -> bool {
+        self.is_fragment || self.question.is_some()
+    }
+
+    /// Lets what the client says behind its request be handed on, should it become a tunnel; the
+    /// spool holds `memory` bytes.
+    pub(crate) fn open_tunnel(&mut self, memory: usize) -> Spool {
+        self.has_upload = true;
+        self.upload.stream(memory)
     }
 
     /// Decodes the target and takes path and query from it.

@@ -414,8 +414,17 @@ impl<I: Io> Worker<I> {
             if more {
                 self.mark_link(key);
             }
+            self.end_tunnel_side(key);
         }
         self.step_fetch(fetch, FetchWake::Sent { bytes, left });
+    }
+
+    /// Tells the origin of a tunnel that the client has nothing more to say.
+    fn end_tunnel_side(&mut self, key: Key<Link>) {
+        let Some(link) = self.origins.links.get(key) else { return };
+        if link.conn.is_tunnel() && link.conn.is_request_sent() {
+            self.io.shut_write(link.fd);
+        }
     }
 
     /// Sends what earlier turns left over; false when the connection is dead.

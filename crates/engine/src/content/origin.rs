@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use base::{Instant, Spool};
-use conf::model::{Balance, PassTo, Protocol, ProxyUrl, UpstreamId};
+use conf::model::{Balance, Level, PassTo, Protocol, ProxyUrl, UpstreamId};
 use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused, request::Target};
 
@@ -285,6 +285,10 @@ impl Exchange {
             Target::Address(_) => Vec::new(),
         };
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
+        let body = match asks_upgrade(&params) && self.request.may_tunnel() {
+            true => self.request.open_tunnel(settings.client_body_buffer_size),
+            false => body,
+        };
         self.request.origin_target.clear();
         if let Some(text) = params.get(b":target") {
             self.request.origin_target.extend_from_slice(text);
@@ -426,7 +430,8 @@ impl Exchange {
         match news {
             OriginNews::Body(bytes) => self.fill_body(site, ctx, |body| body.push(bytes)),
             OriginNews::End | OriginNews::Failed(_) => {
-                let is_whole = matches!(news, OriginNews::End);
+                // A tunnel just ends.
+                let is_whole = matches!(news, OriginNews::End) || self.is_tunnel();
                 if let Some(asked) = &mut self.answer.origin {
                     asked.is_running = false;
                 }
@@ -488,6 +493,10 @@ impl Exchange {
                 }
             }
             OriginNews::Log { level, text, doing, peer } => {
+                let (level, doing) = match self.is_tunnel() {
+                    true => (Level::Info, "while proxying upgraded connection"),
+                    false => (level, doing),
+                };
                 let scheme = self.answer.origin.as_ref().map_or("", |asked| asked.scheme);
                 let origin = peer.as_deref().map(|peer| (scheme, peer));
                 record::error_about(&self.request, origin, site, ctx, level, |out| {
@@ -548,6 +557,11 @@ impl Exchange {
         let asked = self.answer.origin.as_ref()?;
         Some((asked.scheme, asked.attempts.last()?.peer.clone()))
     }
+}
+
+/// Whether an HTTP origin is asked for another protocol.
+fn asks_upgrade(params: &http::Params) -> bool {
+    params.iter().any(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && !value.is_empty())
 }
 
 /// What `hash` and `ip_hash` of a group go by.

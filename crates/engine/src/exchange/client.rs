@@ -80,7 +80,8 @@ impl Exchange {
     /// Whether more came of the request body, `len` of it just now, than may come; it is logged.
     pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut Ctx<'_>) -> bool {
         let received = self.request.body_received;
-        if !is_too_large(site.location(self.request.location), received) {
+        // What is said in a tunnel is no request body.
+        if self.is_tunnel() || !is_too_large(site.location(self.request.location), received) {
             return false;
         }
         self.log_error(site, ctx, |out| {

@@ -132,6 +132,9 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> Next {
         let location = site.location(self.request.location);
+        if status == 101 {
+            return self.send_tunnel(head, site, ctx);
+        }
         if self.is_esi_page(head, location, ctx, site) {
             return self.send_esi(head, site, ctx);
         }
@@ -456,8 +459,8 @@ fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &
             | Name::Connection
             | Name::KeepAlive
             | Name::ProxyConnection
-            | Name::TransferEncoding
-            | Name::Upgrade => continue,
+            | Name::TransferEncoding => continue,
+            Name::Upgrade if head.status != 101 => continue,
             Name::AcceptRanges
                 if shape.choice.coding.is_some() || shape.ranges || shape.range.is_some() =>
             {
