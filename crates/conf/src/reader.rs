@@ -650,10 +650,13 @@ pub(crate) fn size(word: &[u8]) -> Result<usize, Fault> {
 
 /// Number and size of buffers.
 pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), Fault> {
-    let count = value::number(node.arg(0)).and_then(|count| u32::try_from(count).ok());
+    let count = value::number(node.arg(0));
     let size = size(node.arg(1))?;
     match count {
-        Some(count) if count > 0 && size > 0 => Ok((count, size)),
+        // What is too many for anybody is as good as the most.
+        Some(count) if count > 0 && size > 0 => {
+            Ok((u32::try_from(count).unwrap_or(u32::MAX), size))
+        }
         _ => Err(INVALID),
     }
 }
@@ -667,7 +670,7 @@ fn check_form(name: &str, form: Form, word: &[u8]) -> Parsed {
         Form::Offset => value::offset(word).is_some(),
         Form::Millis => value::time(word, Unit::Millis).is_some(),
         Form::OneOf(words) => {
-            let known = words.iter().any(|known| known.as_bytes() == word);
+            let known = words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
             return if known { Ok(()) } else { Err(invalid_value(word)) };
         }
     };

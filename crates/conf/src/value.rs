@@ -60,20 +60,24 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let value = number(&rest[..digits])?;
         rest = &rest[digits..];
-        let (rank, scale, used) = match rest {
+        let (rank, seconds, used) = match rest {
             // What is told in milliseconds cannot be told in years.
             [b'y' | b'M', ..] if unit == Unit::Millis => return None,
-            [b'y', ..] => (1, 365 * 86_400_000, 1),
-            [b'M', ..] => (2, 30 * 86_400_000, 1),
-            [b'w', ..] => (3, 7 * 86_400_000, 1),
-            [b'd', ..] => (4, 86_400_000, 1),
-            [b'h', ..] => (5, 3_600_000, 1),
-            [b'm', b's', ..] if unit == Unit::Millis => (8, 1, 2),
+            [b'y', ..] => (1, 365 * 86_400, 1),
+            [b'M', ..] => (2, 30 * 86_400, 1),
+            [b'w', ..] => (3, 7 * 86_400, 1),
+            [b'd', ..] => (4, 86_400, 1),
+            [b'h', ..] => (5, 3600, 1),
+            [b'm', b's', ..] if unit == Unit::Millis => (8, 0, 2),
             [b'm', b's', ..] => return None,
-            [b'm', ..] => (6, 60_000, 1),
-            [b's', ..] => (7, 1000, 1),
-            [] | [b' ', ..] => (9, 1000, 0),
+            [b'm', ..] => (6, 60, 1),
+            [b's', ..] => (7, 1, 1),
+            [] | [b' ', ..] => (9, 1, 0),
             _ => return None,
+        };
+        let scale = match unit {
+            Unit::Seconds => seconds,
+            Unit::Millis => (seconds * 1000).max(1),
         };
         if rank <= step {
             return None;
@@ -85,7 +89,11 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
             rest = tail;
         }
         if rest.is_empty() {
-            return u64::try_from(total).ok().map(Duration::from_millis);
+            let make = match unit {
+                Unit::Seconds => Duration::from_secs,
+                Unit::Millis => Duration::from_millis,
+            };
+            return u64::try_from(total).ok().map(make);
         }
     }
 }
@@ -141,6 +149,7 @@ mod tests {
         assert_eq!(seconds("1y"), Some(365 * 86_400));
         assert_eq!(seconds("65"), Some(65));
         assert_eq!(seconds("1m 30s"), Some(90));
+        assert_eq!(seconds("9223372036854775807"), Some(i64::MAX as u64));
         for bad in ["", "1s1m", "1s1s", "5ms", "s", "1x", "-1", "1m1h", "99999999999999999999"] {
             assert_eq!(seconds(bad), None, "{bad}");
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{
     Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, offset, value,
 };
@@ -158,12 +159,16 @@ fn keepalive_timeout(r: &mut Reader, node: &Node) -> Parsed {
 
 fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
     let mut disable = KeepaliveDisable { msie6: false, safari: false };
+    let mut none = false;
     for word in node.args() {
-        match word {
-            b"none" => {}
-            b"msie6" => disable.msie6 = true,
-            b"safari" => disable.safari = true,
+        let bit = match &*word.to_ascii_lowercase() {
+            b"none" => &mut none,
+            b"msie6" => &mut disable.msie6,
+            b"safari" => &mut disable.safari,
             _ => return Err(invalid_value(word)),
+        };
+        if std::mem::replace(bit, true) {
+            r.warn(format!("duplicate value \"{}\"", show(word)));
         }
     }
     r.settings().keepalive_disable = disable;
@@ -171,12 +176,12 @@ fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 fn lingering_close(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().lingering_close = match node.arg(0) {
-        b"off" => LingeringClose::Off,
-        b"on" => LingeringClose::On,
-        b"always" => LingeringClose::Always,
-        word => return Err(invalid_value(word)),
-    };
+    let choices = [
+        ("off", LingeringClose::Off),
+        ("on", LingeringClose::On),
+        ("always", LingeringClose::Always),
+    ];
+    r.settings().lingering_close = chosen(node, &choices)?;
     Ok(())
 }
 
@@ -201,31 +206,25 @@ pub(super) fn rate(r: &mut Reader, node: &Node) -> Result<Template, Fault> {
 }
 
 fn satisfy(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().satisfy = match node.arg(0) {
-        b"all" => Satisfy::All,
-        b"any" => Satisfy::Any,
-        word => return Err(invalid_value(word)),
-    };
+    let choices = [("all", Satisfy::All), ("any", Satisfy::Any)];
+    r.settings().satisfy = chosen(node, &choices)?;
     Ok(())
 }
 
 fn server_tokens(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().server_tokens = match node.arg(0) {
-        b"on" => ServerTokens::On,
-        b"off" => ServerTokens::Off,
-        b"build" => ServerTokens::Build,
-        word => return Err(invalid_value(word)),
-    };
+    let choices =
+        [("off", ServerTokens::Off), ("on", ServerTokens::On), ("build", ServerTokens::Build)];
+    r.settings().server_tokens = chosen(node, &choices)?;
     Ok(())
 }
 
 fn if_modified_since(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().if_modified_since = match node.arg(0) {
-        b"off" => IfModifiedSince::Off,
-        b"exact" => IfModifiedSince::Exact,
-        b"before" => IfModifiedSince::Before,
-        word => return Err(invalid_value(word)),
-    };
+    let choices = [
+        ("off", IfModifiedSince::Off),
+        ("exact", IfModifiedSince::Exact),
+        ("before", IfModifiedSince::Before),
+    ];
+    r.settings().if_modified_since = chosen(node, &choices)?;
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{Args, Contexts, Directive, list, value};
 use crate::model::{AddHeader, Expires, ExpiresRule, ListInherit};
 use crate::reader::{Fault, Parsed, Reader, invalid_parameter, invalid_value};
@@ -64,12 +65,9 @@ fn settled(
 }
 
 fn inherit(node: &Node) -> Result<ListInherit, Fault> {
-    match &*node.arg(0).to_ascii_lowercase() {
-        b"on" => Ok(ListInherit::On),
-        b"off" => Ok(ListInherit::Off),
-        b"merge" => Ok(ListInherit::Merge),
-        _ => Err(invalid_value(node.arg(0))),
-    }
+    let forms =
+        [("on", ListInherit::On), ("off", ListInherit::Off), ("merge", ListInherit::Merge)];
+    chosen(node, &forms)
 }
 
 fn read(r: &mut Reader, node: &Node) -> Result<AddHeader, Fault> {
