@@ -5,16 +5,18 @@ The rows are read from docs/reference; directives that only Bolide has are known
 knowing them. Each text is tested by both programs (-t) on two threads.
 """
 import re
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
 THREADS = 2
+KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 REFERENCE = Path(__file__).parent.parent.parent / "docs/reference"
 ROW = re.compile(r"^## (\S+)\n.*?^- in: (.*?)\n- arguments: (.*?)\n.*?^```nginx\n(.*?)\n```", re.M | re.S)
 
-HEAD = "pid @LOGS@/pid; error_log @LOGS@/start.log;\n"
+HEAD = "@USER@ @PID@ error_log @LOGS@/start.log;\n"
 LISTEN = "listen 127.0.0.1:@P0@;"
 BLOCKS = {
     "main": HEAD + "%s\nevents {}\nhttp { access_log off; server { " + LISTEN + " } }\n",
@@ -33,11 +35,16 @@ PREFERRED = ("http", "server", "location", "main", "events", "upstream", "limit_
 # Words of every kind, good for one directive and bad for another.
 VALUES = ['""', "on", "off", "ON", "maybe", "0", "1", "2", "7", "64", "100", "600", "-1", "-0", "+1", "1k", "4K", "1m", "1g", "8G", "k", "1kk", "1.5", "10x", "0x10", "1ms", "1s", "1m30s", "30s1m",
           "1d", "1w", "1M", "1y", '"1m 30s"', "25d", "100y", "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775807", "9223372036854775808", "99999999999999999999", "9223372036854775807k",
-          "none", "default", "auto", "always", "all", "any", "$nothing", "$uri", "a$uri", "$", "a$", "${uri", "${uri}b", "$1", "a=b", "=", "a=", "/path", "a/b", "unix:/s", "unix:", "127.0.0.1", "127.0.0.1:80", "127.0.0.1/33",
+          "none", "default", "auto", "always", "all", "any", "$nothing", "$uri", "a$uri", "$", "a$", "${uri", "${uri}b", "$1", "a=b", "=", "a=", "@HERE@/path", "a/b", "unix:@HERE@/s", "unix:", "127.0.0.1", "127.0.0.1:80", "127.0.0.1/33",
           "[::1]:80", "::1", "300.0.0.1", "localhost:9", "nohost.invalid", "~(", "~a", "(", "^a$", "*", "*.a", "text/html", "utf-8", "GET", "X-A", "200", "404", "99", "@a", "http://a/", "zone=a:1m", "zone=a", "keys_zone=a:1m", "a:1m", "'a b'", '"a\\"b"', "@PLAIN@"]
 
 # Examples whose files or names are not there.
-EXAMPLES = {}
+EXAMPLES = {
+    "client_body_temp_path": "client_body_temp_path @HERE@/bodies;",
+    "fastcgi_cache_path": "fastcgi_cache_path @HERE@/php levels=1:2 keys_zone=PHP:1m inactive=60m;",
+    "fastcgi_temp_path": "fastcgi_temp_path @HERE@/answers;",
+    "pid": "pid @HERE@/pid;",
+}
 
 
 class Row:
@@ -105,14 +112,28 @@ def cases():
     return seen
 
 
-def complaint(program, text, conf):
+def complaint(program, text, number):
     """How a program ends and what it says up to the first mistake, as Bolide goes on."""
-    path = program.home / conf
-    path.write_bytes(program.expand(text).encode("utf-8", "surrogateescape"))
-    done = subprocess.run(program.command(path, "-t"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, close_fds=False, timeout=60, cwd=program.home)
-    said = done.stderr.decode("utf-8", "surrogateescape")
-    return [f"exit {done.returncode}", *first_mistake(program.normalise(said).replace(conf, "mistake.conf"))]
+    # nginx makes directories, and later tests would find them.
+    prefix = program.home / f"generated-{number}"
+    shutil.rmtree(prefix, ignore_errors=True)
+    prefix.mkdir()
+    conf = program.home / f"generated-{number}.conf"
+    # By itself nginx would give the directories to nobody.
+    for mark, line in (("@USER@", "user root;"), ("@PID@", "pid pid;")):
+        text = text.replace(mark, "" if re.search(rf"\b{line.split()[0]}\b", text) else line)
+    expanded = program.expand(text.replace("@HERE@", str(prefix)))
+    for kind in KINDS:
+        if f"{kind}_temp_path" in text:
+            expanded = expanded.replace(f" {kind}_temp_path {program.home}/temp-{kind};", "", 1)
+    conf.write_bytes(expanded.encode("utf-8", "surrogateescape"))
+    command = program.command(conf, "-t")
+    command[command.index("-p") + 1] = f"{prefix}/"
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, close_fds=False, timeout=60, cwd=prefix)
+    said = done.stderr.decode("utf-8", "surrogateescape").replace(str(prefix), "PREFIX")
+    said = program.normalise(said).replace(conf.name, "mistake.conf")
+    return [f"exit {done.returncode}", *first_mistake(said)]
 
 
 def first_mistake(text):
@@ -132,15 +153,15 @@ def is_own(key, seen):
 def compare_generated(programs, judge, only):
     free = SimpleQueue()
     for number in range(THREADS):
-        free.put(f"generated-{number}.conf")
+        free.put(number)
 
     def ask(case):
         key, text = case
-        conf = free.get()
+        number = free.get()
         try:
-            return key, [complaint(program, text, conf) for program in programs]
+            return key, [complaint(program, text, number) for program in programs]
         finally:
-            free.put(conf)
+            free.put(number)
 
     wanted = [(key, text) for key, text in cases().items() if only in "generated"]
     with ThreadPoolExecutor(THREADS) as pool:

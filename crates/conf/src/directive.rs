@@ -154,7 +154,7 @@ pub(crate) enum Parse {
 }
 
 /// The form of a value that has no effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     /// Anything.
     Any,
@@ -170,6 +170,8 @@ pub(crate) enum Form {
     Millis,
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// What this function takes.
+    Check(fn(&mut Reader, &Node) -> Parsed),
 }
 
 /// One row of the table.

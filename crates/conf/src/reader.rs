@@ -299,7 +299,9 @@ pub(crate) struct Reader {
     pub(crate) named: Vec<(&'static str, String)>,
     /// When the first block of modules' directives was opened.
     pub(crate) first_block: Order,
-    has_events: bool,
+    /// Thread pools that `aio` wants, with their places.
+    pub(crate) wanted_pools: Vec<(String, Place)>,
+    pub(crate) has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
     diagnostics: Vec<(Order, Diagnostic)>,
@@ -322,6 +324,7 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
         again: false,
         named: Vec::new(),
         first_block: first_block(&tree.nodes),
+        wanted_pools: Vec::new(),
         has_events: false,
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
@@ -389,9 +392,12 @@ impl Reader {
         self.conf_dir.join(as_path(path))
     }
 
-    /// The addresses of a host name that was looked up while loading.
-    pub(crate) fn addresses(&self, host: &str) -> &[IpAddr] {
-        self.hosts.get(host).map_or(&[], Vec::as_slice)
+    /// The addresses of a host: of numbers, or of a name that was looked up while loading.
+    pub(crate) fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        match value::numeric_host(host) {
+            Some(ip) => vec![ip.into()],
+            None => self.hosts.get(host).cloned().unwrap_or_default(),
+        }
     }
 
     /// Compiles an expression, once for each text, and defines the variables of its named groups.
@@ -514,6 +520,7 @@ impl Reader {
             }
             Parse::Buffers(slot) => *slot(self) = buffers(node)?,
             Parse::Words(parse) | Parse::Leaf(parse) => return parse(self, node),
+            Parse::Accepted(Form::Check(check)) => return check(self, node),
             Parse::Accepted(form) => return check_form(row.name, form, word),
             Parse::Block(_) => debug_assert!(false, "blocks are read after values"),
         }
@@ -566,9 +573,8 @@ impl Reader {
         if !self.has_failed() {
             self.finish_http(tree.ended);
         }
-        if !self.has_events && !self.has_failed() {
-            let message = "no \"events\" section in configuration";
-            self.note(tree.ended, Diagnostic::new(Level::Emerg, message, None));
+        if !self.has_failed() {
+            self.finish_main(tree.ended);
         }
         let failed = self.has_failed();
         self.diagnostics.sort_by_key(|(order, _)| *order);
@@ -663,7 +669,7 @@ pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), Fault> {
 
 fn check_form(name: &str, form: Form, word: &[u8]) -> Parsed {
     let fits = match form {
-        Form::Any => true,
+        Form::Any | Form::Check(_) => true,
         Form::Flag => return flag(name, word).map(|_| ()),
         Form::Number => return bounded(word, 0, u32::MAX).map(|_| ()),
         Form::Size => value::size(word).is_some(),

@@ -123,9 +123,38 @@ pub fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     (dots == 3 && bits != u32::MAX).then_some(Ipv4Addr::from_bits(bits))
 }
 
+/// An address in the system's own older forms: one to four numbers, decimal, octal or hexadecimal, of
+/// which the last one fills what the others leave.
+#[must_use]
+pub fn numeric_host(text: &str) -> Option<Ipv4Addr> {
+    let numbers: Option<Vec<u32>> = text.split('.').map(c_number).collect();
+    let numbers = numbers.filter(|numbers| numbers.len() <= 4)?;
+    let (last, octets) = numbers.split_last()?;
+    let room = 32 - 8 * octets.len() as u32;
+    let mut bits = u64::from(*last);
+    for (place, octet) in octets.iter().enumerate() {
+        if *octet > 255 {
+            return None;
+        }
+        bits |= u64::from(*octet) << (24 - 8 * place);
+    }
+    let fits = room == 32 || *last >> room == 0;
+    fits.then_some(Ipv4Addr::from_bits(bits as u32))
+}
+
+/// A number as C writes it.
+fn c_number(text: &str) -> Option<u32> {
+    match text.as_bytes() {
+        [b'0', b'x' | b'X', _, ..] => u32::from_str_radix(&text[2..], 16).ok(),
+        [b'0', _, ..] => u32::from_str_radix(&text[1..], 8).ok(),
+        [b'0'..=b'9', ..] => text.parse().ok(),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Unit, number, offset, size, time};
+    use super::{Unit, number, numeric_host, offset, size, time};
     use std::time::Duration;
 
     #[test]
@@ -156,5 +185,28 @@ mod tests {
         assert_eq!((time(b"1y", Unit::Millis), time(b"1M", Unit::Millis)), (None, None));
         assert_eq!(time(b"1w", Unit::Millis), Some(Duration::from_secs(7 * 86_400)));
         assert_eq!(time(b"1s500ms", Unit::Millis), Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn a_host_of_numbers_is_an_address_as_the_system_reads_it() {
+        let rows = [
+            ("2147483647", Some([127, 255, 255, 255])),
+            ("127.1", Some([127, 0, 0, 1])),
+            ("1.2.3", Some([1, 2, 0, 3])),
+            ("0x7f.010.0.1", Some([127, 8, 0, 1])),
+            ("1.2.3.4", Some([1, 2, 3, 4])),
+            ("4294967296", None),
+            ("1.2.3.256", None),
+            ("256.1", None),
+            ("1.2.3.4.5", None),
+            ("08", None),
+            ("0x", None),
+            ("1..2", None),
+            ("", None),
+            ("a", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(numeric_host(text), expected.map(Into::into), "{text}");
+        }
     }
 }

@@ -25,7 +25,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Bounded asynchronous file operations.", "worker_aio_requests 32;"),
     accepted("epoll_events", E, Args::ONE, Form::Number)
         .doc("Bounded the events taken at a time.", "epoll_events 512;"),
-    list("debug_connection", E, Args::ONE, |_, _| Ok(()))
+    list("debug_connection", E, Args::ONE, |r, node| super::real_ip::clients(r, node).map(|_| ()))
         .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;"),
 ];
 

@@ -130,12 +130,8 @@ pub(super) const TABLE: &[Directive] = &[
         "A text in the error stream that makes an answer invalid.",
         "fastcgi_catch_stderr \"PHP Fatal error\";",
     ),
-    value("fastcgi_send_lowat", HSL, Args::ONE, |r, node| {
-        size(node.arg(0))?;
-        r.warn("\"fastcgi_send_lowat\" is not supported, ignored".to_owned());
-        Ok(())
-    })
-    .doc("Chose when a socket counts as writable.", "fastcgi_send_lowat 0;"),
+    accepted("fastcgi_send_lowat", HSL, Args::ONE, Form::Check(super::core::lowat))
+        .doc("Chose when a socket counts as writable.", "fastcgi_send_lowat 0;"),
     accepted("fastcgi_socket_rcvbuf", HSL, Args::ONE, Form::Size)
         .doc("Sized a buffer that the system sizes.", "fastcgi_socket_rcvbuf 64k;"),
     accepted("fastcgi_socket_sndbuf", HSL, Args::ONE, Form::Size)

@@ -55,14 +55,8 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("How far back repetitions are looked for.", "gzip_window 32k;"),
-    value("gzip_hash", HSL, Args::ONE, |_, node| {
-        let size = size(node.arg(0))?;
-        if !size.is_power_of_two() || !(512..=128 << 10).contains(&size) {
-            return Err(Fault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k"));
-        }
-        Ok(())
-    })
-    .doc("Sized a table of the compressor.", "gzip_hash 16k;"),
+    accepted("gzip_hash", HSL, Args::ONE, Form::Check(hash_size))
+        .doc("Sized a table of the compressor.", "gzip_hash 16k;"),
     accepted("gzip_no_buffer", HSL, Args::ONE, Form::Flag)
         .doc("Chose sending each piece at once.", "gzip_no_buffer off;"),
     accepted("postpone_gzipping", HSL, Args::ONE, Form::Size)
@@ -83,6 +77,14 @@ pub(super) fn precompressed(node: &Node) -> Result<Precompressed, Fault> {
     let choices =
         [("off", Precompressed::Off), ("on", Precompressed::On), ("always", Precompressed::Always)];
     chosen(node, &choices)
+}
+
+fn hash_size(_: &mut Reader, node: &Node) -> Parsed {
+    let size = size(node.arg(0))?;
+    match size.is_power_of_two() && (512..=128 << 10).contains(&size) {
+        true => Ok(()),
+        false => Err(Fault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k")),
+    }
 }
 
 fn proxied(r: &mut Reader, node: &Node) -> Parsed {

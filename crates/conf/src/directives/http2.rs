@@ -1,5 +1,6 @@
 //! HTTP/2, with the spellings of older versions.
 
+use super::server::pool;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, number, own, size, value};
 use crate::reader::{Fault, Parsed, Reader, bounded, show};
@@ -18,7 +19,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Bytes read from a connection at a time.", "http2_recv_buffer_size 256k;"),
     accepted("http2_chunk_size", HSL, Args::ONE, Form::Size)
         .doc("Bytes of an answer sent at a time.", "http2_chunk_size 8k;"),
-    accepted("http2_pool_size", HS, Args::ONE, Form::Size)
+    accepted("http2_pool_size", HS, Args::ONE, Form::Check(|_, node| pool(node).map(|_| ())))
         .doc("Sized memory that sizes itself.", "http2_pool_size 4k;"),
     value("http2_streams_index_size", HS, Args::ONE, |_, node| {
         let size = bounded(node.arg(0), 0, u32::MAX)?;

@@ -160,6 +160,9 @@ fn if_(r: &mut Reader, node: &Node) -> Parsed {
 fn condition(r: &mut Reader, node: &Node) -> Result<Test, Fault> {
     let invalid = |word: &[u8]| Fault::Text(format!("invalid condition \"{}\"", show(word)));
     let mut words: Vec<&[u8]> = node.args().collect();
+    if let [b"("] = *words {
+        return Err(invalid(b"("));
+    }
     let Some([b'(', first @ ..]) = words.first().copied() else {
         return Err(invalid(node.arg(0)));
     };

@@ -162,7 +162,8 @@ fn large_client_header_buffers(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn pool(node: &Node) -> Result<usize, Fault> {
+/// The size of a pool of memory.
+pub(super) fn pool(node: &Node) -> Result<usize, Fault> {
     let size = bytes(node.arg(0))?;
     if size < 112 {
         return Err(Fault::Text("the pool size must be no less than 112".to_owned()));
