@@ -112,13 +112,17 @@ def cases():
     return seen
 
 
-def complaint(program, text, number):
+def complaint(program, text, number, files=None):
     """How a program ends and what it says up to the first mistake, as Bolide goes on."""
     # nginx makes directories, and later tests would find them.
     prefix = program.home / f"generated-{number}"
     shutil.rmtree(prefix, ignore_errors=True)
     prefix.mkdir()
-    conf = program.home / f"generated-{number}.conf"
+    (prefix / "logs").mkdir()
+    for name, inside in (files or {}).items():
+        (prefix / name).parent.mkdir(exist_ok=True)
+        (prefix / name).write_text(inside, newline="")
+    conf = (prefix if files else program.home) / f"generated-{number}.conf"
     # By itself nginx would give the directories to nobody.
     for mark, line in (("@USER@", "user root;"), ("@PID@", "pid pid;")):
         text = text.replace(mark, "" if re.search(rf"\b{line.split()[0]}\b", text) else line)

@@ -470,14 +470,15 @@ impl Reader {
         }
     }
 
-    /// Finds the row of a node and checks its form, in nginx's order of checks.
     fn refuses(&self, row: &Directive) -> bool {
         !self.options.reads_unbuilt && directives::is_unbuilt(row)
     }
 
+    /// Finds the row of a node and checks its form, in nginx's order of checks.
     fn check(&mut self, node: &Node) -> Option<(u16, &'static Directive)> {
         self.at = (node.order, self.place(node));
-        let name = show(node.name());
+        // As in C, a name ends with a zero byte when it is shown.
+        let name = show(node.name().split(|byte| *byte == 0).next().unwrap_or_default());
         let message = match directives::find(node.name(), self.scope.context) {
             Found::Row(_, row) if self.refuses(row) => not_implemented(&name),
             Found::Row(number, row) => {
@@ -493,6 +494,13 @@ impl Reader {
             }
             Found::Elsewhere => format!("\"{name}\" directive is not allowed here"),
             Found::Later => not_implemented(&name),
+            // A well-formed one is gone by now.
+            Found::Unknown if node.name() == b"include" && node.block.is_some() => {
+                format!("directive \"{name}\" is not terminated by \";\"")
+            }
+            Found::Unknown if node.name() == b"include" => {
+                format!("invalid number of arguments in \"{name}\" directive")
+            }
             Found::Unknown => format!("unknown directive \"{name}\""),
         };
         let mut diagnostic = Diagnostic::new(Level::Emerg, message, Some(self.at.1.clone()));

@@ -37,11 +37,10 @@ fn events(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 fn worker_connections(r: &mut Reader, node: &Node) -> Parsed {
-    let number = values::number(node.arg(0)).and_then(|number| u32::try_from(number).ok());
-    let Some(number) = number else {
+    let Some(number) = values::number(node.arg(0)) else {
         return Err(Fault::Text(format!("invalid number \"{}\"", show(node.arg(0)))));
     };
-    r.events.worker_connections = number;
+    r.events.worker_connections = u32::try_from(number).unwrap_or(u32::MAX);
     Ok(())
 }
 

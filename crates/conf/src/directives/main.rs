@@ -102,8 +102,8 @@ fn worker_processes(r: &mut Reader, node: &Node) -> Parsed {
     r.main.worker_processes = match node.arg(0) {
         b"auto" => Workers::Auto,
         word => {
-            let count = values::number(word).and_then(|count| u32::try_from(count).ok());
-            Workers::Count(count.ok_or(INVALID)?)
+            let count = values::number(word).ok_or(INVALID)?;
+            Workers::Count(u32::try_from(count).unwrap_or(u32::MAX))
         }
     };
     Ok(())
