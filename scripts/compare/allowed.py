@@ -69,7 +69,7 @@ _PATTERNS = {
     LOGGED: ["zone origins that take too long: old *", "php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
     ZONES: ["zone answers: second GET /zone?n=a*Age%3A%2050", "zone vary: second GET /zone?n=star*", "zone bypass: then f", "zone conditions: *n=e9&*", "zone conditions: *n=e10&*", "zone conditions: *n=n9 *", "zone conditions: *n=n10 *", "zone ranges that are not offered: second *"],
     MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
-               "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: fastcgi_param *",
+               "test: main: include denied.conf;", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: fastcgi_param *",
                "test: server: proxy_pass*", "test: http: fastcgi_cache_path *purger*", "test: http: fastcgi_cache_path c keys_zone=a:1m; fastcgi_cache a;\n*"],
 }
 

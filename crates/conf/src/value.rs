@@ -123,8 +123,8 @@ pub fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     (dots == 3 && bits != u32::MAX).then_some(Ipv4Addr::from_bits(bits))
 }
 
-/// An address in the system's own older forms: one to four numbers, decimal, octal or hexadecimal, of
-/// which the last one fills what the others leave.
+/// An address in the system's own older forms: one to four numbers, decimal, octal or hexadecimal,
+/// of which the last one fills what the others leave.
 #[must_use]
 pub fn numeric_host(text: &str) -> Option<Ipv4Addr> {
     let numbers: Option<Vec<u32>> = text.split('.').map(c_number).collect();
