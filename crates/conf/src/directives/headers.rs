@@ -65,8 +65,7 @@ fn settled(
 }
 
 fn inherit(node: &Node) -> Result<ListInherit, Fault> {
-    let forms =
-        [("on", ListInherit::On), ("off", ListInherit::Off), ("merge", ListInherit::Merge)];
+    let forms = [("on", ListInherit::On), ("off", ListInherit::Off), ("merge", ListInherit::Merge)];
     chosen(node, &forms)
 }
 
