@@ -61,10 +61,7 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
     ExitCode::SUCCESS
 }
 
-fn judge(
-    invocation: &Invocation,
-    log: &EarlyLog,
-) -> Result<(Reading, Vec<String>), Vec<String>> {
+fn judge(invocation: &Invocation, log: &EarlyLog) -> Result<(Reading, Vec<String>), Vec<String>> {
     let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.warn(log))?;
     control::account(&reading.config)?;
     php::check(&reading.config)?;
@@ -75,8 +72,11 @@ fn judge(
 
 /// Whether nginx sees a mistake only when all is read and found to be well-formed.
 fn is_seen_late(text: &str) -> bool {
-    let starts =
-        ["zero size shared memory zone", "unknown thread pool", "the number of \"worker_processes\""];
+    let starts = [
+        "zero size shared memory zone",
+        "unknown thread pool",
+        "the number of \"worker_processes\"",
+    ];
     text == control::NO_EVENTS || starts.iter().any(|start| text.starts_with(start))
 }
 

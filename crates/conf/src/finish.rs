@@ -30,9 +30,8 @@ impl Reader {
             let message = "no \"events\" section in configuration";
             self.note(ended, Diagnostic::new(Level::Emerg, message, None));
         }
-        let is_known = |name: &str| {
-            name == "default" || self.named.iter().any(|(_, known)| known == name)
-        };
+        let is_known =
+            |name: &str| name == "default" || self.named.iter().any(|(_, known)| known == name);
         let unknown = self.wanted_pools.iter().find(|(name, _)| !is_known(name));
         if let Some((name, place)) = unknown {
             let message = format!("unknown thread pool \"{name}\"");

@@ -8,8 +8,8 @@ use crate::directive::{
     Args, Contexts, Directive, Form, accepted, block, flag, millis, number, size, value,
 };
 use crate::model::{
-    Address, Certificate, Level, Location, LocationId, Pem, Server, ServerName,
-    SocketOptions, Transport,
+    Address, Certificate, Level, Location, LocationId, Pem, Server, ServerName, SocketOptions,
+    Transport,
 };
 use crate::reader::{Fault, Parsed, Reader, Scope, buffers, show, size as bytes};
 
