@@ -384,7 +384,10 @@ impl<'a> Control<'a> {
     }
 
     fn try_reload(&mut self) -> Result<Vec<String>, Vec<String>> {
-        let mut reading = reading::of_file(self.invocation)?;
+        let mut reading = reading::of_file(self.invocation).map_err(|mistakes| {
+            mistakes.warnings.iter().for_each(|text| self.log.write(Level::Warn, text));
+            mistakes.errors
+        })?;
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
         let draft = assemble::draft(&reading.config, &self.shared)?;
         make_temp_dirs(&reading.config)?;

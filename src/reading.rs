@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::model::Config;
+use conf::model::{Config, Level};
 
 use crate::cli::Invocation;
+use crate::early_log::EarlyLog;
 use crate::source::Disk;
 
 /// A configuration without mistakes.
@@ -17,12 +18,35 @@ pub(crate) struct Reading {
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
 }
 
+/// Why a configuration cannot be used.
+#[derive(Debug)]
+pub(crate) struct Mistakes {
+    /// What was warned of before the first mistake.
+    pub(crate) warnings: Vec<String>,
+    /// One text per mistake, in nginx's words.
+    pub(crate) errors: Vec<String>,
+}
+
+impl Mistakes {
+    /// Tells what was warned of; what is left to tell.
+    pub(crate) fn warn(self, log: &EarlyLog) -> Vec<String> {
+        log.tell(Level::Warn, &self.warnings);
+        self.errors
+    }
+}
+
+impl From<Mistakes> for Vec<String> {
+    fn from(mistakes: Mistakes) -> Self {
+        mistakes.errors
+    }
+}
+
 /// Reads the configuration file that the command line names.
 ///
 /// # Errors
 ///
-/// One text per mistake, in nginx's words.
-pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Vec<String>> {
+/// The mistakes in it.
+pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
     sort(conf::parse(&Disk, &invocation.conf, &options_of(invocation)))
 }
 
@@ -45,7 +69,7 @@ pub(crate) fn of_text(name: &Path, text: &str) -> Result<Reading, Vec<String>> {
     let write = |error: std::io::Error| vec![format!("{}: {error}", name.display())];
     std::fs::write(name, text).map_err(write)?;
     let options = options(crate::control::parent(name));
-    sort(conf::parse(&Disk, name, &options))
+    Ok(sort(conf::parse(&Disk, name, &options))?)
 }
 
 fn options(prefix: PathBuf) -> conf::Options {
@@ -58,7 +82,7 @@ fn options(prefix: PathBuf) -> conf::Options {
     }
 }
 
-fn sort(outcome: conf::Outcome) -> Result<Reading, Vec<String>> {
+fn sort(outcome: conf::Outcome) -> Result<Reading, Mistakes> {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     for diagnostic in &outcome.diagnostics {
         let mut text = diagnostic.to_string();
@@ -66,12 +90,16 @@ fn sort(outcome: conf::Outcome) -> Result<Reading, Vec<String>> {
             text.push_str("\n  help: ");
             text.push_str(help);
         }
-        if diagnostic.is_fatal() { errors.push(text) } else { warnings.push(text) }
+        if diagnostic.is_fatal() {
+            errors.push(text);
+        } else if errors.is_empty() {
+            warnings.push(text);
+        }
     }
     match outcome.config {
         Some(config) if errors.is_empty() => {
             Ok(Reading { config: Arc::new(config), warnings, files: outcome.files })
         }
-        _ => Err(errors),
+        _ => Err(Mistakes { warnings, errors }),
     }
 }

@@ -17,7 +17,7 @@ const PID_BYTES_MAX: usize = 22;
 /// Sends the signal; what is wrong is told in nginx's words and of nginx's gravity.
 pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
     let log = EarlyLog::of(invocation);
-    let sent = reading::of_file(invocation).map_err(|texts| (Level::Emerg, texts));
+    let sent = reading::of_file(invocation).map_err(|mistakes| (Level::Emerg, mistakes.warn(&log)));
     let sent = sent.and_then(|reading| {
         log.tell(Level::Notice, &["signal process started".to_owned()]);
         let pid = read_pid(&reading.config.main.pid).map_err(|text| (Level::Error, vec![text]))?;

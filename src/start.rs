@@ -25,8 +25,8 @@ pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
     let early = EarlyLog::of(invocation);
     let reading = match reading::of_file(invocation) {
         Ok(reading) => reading,
-        Err(texts) => {
-            early.tell(Level::Emerg, &texts);
+        Err(mistakes) => {
+            early.tell(Level::Emerg, &mistakes.warn(&early));
             return ExitCode::FAILURE;
         }
     };

@@ -30,11 +30,13 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         err(&format!("bolide: configuration file {name} test failed"));
         ExitCode::FAILURE
     };
-    let reading = match judge(invocation) {
+    let (reading, late) = match judge(invocation, &log) {
         Ok((reading, warnings)) => {
-            log.tell(Level::Warn, &reading.warnings);
+            let (late, early): (Vec<_>, Vec<_>) =
+                reading.warnings.iter().cloned().partition(|text| is_seen_late(text));
+            log.tell(Level::Warn, &early);
             log.tell(Level::Warn, &warnings);
-            reading
+            (reading, late)
         }
         Err(texts) => {
             if texts.iter().all(|text| is_seen_late(text)) {
@@ -44,6 +46,7 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         }
     };
     say(&format!("the configuration file {name} syntax is ok"));
+    log.tell(Level::Warn, &late);
     if let Err(texts) = try_outside(&reading.config) {
         return failed(&texts);
     }
@@ -58,8 +61,8 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
     ExitCode::SUCCESS
 }
 
-fn judge(invocation: &Invocation) -> Result<(Reading, Vec<String>), Vec<String>> {
-    let reading = reading::of_file(invocation)?;
+fn judge(invocation: &Invocation, log: &EarlyLog) -> Result<(Reading, Vec<String>), Vec<String>> {
+    let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.warn(log))?;
     control::account(&reading.config)?;
     php::check(&reading.config)?;
     let shared = control::shared(&mut Open::default(), &reading.config)?;
@@ -69,7 +72,12 @@ fn judge(invocation: &Invocation) -> Result<(Reading, Vec<String>), Vec<String>>
 
 /// Whether nginx sees a mistake only when all is read and found to be well-formed.
 fn is_seen_late(text: &str) -> bool {
-    text == control::NO_EVENTS || text.starts_with("zero size shared memory zone")
+    let starts = [
+        "zero size shared memory zone",
+        "unknown thread pool",
+        "the number of \"worker_processes\"",
+    ];
+    text == control::NO_EVENTS || starts.iter().any(|start| text.starts_with(start))
 }
 
 /// Tries what depends on this machine: files, directories, addresses.

@@ -72,7 +72,7 @@ _PATTERNS = {
     ORIGINS: ["proxy fields that are set: POST /i *", "proxy bodies: POST /s chunked *", "proxy answers*chunked\\n\\nxyz*", "proxy answers*HTTP/1.1 100 *", "proxy answers*HTTP/1.1 102 *", "proxy answers*HTTP/1.1 103 *", "proxy answers*no status line*", "proxy answers*HTTP/1.1 20 *", "proxy answers*HTTP/1.1 2000 *",
               "proxy answers*HTTP/1.1 099 *", "proxy answers*'http/1.1 *", "proxy hidden and passed: GET 'bad' *"],
     MISTAKES: ["test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
-               "test: main: include denied.conf;", "test: main: worker_cpu_affinity*", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: fastcgi_param *",
+               "test: main: include denied.conf;", "test: main: load_module*", "test: http: access_log @DIR@/none/a.log;", "test: http: fastcgi_param *",
                "test: http: fastcgi_cache_path *purger*", "test: http: fastcgi_cache_path c keys_zone=a:1m; fastcgi_cache a;\n*"],
 }
 

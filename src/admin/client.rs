@@ -81,7 +81,7 @@ fn say(mut socket: UnixStream, words: &Words) -> Result<Vec<u8>, String> {
 
 /// Explains by a configuration that nobody runs, with an empty store.
 fn offline(invocation: &Invocation, words: &Words) -> Result<Vec<u8>, String> {
-    let reading = reading::of_file(invocation).map_err(|texts| texts.join("\n"))?;
+    let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.errors.join("\n"))?;
     let site = engine::Site::compile(reading.config).map_err(|all| {
         let all: Vec<String> = all.iter().map(ToString::to_string).collect();
         all.join("\n")

@@ -97,7 +97,7 @@ struct Sums {
 }
 
 pub(super) fn run(invocation: &Invocation, warm: &Warm) -> Result<ExitCode, String> {
-    let reading = reading::of_file(invocation).map_err(|texts| texts.join("\n"))?;
+    let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.errors.join("\n"))?;
     let caller = Caller { config: &reading.config, headers: &warm.headers };
     let mut urls = Vec::new();
     for url in &warm.urls {

@@ -321,7 +321,7 @@ fn collect_hosts(source: &impl Source, nodes: &[Node], hosts: &mut HashMap<Strin
             }
         };
         match node.name() {
-            b"listen" | b"set_real_ip_from" => {
+            b"listen" | b"set_real_ip_from" | b"debug_connection" => {
                 host_of(node.arg(0)).into_iter().for_each(&mut look_up);
             }
             b"server" if node.block.is_none() => {
@@ -367,6 +367,6 @@ fn hosts_of_syslog(word: &[u8]) -> impl Iterator<Item = &str> {
 fn is_name(host: &str) -> bool {
     !host.is_empty()
         && !host.contains(['*', '$'])
-        && !host.bytes().all(|byte| byte.is_ascii_digit())
         && host.parse::<IpAddr>().is_err()
+        && crate::value::numeric_host(host).is_none()
 }

@@ -55,6 +55,20 @@ impl Contexts {
     /// Main block and `http`, `server`, `location`
     pub const MHSL: Self = Self(1 | 4 | 8 | 16);
 
+    /// Every kind of block with its name, for documentation.
+    pub const EACH: [(Self, &'static str); 10] = [
+        (Self::MAIN, "main"),
+        (Self::EVENTS, "events"),
+        (Self::HTTP, "http"),
+        (Self::SERVER, "server"),
+        (Self::LOCATION, "location"),
+        (Self::UPSTREAM, "upstream"),
+        (Self::PHP_POOL, "php_pool"),
+        (Self::IF, "if in location"),
+        (Self::SERVER_IF, "if in server"),
+        (Self::LIMIT_EXCEPT, "limit_except"),
+    ];
+
     /// Whether all of `other` is in it.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
@@ -63,19 +77,8 @@ impl Contexts {
 
     /// The names of the blocks, for documentation.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let all = [
-            (Self::MAIN, "main"),
-            (Self::EVENTS, "events"),
-            (Self::HTTP, "http"),
-            (Self::SERVER, "server"),
-            (Self::LOCATION, "location"),
-            (Self::UPSTREAM, "upstream"),
-            (Self::PHP_POOL, "php_pool"),
-            (Self::IF, "if in location"),
-            (Self::SERVER_IF, "if in server"),
-            (Self::LIMIT_EXCEPT, "limit_except"),
-        ];
-        all.into_iter().filter(move |(one, _)| self.contains(*one)).map(|(_, name)| name)
+        let within = move |(one, _): &(Self, _)| self.contains(*one);
+        Self::EACH.into_iter().filter(within).map(|(_, name)| name)
     }
 }
 
@@ -151,7 +154,7 @@ pub(crate) enum Parse {
 }
 
 /// The form of a value that has no effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     /// Anything.
     Any,
@@ -167,6 +170,8 @@ pub(crate) enum Form {
     Millis,
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// What this function takes.
+    Check(fn(&mut Reader, &Node) -> Parsed),
 }
 
 /// One row of the table.

@@ -244,15 +244,7 @@ mod tests {
             assert!(row.example.contains(row.name), "{}", row.name);
             assert!(row.contexts.names().count() > 0 && row.args.min <= row.args.max);
             assert!(!later::is_known(row.name.as_bytes()), "{}", row.name);
-            for context in [
-                Contexts::MAIN,
-                Contexts::EVENTS,
-                Contexts::HTTP,
-                Contexts::SERVER,
-                Contexts::LOCATION,
-                Contexts::UPSTREAM,
-                Contexts::PHP_POOL,
-            ] {
+            for (context, _) in Contexts::EACH {
                 if row.contexts.contains(context) {
                     let fresh = seen.insert((row.name, format!("{context:?}")));
                     assert!(fresh, "{} is twice in one block", row.name);

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use crate::ast::Order;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    CachePurge, CacheSettings, CacheZoneId, Handler, Level, Listen, LocationId, Matcher,
-    OriginSettings, Pass, Place, Protocol, ServerName, TlsConf, Transport, VerifyClient, ZoneUse,
+    CachePurge, CacheSettings, CacheZoneId, CpuAffinity, Handler, Level, Listen, LocationId,
+    Matcher, OriginSettings, Pass, Place, Protocol, ServerName, TlsConf, Transport, VerifyClient,
+    Workers, ZoneUse,
 };
 use crate::reader::{Reader, show};
 
@@ -18,6 +19,33 @@ const FASTCGI: &str = "fastcgi_";
 const PROXY: &str = "proxy_";
 
 impl Reader {
+    /// Checks what lies outside of `http`, as nginx does when all is read.
+    pub(crate) fn finish_main(&mut self, ended: Order) {
+        let main = &self.main;
+        if let (Workers::Count(workers), CpuAffinity::Masks(masks)) =
+            (main.worker_processes, &main.worker_cpu_affinity)
+            && !masks.is_empty()
+            && workers as usize != masks.len()
+        {
+            let message = "the number of \"worker_processes\" is not equal to the number of \
+                           \"worker_cpu_affinity\" masks, using last mask for remaining worker \
+                           processes";
+            self.note(ended, Diagnostic::new(Level::Warn, message, None));
+        }
+        if !self.has_events {
+            let message = "no \"events\" section in configuration";
+            self.note(ended, Diagnostic::new(Level::Emerg, message, None));
+        }
+        let is_known =
+            |name: &str| name == "default" || self.named.iter().any(|(_, known)| known == name);
+        let unknown = self.wanted_pools.iter().find(|(name, _)| !is_known(name));
+        if let Some((name, place)) = unknown {
+            let message = format!("unknown thread pool \"{name}\"");
+            let place = Some(place.clone());
+            self.note(ended, Diagnostic::new(Level::Emerg, message, place));
+        }
+    }
+
     /// Checks the `http` block as a whole, in nginx's order.
     pub(crate) fn finish_http(&mut self, ended: Order) {
         if self.http.settings.is_none() {

@@ -13,7 +13,8 @@
 //! Easiest to break: a quote only opens at the start of a word, a `#` only begins a comment there,
 //! and a `{` right after `$` belongs to the word.
 
-/// The longest word, in bytes as written.
+/// The longest word or comment, in bytes as written; and as in nginx, a blank or a quote that ends
+/// one counts when something follows.
 const WORD_SIZE_MAX: usize = 4096;
 
 /// A word of a directive.
@@ -70,6 +71,9 @@ pub struct Lexer<'a> {
     position: usize,
     line: u32,
     origin: Origin,
+    /// Where the last word, comment or blank began.
+    start: usize,
+    start_line: u32,
 }
 
 /// How a word ended.
@@ -83,7 +87,7 @@ impl<'a> Lexer<'a> {
     /// A lexer at the start of `input`.
     #[must_use]
     pub const fn new(input: &'a [u8], origin: Origin) -> Self {
-        Self { input, position: 0, line: 1, origin }
+        Self { input, position: 0, line: 1, origin, start: 0, start_line: 1 }
     }
 
     /// The line of the last byte read; the first is 1.
@@ -99,14 +103,16 @@ impl<'a> Lexer<'a> {
     /// When nginx's parser would stop; there is no going on after that.
     pub fn next_lexeme(&mut self) -> Result<Lexeme, LexError> {
         let mut words = Vec::new();
+        self.begin();
         loop {
-            let Some(byte) = self.skip_blanks() else {
+            let Some(byte) = self.skip_blanks()? else {
                 return if words.is_empty() { Ok(Lexeme::End) } else { Err(self.ended()) };
             };
             match byte {
                 b';' | b'{' | b'}' => return self.punctuation(byte, words),
                 b'"' | b'\'' => {
                     self.bump();
+                    self.begin();
                     let word = self.quoted(byte)?;
                     words.push(word);
                     if let Some(end) = self.after_quote()? {
@@ -124,8 +130,29 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn peek(&self) -> Option<u8> {
-        self.input.get(self.position).copied()
+    /// Notes that what is too long if it goes on begins here.
+    const fn begin(&mut self) {
+        self.start = self.position;
+        self.start_line = self.line;
+    }
+
+    /// The next byte, which is not consumed; none at the end. `quote` is the one that is open.
+    fn peek(&self, quote: Option<u8>) -> Result<Option<u8>, LexError> {
+        let Some(byte) = self.input.get(self.position) else { return Ok(None) };
+        if self.position - self.start < WORD_SIZE_MAX || self.origin == Origin::Parameter {
+            return Ok(Some(*byte));
+        }
+        let message = match quote {
+            Some(quote) => format!(
+                "too long parameter, probably missing terminating \"{}\" character",
+                char::from(quote)
+            ),
+            None => {
+                let head = String::from_utf8_lossy(&self.input[self.start..self.start + 10]);
+                format!("too long parameter \"{head}...\" started")
+            }
+        };
+        Err(LexError { message, line: self.start_line })
     }
 
     fn bump(&mut self) {
@@ -136,19 +163,23 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips blanks and comments; the next byte, not yet consumed.
-    fn skip_blanks(&mut self) -> Option<u8> {
+    fn skip_blanks(&mut self) -> Result<Option<u8>, LexError> {
         let mut in_comment = false;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'\n' => in_comment = false,
-                _ if in_comment => {}
-                b'#' => in_comment = true,
-                b' ' | b'\t' | b'\r' => {}
-                _ => return Some(byte),
+        while let Some(byte) = self.peek(None)? {
+            if byte == b'\n' {
+                in_comment = false;
+            }
+            if !in_comment {
+                self.begin();
+                match byte {
+                    b'#' => in_comment = true,
+                    b' ' | b'\t' | b'\r' | b'\n' => {}
+                    _ => return Ok(Some(byte)),
+                }
             }
             self.bump();
         }
-        None
+        Ok(None)
     }
 
     fn punctuation(&mut self, byte: u8, words: Vec<Word>) -> Result<Lexeme, LexError> {
@@ -163,7 +194,7 @@ impl<'a> Lexer<'a> {
 
     /// After a closing quote only a blank, a terminator or `)` may stand.
     fn after_quote(&mut self) -> Result<Option<Terminator>, LexError> {
-        match self.peek() {
+        match self.peek(None)? {
             None => Err(self.ended()),
             Some(b')') => Ok(None),
             Some(byte) => {
@@ -181,11 +212,10 @@ impl<'a> Lexer<'a> {
     /// A word after its opening quote, with the closing one.
     fn quoted(&mut self, quote: u8) -> Result<Word, LexError> {
         let (start, line) = (self.position, self.line);
-        while let Some(byte) = self.peek() {
-            self.check_size(start, line, Some(quote))?;
+        while let Some(byte) = self.peek(Some(quote))? {
             self.bump();
             if byte == b'\\' {
-                self.bump_escaped(start, line, Some(quote))?;
+                self.bump_escaped(Some(quote))?;
             } else if byte == quote {
                 return Ok(self.word(start, line, &WordEnd::Quote));
             }
@@ -197,8 +227,7 @@ impl<'a> Lexer<'a> {
     fn bare(&mut self) -> Result<(Word, WordEnd), LexError> {
         let (start, line) = (self.position, self.line);
         let mut after_dollar = false;
-        while let Some(byte) = self.peek() {
-            self.check_size(start, line, None)?;
+        while let Some(byte) = self.peek(None)? {
             self.bump();
             if byte == b'{' && after_dollar {
                 // `$${` keeps its brace too, as in nginx.
@@ -207,7 +236,7 @@ impl<'a> Lexer<'a> {
             after_dollar = byte == b'$';
             let end = match byte {
                 b'\\' => {
-                    self.bump_escaped(start, line, None)?;
+                    self.bump_escaped(None)?;
                     continue;
                 }
                 b' ' | b'\t' | b'\r' | b'\n' => WordEnd::Blank,
@@ -221,30 +250,12 @@ impl<'a> Lexer<'a> {
         Err(self.ended())
     }
 
-    fn bump_escaped(&mut self, start: usize, line: u32, quote: Option<u8>) -> Result<(), LexError> {
-        if self.peek().is_none() {
+    fn bump_escaped(&mut self, quote: Option<u8>) -> Result<(), LexError> {
+        if self.peek(quote)?.is_none() {
             return Err(self.ended());
         }
-        self.check_size(start, line, quote)?;
         self.bump();
         Ok(())
-    }
-
-    fn check_size(&self, start: usize, line: u32, quote: Option<u8>) -> Result<(), LexError> {
-        if self.position - start < WORD_SIZE_MAX || self.origin == Origin::Parameter {
-            return Ok(());
-        }
-        let message = match quote {
-            Some(quote) => format!(
-                "too long parameter, probably missing terminating \"{}\" character",
-                char::from(quote)
-            ),
-            None => {
-                let head = String::from_utf8_lossy(&self.input[start..start + 10]);
-                format!("too long parameter \"{head}...\" started")
-            }
-        };
-        Err(LexError { message, line })
     }
 
     fn word(&self, start: usize, line: u32, end: &WordEnd) -> Word {

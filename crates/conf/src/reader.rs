@@ -324,7 +324,9 @@ pub(crate) struct Reader {
     pub(crate) named: Vec<(&'static str, String)>,
     /// When the first block of modules' directives was opened.
     pub(crate) first_block: Order,
-    has_events: bool,
+    /// Thread pools that `aio` wants, with their places.
+    pub(crate) wanted_pools: Vec<(String, Place)>,
+    pub(crate) has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
     diagnostics: Vec<(Order, Diagnostic)>,
@@ -348,6 +350,7 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
         family: Family::Application,
         named: Vec::new(),
         first_block: first_block(&tree.nodes),
+        wanted_pools: Vec::new(),
         has_events: false,
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
@@ -441,9 +444,12 @@ impl Reader {
         self.conf_dir.join(as_path(path))
     }
 
-    /// The addresses of a host name that was looked up while loading.
-    pub(crate) fn addresses(&self, host: &str) -> &[IpAddr] {
-        self.hosts.get(host).map_or(&[], Vec::as_slice)
+    /// The addresses of a host: of numbers, or of a name that was looked up while loading.
+    pub(crate) fn addresses(&self, host: &str) -> Vec<IpAddr> {
+        match value::numeric_host(host) {
+            Some(ip) => vec![ip.into()],
+            None => self.hosts.get(host).cloned().unwrap_or_default(),
+        }
     }
 
     /// Compiles an expression, once for each text, and defines the variables of its named groups.
@@ -517,14 +523,15 @@ impl Reader {
         }
     }
 
-    /// Finds the row of a node and checks its form, in nginx's order of checks.
     fn refuses(&self, row: &Directive) -> bool {
         !self.options.reads_unbuilt && directives::is_unbuilt(row)
     }
 
+    /// Finds the row of a node and checks its form, in nginx's order of checks.
     fn check(&mut self, node: &Node) -> Option<(u16, &'static Directive)> {
         self.at = (node.order, self.place(node));
-        let name = show(node.name());
+        // As in C, a name ends with a zero byte when it is shown.
+        let name = show(node.name().split(|byte| *byte == 0).next().unwrap_or_default());
         let message = match directives::find(node.name(), self.scope.context) {
             Found::Row(_, row) if self.refuses(row) => not_implemented(&name),
             Found::Row(number, row) => {
@@ -540,6 +547,13 @@ impl Reader {
             }
             Found::Elsewhere => format!("\"{name}\" directive is not allowed here"),
             Found::Later => not_implemented(&name),
+            // A well-formed one is gone by now.
+            Found::Unknown if node.name() == b"include" && node.block.is_some() => {
+                format!("directive \"{name}\" is not terminated by \";\"")
+            }
+            Found::Unknown if node.name() == b"include" => {
+                format!("invalid number of arguments in \"{name}\" directive")
+            }
             Found::Unknown => format!("unknown directive \"{name}\""),
         };
         let mut diagnostic = Diagnostic::new(Level::Emerg, message, Some(self.at.1.clone()));
@@ -567,6 +581,7 @@ impl Reader {
             }
             Parse::Buffers(slot) => *slot(self) = buffers(node)?,
             Parse::Words(parse) | Parse::Leaf(parse) => return parse(self, node),
+            Parse::Accepted(Form::Check(check)) => return check(self, node),
             Parse::Accepted(form) => return check_form(row.name, form, word),
             Parse::Block(_) => debug_assert!(false, "blocks are read after values"),
         }
@@ -619,9 +634,8 @@ impl Reader {
         if !self.has_failed() {
             self.finish_http(tree.ended);
         }
-        if !self.has_events && !self.has_failed() {
-            let message = "no \"events\" section in configuration";
-            self.note(tree.ended, Diagnostic::new(Level::Emerg, message, None));
+        if !self.has_failed() {
+            self.finish_main(tree.ended);
         }
         let failed = self.has_failed();
         self.diagnostics.sort_by_key(|(order, _)| *order);
@@ -703,24 +717,27 @@ pub(crate) fn size(word: &[u8]) -> Result<usize, Fault> {
 
 /// Number and size of buffers.
 pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), Fault> {
-    let count = value::number(node.arg(0)).and_then(|count| u32::try_from(count).ok());
+    let count = value::number(node.arg(0));
     let size = size(node.arg(1))?;
     match count {
-        Some(count) if count > 0 && size > 0 => Ok((count, size)),
+        // What is too many for anybody is as good as the most.
+        Some(count) if count > 0 && size > 0 => {
+            Ok((u32::try_from(count).unwrap_or(u32::MAX), size))
+        }
         _ => Err(INVALID),
     }
 }
 
 fn check_form(name: &str, form: Form, word: &[u8]) -> Parsed {
     let fits = match form {
-        Form::Any => true,
+        Form::Any | Form::Check(_) => true,
         Form::Flag => return flag(name, word).map(|_| ()),
         Form::Number => return bounded(word, 0, u32::MAX).map(|_| ()),
         Form::Size => value::size(word).is_some(),
         Form::Offset => value::offset(word).is_some(),
         Form::Millis => value::time(word, Unit::Millis).is_some(),
         Form::OneOf(words) => {
-            let known = words.iter().any(|known| known.as_bytes() == word);
+            let known = words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
             return if known { Ok(()) } else { Err(invalid_value(word)) };
         }
     };

@@ -37,10 +37,10 @@ impl Regex {
         let built = bytes::RegexBuilder::new()
             .caseless(case == Case::Insensitive)
             .jit_if_available(true)
-            .build(&(limit.clone() + &pattern_of(source)));
+            .build(&(limit + &pattern_of(source)));
         match built {
             Ok(compiled) => Ok(Self { source: source.into(), case, compiled: Arc::new(compiled) }),
-            Err(error) => Err(message(source, &error, limit.len())),
+            Err(error) => Err(message(source, case, error)),
         }
     }
 
@@ -113,14 +113,18 @@ fn pattern_of(source: &[u8]) -> String {
     pattern
 }
 
-fn message(source: &[u8], error: &pcre2::Error, before: usize) -> String {
+fn message(source: &[u8], case: Case, with_limit: pcre2::Error) -> String {
+    // Alone it gives the place that nginx tells.
+    let mut alone = bytes::RegexBuilder::new();
+    let alone = alone.caseless(case == Case::Insensitive).build(&pattern_of(source));
+    let error = alone.err().unwrap_or(with_limit);
     let text = error.to_string();
     let why = match text.strip_prefix("PCRE2: error compiling pattern at offset ") {
         Some(rest) => rest.split_once(": ").map_or(rest, |(_, why)| why),
         None => text.strip_prefix("PCRE2: ").unwrap_or(&text),
     };
     let shown = String::from_utf8_lossy(source);
-    match error.offset().map(|offset| offset.saturating_sub(before)) {
+    match error.offset() {
         Some(offset) if offset < source.len() => {
             let rest = String::from_utf8_lossy(&source[offset..]);
             format!("pcre2_compile() failed: {why} in \"{shown}\" at \"{rest}\"")

@@ -85,7 +85,10 @@ pub(crate) fn glob(source: &impl Source, pattern: &Path) -> Vec<PathBuf> {
         }
         let mut deeper = Vec::new();
         for dir in &found {
-            let names = source.list(dir).unwrap_or_default();
+            let mut names = source.list(dir).unwrap_or_default();
+            if part.as_bytes().first() == Some(&b'.') {
+                names.extend([".".into(), "..".into()]);
+            }
             let fitting = names.iter().filter(|name| matches_name(part, name));
             deeper.extend(fitting.map(|name| dir.join(name)));
         }

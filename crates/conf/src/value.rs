@@ -60,20 +60,24 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let value = number(&rest[..digits])?;
         rest = &rest[digits..];
-        let (rank, scale, used) = match rest {
+        let (rank, seconds, used) = match rest {
             // What is told in milliseconds cannot be told in years.
             [b'y' | b'M', ..] if unit == Unit::Millis => return None,
-            [b'y', ..] => (1, 365 * 86_400_000, 1),
-            [b'M', ..] => (2, 30 * 86_400_000, 1),
-            [b'w', ..] => (3, 7 * 86_400_000, 1),
-            [b'd', ..] => (4, 86_400_000, 1),
-            [b'h', ..] => (5, 3_600_000, 1),
-            [b'm', b's', ..] if unit == Unit::Millis => (8, 1, 2),
+            [b'y', ..] => (1, 365 * 86_400, 1),
+            [b'M', ..] => (2, 30 * 86_400, 1),
+            [b'w', ..] => (3, 7 * 86_400, 1),
+            [b'd', ..] => (4, 86_400, 1),
+            [b'h', ..] => (5, 3600, 1),
+            [b'm', b's', ..] if unit == Unit::Millis => (8, 0, 2),
             [b'm', b's', ..] => return None,
-            [b'm', ..] => (6, 60_000, 1),
-            [b's', ..] => (7, 1000, 1),
-            [] | [b' ', ..] => (9, 1000, 0),
+            [b'm', ..] => (6, 60, 1),
+            [b's', ..] => (7, 1, 1),
+            [] | [b' ', ..] => (9, 1, 0),
             _ => return None,
+        };
+        let scale = match unit {
+            Unit::Seconds => seconds,
+            Unit::Millis => (seconds * 1000).max(1),
         };
         if rank <= step {
             return None;
@@ -85,7 +89,11 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
             rest = tail;
         }
         if rest.is_empty() {
-            return u64::try_from(total).ok().map(Duration::from_millis);
+            let make = match unit {
+                Unit::Seconds => Duration::from_secs,
+                Unit::Millis => Duration::from_millis,
+            };
+            return u64::try_from(total).ok().map(make);
         }
     }
 }
@@ -115,9 +123,38 @@ pub fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     (dots == 3 && bits != u32::MAX).then_some(Ipv4Addr::from_bits(bits))
 }
 
+/// An address in the system's own older forms: one to four numbers, decimal, octal or hexadecimal,
+/// of which the last one fills what the others leave.
+#[must_use]
+pub fn numeric_host(text: &str) -> Option<Ipv4Addr> {
+    let numbers: Option<Vec<u32>> = text.split('.').map(c_number).collect();
+    let numbers = numbers.filter(|numbers| numbers.len() <= 4)?;
+    let (last, octets) = numbers.split_last()?;
+    let room = 32 - 8 * octets.len() as u32;
+    let mut bits = u64::from(*last);
+    for (place, octet) in octets.iter().enumerate() {
+        if *octet > 255 {
+            return None;
+        }
+        bits |= u64::from(*octet) << (24 - 8 * place);
+    }
+    let fits = room == 32 || *last >> room == 0;
+    fits.then_some(Ipv4Addr::from_bits(bits as u32))
+}
+
+/// A number as C writes it.
+fn c_number(text: &str) -> Option<u32> {
+    match text.as_bytes() {
+        [b'0', b'x' | b'X', _, ..] => u32::from_str_radix(&text[2..], 16).ok(),
+        [b'0', _, ..] => u32::from_str_radix(&text[1..], 8).ok(),
+        [b'0'..=b'9', ..] => text.parse().ok(),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Unit, number, offset, size, time};
+    use super::{Unit, number, numeric_host, offset, size, time};
     use std::time::Duration;
 
     #[test]
@@ -141,11 +178,35 @@ mod tests {
         assert_eq!(seconds("1y"), Some(365 * 86_400));
         assert_eq!(seconds("65"), Some(65));
         assert_eq!(seconds("1m 30s"), Some(90));
+        assert_eq!(seconds("9223372036854775807"), Some(i64::MAX as u64));
         for bad in ["", "1s1m", "1s1s", "5ms", "s", "1x", "-1", "1m1h", "99999999999999999999"] {
             assert_eq!(seconds(bad), None, "{bad}");
         }
         assert_eq!((time(b"1y", Unit::Millis), time(b"1M", Unit::Millis)), (None, None));
         assert_eq!(time(b"1w", Unit::Millis), Some(Duration::from_secs(7 * 86_400)));
         assert_eq!(time(b"1s500ms", Unit::Millis), Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn a_host_of_numbers_is_an_address_as_the_system_reads_it() {
+        let rows = [
+            ("2147483647", Some([127, 255, 255, 255])),
+            ("127.1", Some([127, 0, 0, 1])),
+            ("1.2.3", Some([1, 2, 0, 3])),
+            ("0x7f.010.0.1", Some([127, 8, 0, 1])),
+            ("1.2.3.4", Some([1, 2, 3, 4])),
+            ("4294967296", None),
+            ("1.2.3.256", None),
+            ("256.1", None),
+            ("1.2.3.4.5", None),
+            ("08", None),
+            ("0x", None),
+            ("1..2", None),
+            ("", None),
+            ("a", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(numeric_host(text), expected.map(Into::into), "{text}");
+        }
     }
 }

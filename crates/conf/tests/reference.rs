@@ -157,6 +157,9 @@ fn whole(row: &Directive, context: Contexts) -> String {
         Contexts::UPSTREAM => format!("upstream u {{ server 127.0.0.1:9000; {line} }}"),
         Contexts::PHP_POOL => format!("php_pool p {{ {line} }}"),
         Contexts::IF => format!("server {{ location / {{ if ($args) {{ {line} }} }} }}"),
+        Contexts::LIMIT_EXCEPT => {
+            format!("server {{ location / {{ limit_except GET {{ {line} }} }} }}")
+        }
         _ => format!("server {{ if ($args) {{ {line} }} }}"),
     };
     format!("events {{}} http {{ {http} {inside} }}")
@@ -164,21 +167,13 @@ fn whole(row: &Directive, context: Contexts) -> String {
 
 #[test]
 fn every_example_is_read_wherever_it_may_stand() {
-    let all = [
-        Contexts::MAIN,
-        Contexts::EVENTS,
-        Contexts::HTTP,
-        Contexts::SERVER,
-        Contexts::LOCATION,
-        Contexts::UPSTREAM,
-        Contexts::PHP_POOL,
-        Contexts::IF,
-        Contexts::SERVER_IF,
-    ];
     let options = Options { prefix: "/conf".into(), privileged: true, ..Options::default() };
     let (mut read, mut wrong) = (0, Vec::new());
     for row in directives::all() {
-        for context in all.into_iter().filter(|context| row.contexts.contains(*context)) {
+        for context in Contexts::EACH.map(|(context, _)| context) {
+            if !row.contexts.contains(context) {
+                continue;
+            }
             let text = whole(row, context);
             let outcome = conf::parse(&Text(text.clone()), Path::new("nginx.conf"), &options);
             let fatal = outcome.diagnostics.iter().filter(|diagnostic| diagnostic.is_fatal());

@@ -1,8 +1,8 @@
 //! Listings of directories.
 
+use crate::choice::chosen;
 use crate::directive::{Args, Contexts, Directive, flag, value};
 use crate::model::AutoindexFormat;
-use crate::reader::invalid_value;
 
 const HSL: Contexts = Contexts::HSL;
 
@@ -14,13 +14,13 @@ pub(super) const TABLE: &[Directive] = &[
     flag("autoindex_localtime", HSL, |r| &mut r.settings().autoindex.localtime)
         .doc("Whether times are local.", "autoindex_localtime on;"),
     value("autoindex_format", HSL, Args::ONE, |r, node| {
-        r.settings().autoindex.format = match node.arg(0) {
-            b"html" => AutoindexFormat::Html,
-            b"xml" => AutoindexFormat::Xml,
-            b"json" => AutoindexFormat::Json,
-            b"jsonp" => AutoindexFormat::Jsonp,
-            word => return Err(invalid_value(word)),
-        };
+        let formats = [
+            ("html", AutoindexFormat::Html),
+            ("json", AutoindexFormat::Json),
+            ("jsonp", AutoindexFormat::Jsonp),
+            ("xml", AutoindexFormat::Xml),
+        ];
+        r.settings().autoindex.format = chosen(node, &formats)?;
         Ok(())
     })
     .doc("The format of listings.", "autoindex_format json;"),

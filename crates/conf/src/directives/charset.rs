@@ -7,6 +7,7 @@ use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, flag, list, value};
 use crate::model::{Charset, CharsetOf};
 use crate::reader::{Fault, Reader};
+use crate::vars::{Part, Template};
 
 const HSL: Contexts = Contexts::HSL;
 
@@ -41,6 +42,13 @@ fn charset_mut(r: &mut Reader) -> &mut Charset {
 fn name(r: &mut Reader, node: &Node) -> Result<CharsetOf, Fault> {
     match node.arg(0) {
         b"off" => Ok(CharsetOf::Off),
-        word => r.template(word).map(CharsetOf::Name),
+        [b'$', _, ..] => {
+            // All that follows is the name: there are no other texts beside it.
+            let name = Reader::defined_name(node.arg(0))?;
+            let var = r.variable(&name)?;
+            Ok(CharsetOf::Name(Template::new(vec![Part::Var(var)])))
+        }
+        b"$" => Err(Fault::Text("invalid variable name \"$\"".to_owned())),
+        word => Ok(CharsetOf::Name(Template::text(word))),
     }
 }

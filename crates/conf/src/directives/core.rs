@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use super::listen::{Number, addresses_for};
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{
-    Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, offset, value,
+    Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, value,
 };
 use crate::model::{
     IfModifiedSince, KeepaliveDisable, LingeringClose, Satisfy, ServerTokens, Settings,
 };
-use crate::reader::{DUPLICATE, Fault, INVALID, Parsed, Reader, invalid_value, show};
+use crate::reader::{
+    DUPLICATE, Fault, INVALID, Parsed, Reader, invalid_value, show, size as bytes,
+};
 use crate::value::{self as values, Unit};
 use crate::vars::Template;
 
@@ -49,8 +53,11 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether a connection that timed out is reset.", "reset_timedout_connection on;"),
     flag("sendfile", Contexts::HSLI, |r| &mut r.settings().sendfile)
         .doc("Whether the kernel sends files without our reading them.", "sendfile on;"),
-    offset("sendfile_max_chunk", HSL, |r| &mut r.settings().sendfile_max_chunk)
-        .doc("The most that one such call sends.", "sendfile_max_chunk 2m;"),
+    value("sendfile_max_chunk", HSL, Args::ONE, |r, node| {
+        r.settings().sendfile_max_chunk = values::size(node.arg(0)).ok_or(INVALID)?;
+        Ok(())
+    })
+    .doc("The most that one such call sends.", "sendfile_max_chunk 2m;"),
     flag("tcp_nopush", HSL, |r| &mut r.settings().tcp_nopush)
         .doc("Whether head and file leave in full packets.", "tcp_nopush on;"),
     flag("tcp_nodelay", HSL, |r| &mut r.settings().tcp_nodelay)
@@ -108,7 +115,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Chose how far files are read ahead.", "read_ahead 512k;"),
     accepted("directio_alignment", HSL, Args::ONE, Form::Offset)
         .doc("Chose the alignment for `directio`.", "directio_alignment 512;"),
-    accepted("send_lowat", HSL, Args::ONE, Form::Size)
+    accepted("send_lowat", HSL, Args::ONE, Form::Check(lowat))
         .doc("Chose when a socket counts as writable.", "send_lowat 0;"),
     accepted("postpone_output", HSL, Args::ONE, Form::Size)
         .doc("Chose how much is gathered before sending.", "postpone_output 1460;"),
@@ -158,12 +165,16 @@ fn keepalive_timeout(r: &mut Reader, node: &Node) -> Parsed {
 
 fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
     let mut disable = KeepaliveDisable { msie6: false, safari: false };
+    let mut none = false;
     for word in node.args() {
-        match word {
-            b"none" => {}
-            b"msie6" => disable.msie6 = true,
-            b"safari" => disable.safari = true,
+        let bit = match &*word.to_ascii_lowercase() {
+            b"none" => &mut none,
+            b"msie6" => &mut disable.msie6,
+            b"safari" => &mut disable.safari,
             _ => return Err(invalid_value(word)),
+        };
+        if std::mem::replace(bit, true) {
+            r.warn(format!("duplicate value \"{}\"", show(word)));
         }
     }
     r.settings().keepalive_disable = disable;
@@ -171,12 +182,19 @@ fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 fn lingering_close(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().lingering_close = match node.arg(0) {
-        b"off" => LingeringClose::Off,
-        b"on" => LingeringClose::On,
-        b"always" => LingeringClose::Always,
-        word => return Err(invalid_value(word)),
-    };
+    let choices = [
+        ("off", LingeringClose::Off),
+        ("on", LingeringClose::On),
+        ("always", LingeringClose::Always),
+    ];
+    r.settings().lingering_close = chosen(node, &choices)?;
+    Ok(())
+}
+
+/// A size that changes nothing on this system.
+pub(super) fn lowat(r: &mut Reader, node: &Node) -> Parsed {
+    bytes(node.arg(0))?;
+    r.warn(format!("\"{}\" is not supported, ignored", show(node.name())));
     Ok(())
 }
 
@@ -201,31 +219,25 @@ pub(super) fn rate(r: &mut Reader, node: &Node) -> Result<Template, Fault> {
 }
 
 fn satisfy(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().satisfy = match node.arg(0) {
-        b"all" => Satisfy::All,
-        b"any" => Satisfy::Any,
-        word => return Err(invalid_value(word)),
-    };
+    let choices = [("all", Satisfy::All), ("any", Satisfy::Any)];
+    r.settings().satisfy = chosen(node, &choices)?;
     Ok(())
 }
 
 fn server_tokens(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().server_tokens = match node.arg(0) {
-        b"on" => ServerTokens::On,
-        b"off" => ServerTokens::Off,
-        b"build" => ServerTokens::Build,
-        word => return Err(invalid_value(word)),
-    };
+    let choices =
+        [("off", ServerTokens::Off), ("on", ServerTokens::On), ("build", ServerTokens::Build)];
+    r.settings().server_tokens = chosen(node, &choices)?;
     Ok(())
 }
 
 fn if_modified_since(r: &mut Reader, node: &Node) -> Parsed {
-    r.settings().if_modified_since = match node.arg(0) {
-        b"off" => IfModifiedSince::Off,
-        b"exact" => IfModifiedSince::Exact,
-        b"before" => IfModifiedSince::Before,
-        word => return Err(invalid_value(word)),
-    };
+    let choices = [
+        ("off", IfModifiedSince::Off),
+        ("exact", IfModifiedSince::Exact),
+        ("before", IfModifiedSince::Before),
+    ];
+    r.settings().if_modified_since = chosen(node, &choices)?;
     Ok(())
 }
 
@@ -242,7 +254,7 @@ fn resolver(r: &mut Reader, node: &Node) -> Parsed {
             "ipv4" | "ipv6" => matches!(value, "on" | "off"),
             "status_zone" => !value.is_empty(),
             _ => {
-                super::listen::addresses_for(r, word, 53)
+                addresses_for(r, word, 53, Number::Host)
                     .map_err(|why| Fault::Text(format!("{why} in resolver \"{text}\"")))?;
                 true
             }
@@ -265,8 +277,14 @@ fn aio(r: &mut Reader, node: &Node) -> Parsed {
         b"off" | b"threads" => Ok(()),
         b"on" => Err(Fault::Text("\"aio on\" is unsupported on this platform".to_owned())),
         word => match word.strip_prefix(b"threads=") {
-            Some(pool) if !pool.is_empty() => r.template(pool).map(|_| ()),
-            _ => Err(INVALID),
+            Some(pool) => {
+                if r.template(pool)?.as_text().is_some() {
+                    let place = r.place(node);
+                    r.wanted_pools.push((show(pool).into_owned(), place));
+                }
+                Ok(())
+            }
+            None => Err(INVALID),
         },
     }
 }

@@ -25,7 +25,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Bounded asynchronous file operations.", "worker_aio_requests 32;"),
     accepted("epoll_events", E, Args::ONE, Form::Number)
         .doc("Bounded the events taken at a time.", "epoll_events 512;"),
-    list("debug_connection", E, Args::ONE, |_, _| Ok(()))
+    list("debug_connection", E, Args::ONE, |r, node| super::real_ip::clients(r, node).map(|_| ()))
         .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;"),
 ];
 
@@ -37,11 +37,10 @@ fn events(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 fn worker_connections(r: &mut Reader, node: &Node) -> Parsed {
-    let number = values::number(node.arg(0)).and_then(|number| u32::try_from(number).ok());
-    let Some(number) = number else {
+    let Some(number) = values::number(node.arg(0)) else {
         return Err(Fault::Text(format!("invalid number \"{}\"", show(node.arg(0)))));
     };
-    r.events.worker_connections = number;
+    r.events.worker_connections = u32::try_from(number).unwrap_or(u32::MAX);
     Ok(())
 }
 

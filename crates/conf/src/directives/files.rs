@@ -148,8 +148,13 @@ fn open_file_cache(r: &mut Reader, node: &Node) -> Parsed {
 
 fn disable_symlinks(r: &mut Reader, node: &Node) -> Parsed {
     let (mut mode, mut from) = (None, None);
+    let twice = || {
+        let (first, second) = (show(node.arg(0)), show(node.arg(1)));
+        Fault::Text(format!("duplicate parameters \"{first} {second}\""))
+    };
     for word in node.args() {
         match word {
+            b"off" | b"on" | b"if_not_owner" if mode.is_some() => return Err(twice()),
             b"off" | b"on" | b"if_not_owner" => mode = Some(word),
             _ => match word.strip_prefix(b"from=") {
                 Some(text) => from = Some(r.template(text)?),

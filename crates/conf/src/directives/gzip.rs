@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::types::content_types;
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, buffers, flag, list, value};
 use crate::model::{Gzip, GzipProxied, Precompressed};
 use crate::reader::{Fault, INVALID, Parsed, Reader, bounded, invalid_value, show, size};
@@ -33,11 +34,7 @@ pub(super) const TABLE: &[Directive] = &[
     })
     .doc("Content types to compress beside `text/html`.", "gzip_types text/css;"),
     value("gzip_http_version", HSL, Args::ONE, |r, node| {
-        gzip_mut(r).http10 = match node.arg(0) {
-            b"1.0" => true,
-            b"1.1" => false,
-            word => return Err(invalid_value(word)),
-        };
+        gzip_mut(r).http10 = chosen(node, &[("1.0", true), ("1.1", false)])?;
         Ok(())
     })
     .doc("The oldest version whose answers are compressed.", "gzip_http_version 1.1;"),
@@ -58,7 +55,7 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("How far back repetitions are looked for.", "gzip_window 32k;"),
-    accepted("gzip_hash", HSL, Args::ONE, Form::Size)
+    accepted("gzip_hash", HSL, Args::ONE, Form::Check(hash_size))
         .doc("Sized a table of the compressor.", "gzip_hash 16k;"),
     accepted("gzip_no_buffer", HSL, Args::ONE, Form::Flag)
         .doc("Chose sending each piece at once.", "gzip_no_buffer off;"),
@@ -77,19 +74,24 @@ fn gzip_mut(r: &mut Reader) -> &mut Gzip {
 
 /// `off`, `on` or `always`.
 pub(super) fn precompressed(node: &Node) -> Result<Precompressed, Fault> {
-    Ok(match node.arg(0) {
-        b"off" => Precompressed::Off,
-        b"on" => Precompressed::On,
-        b"always" => Precompressed::Always,
-        word => return Err(invalid_value(word)),
-    })
+    let choices =
+        [("off", Precompressed::Off), ("on", Precompressed::On), ("always", Precompressed::Always)];
+    chosen(node, &choices)
+}
+
+fn hash_size(_: &mut Reader, node: &Node) -> Parsed {
+    let size = size(node.arg(0))?;
+    match size.is_power_of_two() && (512..=128 << 10).contains(&size) {
+        true => Ok(()),
+        false => Err(Fault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k")),
+    }
 }
 
 fn proxied(r: &mut Reader, node: &Node) -> Parsed {
     let mut proxied = if r.again { r.settings().gzip.proxied } else { GzipProxied::default() };
     let mut off = false;
     for word in node.args() {
-        let bit = match word {
+        let bit = match &*word.to_ascii_lowercase() {
             b"off" => &mut off,
             b"expired" => &mut proxied.expired,
             b"no-cache" => &mut proxied.no_cache,

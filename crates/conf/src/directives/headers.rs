@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{Args, Contexts, Directive, list, value};
 use crate::model::{AddHeader, Expires, ExpiresRule, ListInherit};
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, invalid_value};
+use crate::reader::{Fault, INVALID, Parsed, Reader, invalid_parameter};
 use crate::value::{self as values, Unit};
 
 pub(super) const TABLE: &[Directive] = &[
@@ -64,12 +65,8 @@ fn settled(
 }
 
 fn inherit(node: &Node) -> Result<ListInherit, Fault> {
-    match &*node.arg(0).to_ascii_lowercase() {
-        b"on" => Ok(ListInherit::On),
-        b"off" => Ok(ListInherit::Off),
-        b"merge" => Ok(ListInherit::Merge),
-        _ => Err(invalid_value(node.arg(0))),
-    }
+    let forms = [("on", ListInherit::On), ("off", ListInherit::Off), ("merge", ListInherit::Merge)];
+    chosen(node, &forms)
 }
 
 fn read(r: &mut Reader, node: &Node) -> Result<AddHeader, Fault> {
@@ -85,7 +82,7 @@ fn read(r: &mut Reader, node: &Node) -> Result<AddHeader, Fault> {
 fn expires(r: &mut Reader, node: &Node) -> Parsed {
     let modified = node.args_count() == 2;
     if modified && node.arg(0) != b"modified" {
-        return Err(invalid_value(node.arg(0)));
+        return Err(INVALID);
     }
     let word = node.arg(usize::from(modified));
     let text = r.template(word)?;

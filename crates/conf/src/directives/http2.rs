@@ -1,8 +1,10 @@
 //! HTTP/2, with the spellings of older versions.
 
+use super::server::pool;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, number, own, size, value};
-use crate::reader::{Fault, Parsed, Reader, bounded, show};
+use crate::reader::{Fault, Parsed, Reader, show, size as bytes};
+use crate::value::number as number_of;
 
 const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HS;
@@ -16,13 +18,13 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("How much of a body may come before it is read.", "http2_body_preread_size 64k;"),
     size("http2_recv_buffer_size", H, |r| &mut r.server().h2.recv_buffer_size)
         .doc("Bytes read from a connection at a time.", "http2_recv_buffer_size 256k;"),
-    accepted("http2_chunk_size", HSL, Args::ONE, Form::Size)
+    accepted("http2_chunk_size", HSL, Args::ONE, Form::Check(chunk_size))
         .doc("Bytes of an answer sent at a time.", "http2_chunk_size 8k;"),
-    accepted("http2_pool_size", HS, Args::ONE, Form::Size)
+    accepted("http2_pool_size", HS, Args::ONE, Form::Check(|_, node| pool(node).map(|_| ())))
         .doc("Sized memory that sizes itself.", "http2_pool_size 4k;"),
     value("http2_streams_index_size", HS, Args::ONE, |_, node| {
-        let size = bounded(node.arg(0), 0, u32::MAX)?;
-        if !size.is_power_of_two() {
+        let size = number_of(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        if !size.unsigned_abs().is_power_of_two() {
             return Err(Fault::Value("must be a power of two"));
         }
         Ok(())
@@ -45,6 +47,13 @@ pub(super) const TABLE: &[Directive] = &[
     own("http2_push_preload", HSL, Args::ONE, obsolete)
         .doc("Pushed what `Link` fields name.", "http2_push_preload on;"),
 ];
+
+fn chunk_size(_: &mut Reader, node: &Node) -> Parsed {
+    match bytes(node.arg(0))? {
+        0 => Err(Fault::Text("the http2 chunk size cannot be zero".to_owned())),
+        _ => Ok(()),
+    }
+}
 
 /// Warns about a directive that lives on under another name, or not at all.
 fn obsolete(r: &mut Reader, node: &Node) -> Parsed {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{Args, Contexts, Directive, flag, list, own, value};
 use crate::model::{
     ConnLimit, Level, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit,
 };
-use crate::reader::{Fault, Parsed, Reader, bounded, invalid_parameter, invalid_value, show};
+use crate::reader::{Fault, Parsed, Reader, bounded, invalid_parameter, show};
 use crate::value as values;
 
 use super::cache_zone::{SharedZone, Use, share};
@@ -86,15 +87,13 @@ fn status(node: &Node) -> Result<u16, Fault> {
 }
 
 fn level(node: &Node) -> Result<Level, Fault> {
-    let known: [(&[u8], Level); 4] = [
-        (b"info", Level::Info),
-        (b"notice", Level::Notice),
-        (b"warn", Level::Warn),
-        (b"error", Level::Error),
+    let levels = [
+        ("info", Level::Info),
+        ("notice", Level::Notice),
+        ("warn", Level::Warn),
+        ("error", Level::Error),
     ];
-    let word = node.arg(0);
-    let found = known.into_iter().find(|(text, _)| word.eq_ignore_ascii_case(text));
-    found.map(|(_, level)| level).ok_or_else(|| invalid_value(word))
+    chosen(node, &levels)
 }
 
 /// The number of a zone's name.

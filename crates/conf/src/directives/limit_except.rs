@@ -2,7 +2,7 @@
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, block};
-use crate::model::{Except, Handler, Location, LocationId, Matcher};
+use crate::model::{Except, Handler, Matcher};
 use crate::reader::{Fault, Parsed, Reader, show};
 
 /// Methods that nginx knows by name.
@@ -44,27 +44,13 @@ fn limit_except(r: &mut Reader, node: &Node) -> Parsed {
             methods.push("HEAD");
         }
     }
-    let id = LocationId(r.http.locations.len() as u32);
     let mut scope = r.inner_scope(Contexts::LIMIT_EXCEPT);
     scope.matcher = Matcher::If;
     // As in nginx, an origin answers these requests, too; what the server answers itself does not.
     if let Handler::Pass(_) = &r.scope.handler {
         scope.handler = r.scope.handler.clone();
     }
-    r.http.locations.push(Location {
-        matcher: Matcher::If,
-        name: scope.name.clone(),
-        nested: Vec::new(),
-        internal: false,
-        settings: scope.settings.clone(),
-        rewrite: Vec::new(),
-        handler: scope.handler.clone(),
-        try_files: None,
-        place: r.place(node),
-        rewrite_places: Vec::new(),
-        written: Vec::new(),
-        except: None,
-    });
+    let id = super::server::reserve(r, node, &scope);
     let mut scope = r.read_inner(node, scope);
     super::server::fill(&mut r.http.locations[id.index()], &mut scope);
     r.scope.except = Some(Except { methods, location: id });

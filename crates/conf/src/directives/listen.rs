@@ -57,8 +57,17 @@ fn addresses(r: &Reader, word: &[u8]) -> Result<Vec<Address>, &'static str> {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
         return Ok(vec![Address::Unix(path)]);
     }
-    let found = addresses_for(r, word, 80)?;
+    let found = addresses_for(r, word, 80, Number::Port)?;
     Ok(found.into_iter().map(Address::Inet).collect())
+}
+
+/// What a number is where an address may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    /// A port.
+    Port,
+    /// A host like any other.
+    Host,
 }
 
 /// The internet addresses that a word names, with the port to take when it names none.
@@ -66,6 +75,7 @@ pub(super) fn addresses_for(
     r: &Reader,
     word: &[u8],
     default_port: u16,
+    alone: Number,
 ) -> Result<Vec<SocketAddr>, &'static str> {
     let text = std::str::from_utf8(word).map_err(|_| "invalid host")?;
     if text.starts_with('[') {
@@ -76,7 +86,7 @@ pub(super) fn addresses_for(
     }
     let (host, port) = match text.split_once(':') {
         Some((host, port_text)) => (host, port(port_text)?),
-        None if text.bytes().all(|byte| byte.is_ascii_digit()) => ("*", port(text)?),
+        None if alone == Number::Port && values::number(word).is_some() => ("*", port(text)?),
         None => (text, default_port),
     };
     if host.is_empty() {
@@ -85,22 +95,14 @@ pub(super) fn addresses_for(
     if host == "*" {
         return Ok(vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)]);
     }
-    if let Ok(ip) = host.parse::<Ipv4Addr>() {
-        return Ok(vec![SocketAddr::new(ip.into(), port)]);
-    }
-    match r.addresses(host) {
-        [] => Err("host not found"),
-        found => {
-            let mut addresses: Vec<SocketAddr> = Vec::new();
-            for ip in found {
-                let address = SocketAddr::new(*ip, port);
-                if !addresses.contains(&address) {
-                    addresses.push(address);
-                }
-            }
-            Ok(addresses)
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for ip in r.addresses(host) {
+        let address = SocketAddr::new(ip, port);
+        if !addresses.contains(&address) {
+            addresses.push(address);
         }
     }
+    if addresses.is_empty() { Err("host not found") } else { Ok(addresses) }
 }
 
 fn inet6(text: &str, default_port: u16) -> Result<SocketAddr, &'static str> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, block, own};
 use crate::model::location::TryFile;
-use crate::model::{Fallback, Handler, Location, LocationId, Matcher, TryFiles};
+use crate::model::{Fallback, Handler, Matcher, TryFiles};
 use crate::reader::{DUPLICATE, Fault, Parsed, Reader, show};
 use crate::regex::Case;
 use crate::value as values;
@@ -40,25 +40,10 @@ pub(super) const TABLE: &[Directive] = &[
 fn location(r: &mut Reader, node: &Node) -> Parsed {
     let (matcher, name) = matcher(r, node)?;
     check_nesting(r, &matcher, &name)?;
-    let id = LocationId(r.http.locations.len() as u32);
     let mut scope = r.inner_scope(Contexts::LOCATION);
-    scope.matcher = matcher.clone();
-    scope.name = Arc::clone(&name);
-    let place = r.place(node);
-    r.http.locations.push(Location {
-        matcher,
-        name,
-        nested: Vec::new(),
-        internal: false,
-        settings: Arc::clone(&scope.settings),
-        rewrite: Vec::new(),
-        handler: Handler::Static,
-        try_files: None,
-        place,
-        rewrite_places: Vec::new(),
-        written: Vec::new(),
-        except: None,
-    });
+    scope.matcher = matcher;
+    scope.name = name;
+    let id = super::server::reserve(r, node, &scope);
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);
     super::server::fill(&mut r.http.locations[id.index()], &mut scope);

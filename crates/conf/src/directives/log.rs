@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::listen::{Number, addresses_for};
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, flag, list, own, value};
 use crate::model::{
@@ -221,15 +222,7 @@ fn error_log(r: &mut Reader, node: &Node) -> Parsed {
     } else {
         LogTarget::File(r.below_prefix(word))
     };
-    let level = match node.args_count() {
-        1 => Level::Error,
-        2 => Level::parse(node.arg(1))
-            .or_else(|| debug_level(node.arg(1)))
-            .ok_or_else(|| Fault::Text(format!("invalid log level \"{}\"", show(node.arg(1)))))?,
-        _ => {
-            return Err(Fault::Text(format!("duplicate log level \"{}\"", show(node.arg(2)))));
-        }
-    };
+    let level = level_of(node)?;
     let (log, again) = (ErrorLog { target, level }, r.again);
     let logs = if r.scope.context == Contexts::MAIN {
         &mut r.main.error_log
@@ -241,6 +234,23 @@ fn error_log(r: &mut Reader, node: &Node) -> Parsed {
     }
     Arc::make_mut(logs).push(log);
     Ok(())
+}
+
+/// The level behind the target: one, or parts of debugging.
+fn level_of(node: &Node) -> Result<Level, Fault> {
+    let (mut level, mut in_parts) = (None, false);
+    for word in node.args().skip(1) {
+        let fault = |what| Err(Fault::Text(format!("{what} log level \"{}\"", show(word))));
+        match (Level::parse(word), debug_level(word)) {
+            (Some(_), _) if level.is_some() => return fault("duplicate"),
+            (Some(read), _) => level = Some(read),
+            (None, Some(read)) if level.is_none() || in_parts => {
+                (level, in_parts) = (Some(read), true);
+            }
+            (None, _) => return fault("invalid"),
+        }
+    }
+    Ok(level.unwrap_or(Level::Error))
 }
 
 /// Debugging of one part of nginx; we know only all of it.
@@ -313,7 +323,7 @@ fn syslog_server(r: &Reader, text: &str) -> Result<SyslogServer, Fault> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(SyslogServer::Unix(path.into()));
     }
-    let address = super::listen::addresses_for(r, text.as_bytes(), 514);
+    let address = addresses_for(r, text.as_bytes(), 514, Number::Host);
     let why = match address {
         Ok(found) => match found.into_iter().next() {
             Some(address) => return Ok(SyslogServer::Inet(address)),

@@ -3,7 +3,7 @@
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
 use crate::model::{CpuAffinity, Workers};
-use crate::reader::{Fault, INVALID, Parsed, Reader, invalid_parameter, show};
+use crate::reader::{Fault, INVALID, Parsed, Reader, show};
 use crate::value::{self as values, Unit};
 
 const M: Contexts = Contexts::MAIN;
@@ -102,8 +102,8 @@ fn worker_processes(r: &mut Reader, node: &Node) -> Parsed {
     r.main.worker_processes = match node.arg(0) {
         b"auto" => Workers::Auto,
         word => {
-            let count = values::number(word).and_then(|count| u32::try_from(count).ok());
-            Workers::Count(count.ok_or(INVALID)?)
+            let count = values::number(word).ok_or(INVALID)?;
+            Workers::Count(u32::try_from(count).unwrap_or(u32::MAX))
         }
     };
     Ok(())
@@ -128,9 +128,11 @@ fn worker_cpu_affinity(r: &mut Reader, node: &Node) -> Parsed {
     let mut masks = Vec::new();
     for word in node.args().skip(usize::from(automatic)) {
         let mut mask = 0_u64;
-        for byte in word.iter().filter(|byte| **byte != b' ') {
+        // From the end, as nginx comes to the first wrong one.
+        for (place, byte) in word.iter().rev().filter(|byte| **byte != b' ').enumerate() {
             match byte {
-                b'0' | b'1' => mask = mask << 1 | u64::from(byte - b'0'),
+                b'0' => {}
+                b'1' => mask |= 1_u64.checked_shl(place as u32).unwrap_or(0),
                 _ => {
                     let shown = show(std::slice::from_ref(byte));
                     return Err(Fault::Text(format!(
@@ -190,19 +192,22 @@ fn name_once(
 }
 
 fn thread_pool(r: &mut Reader, node: &Node) -> Parsed {
+    let name = show(node.arg(0)).into_owned();
+    name_once(r, "thread pool", &name, |name| format!("duplicate thread pool \"{name}\""))?;
+    let mut has_threads = false;
     for word in node.args().skip(1) {
-        let (name, number) = match word.iter().position(|byte| *byte == b'=') {
-            Some(at) => (&word[..at], values::number(&word[at + 1..])),
-            None => return Err(invalid_parameter(word)),
-        };
         let wrong = |name| Fault::Text(format!("invalid {name} value \"{}\"", show(word)));
-        match (name, number) {
-            (b"threads", None | Some(0)) => return Err(wrong("threads")),
-            (b"max_queue", None) => return Err(wrong("max_queue")),
-            (b"threads" | b"max_queue", Some(_)) => {}
-            _ => return Err(invalid_parameter(word)),
+        if let Some(threads) = word.strip_prefix(b"threads=") {
+            if matches!(values::number(threads), None | Some(0)) {
+                return Err(wrong("threads"));
+            }
+            has_threads = true;
+        } else if let Some(length) = word.strip_prefix(b"max_queue=") {
+            values::number(length).ok_or_else(|| wrong("max_queue"))?;
         }
     }
-    let name = show(node.arg(0)).into_owned();
-    name_once(r, "thread pool", &name, |name| format!("duplicate thread pool \"{name}\""))
+    if has_threads {
+        return Ok(());
+    }
+    Err(Fault::Text("\"thread_pool\" must have \"threads\" parameter".to_owned()))
 }

@@ -169,11 +169,12 @@ macro_rules! rows {
                 "Fields of the origin that have no effect here.",
                 concat!($family, "_ignore_headers Cache-Control Expires Set-Cookie;"),
             ),
-            value(concat!($family, "_send_lowat"), HSL, Args::ONE, |r, node| {
-                size(node.arg(0))?;
-                r.warn(format!("\"{}\" is not supported, ignored", show(node.name())));
-                Ok(())
-            })
+            accepted(
+                concat!($family, "_send_lowat"),
+                HSL,
+                Args::ONE,
+                Form::Check(super::core::lowat),
+            )
             .doc("Chose when a socket counts as writable.", concat!($family, "_send_lowat 0;")),
             accepted(concat!($family, "_socket_rcvbuf"), HSL, Args::ONE, Form::Size).doc(
                 "Sized a buffer that the system sizes.",

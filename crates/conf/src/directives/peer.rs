@@ -2,7 +2,7 @@
 //! It cuts and looks up; which faults are told when is the business of the directives.
 
 use std::ffi::OsStr;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -93,16 +93,9 @@ pub(super) fn look_up(r: &Reader, host: &str, port: u16) -> Result<Vec<PeerAddre
     if let Some(ip) = inet6(host) {
         return Ok(vec![inet(ip.into())]);
     }
-    if let Ok(ip) = host.parse::<Ipv4Addr>() {
-        return Ok(vec![inet(ip.into())]);
-    }
-    // The system's own reading of a number alone: the whole address.
-    if let Some(bits) = values::number(host.as_bytes()).and_then(|bits| u32::try_from(bits).ok()) {
-        return Ok(vec![inet(Ipv4Addr::from(bits).into())]);
-    }
     let mut addresses = Vec::new();
     for ip in r.addresses(host) {
-        let address = inet(*ip);
+        let address = inet(ip);
         if !addresses.contains(&address) {
             addresses.push(address);
         }

@@ -31,6 +31,18 @@ fn real_ip(r: &mut Reader) -> &mut RealIp {
 }
 
 fn set_real_ip_from(r: &mut Reader, node: &Node) -> Parsed {
+    let named = clients(r, node)?;
+    let again = r.again;
+    let from = &mut real_ip(r).from;
+    if !again {
+        from.clear();
+    }
+    from.extend(named);
+    Ok(())
+}
+
+/// Whom a directive's word names: `unix:`, a network, the addresses of a host.
+pub(super) fn clients(r: &mut Reader, node: &Node) -> Result<Vec<Who>, Fault> {
     let word = node.arg(0);
     let mut named = Vec::new();
     if word == b"unix:" {
@@ -41,20 +53,14 @@ fn set_real_ip_from(r: &mut Reader, node: &Node) -> Parsed {
         }
         named.push(Who::Network(read.network));
     } else {
-        let found = std::str::from_utf8(word).map_or(&[][..], |name| r.addresses(name));
-        named.extend(found.iter().map(|ip| Who::Network(alone(*ip))));
+        let found = std::str::from_utf8(word).map_or_else(|_| Vec::new(), |name| r.addresses(name));
+        named.extend(found.into_iter().map(|ip| Who::Network(alone(ip))));
     }
     if named.is_empty() {
-        let shown = show(word);
-        return Err(Fault::Text(format!("host not found in set_real_ip_from \"{shown}\"")));
+        let (name, shown) = (show(node.name()), show(word));
+        return Err(Fault::Text(format!("host not found in {name} \"{shown}\"")));
     }
-    let again = r.again;
-    let from = &mut real_ip(r).from;
-    if !again {
-        from.clear();
-    }
-    from.extend(named);
-    Ok(())
+    Ok(named)
 }
 
 /// The network of one address.

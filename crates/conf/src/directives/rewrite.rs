@@ -6,8 +6,8 @@
 use crate::ast::{Node, Order};
 use crate::directive::{Args, Contexts, Directive, block, flag, own};
 use crate::model::{
-    Definition, FileTest, Location, LocationId, Matcher, Place, Return, ReturnBody, RewriteOp,
-    RewriteRule, SetTarget, Test, Then,
+    Definition, FileTest, Matcher, Place, Return, ReturnBody, RewriteOp, RewriteRule, SetTarget,
+    Test, Then,
 };
 use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
 use crate::regex::Case;
@@ -137,29 +137,12 @@ fn set(r: &mut Reader, node: &Node) -> Parsed {
 
 fn if_(r: &mut Reader, node: &Node) -> Parsed {
     let test = condition(r, node)?;
-    let (context, location) = match r.scope.context {
-        Contexts::SERVER => (Contexts::SERVER_IF, None),
-        _ => (Contexts::IF, Some(LocationId(r.http.locations.len() as u32))),
-    };
+    let in_server = r.scope.context == Contexts::SERVER;
+    let context = if in_server { Contexts::SERVER_IF } else { Contexts::IF };
     let mut scope = r.inner_scope(context);
     scope.matcher = Matcher::If;
     scope.handler = r.scope.handler.clone();
-    if location.is_some() {
-        r.http.locations.push(Location {
-            matcher: Matcher::If,
-            name: scope.name.clone(),
-            nested: Vec::new(),
-            internal: false,
-            settings: scope.settings.clone(),
-            rewrite: Vec::new(),
-            handler: scope.handler.clone(),
-            try_files: None,
-            place: r.place(node),
-            rewrite_places: Vec::new(),
-            written: Vec::new(),
-            except: None,
-        });
-    }
+    let location = (!in_server).then(|| super::server::reserve(r, node, &scope));
     let mut scope = r.read_inner(node, scope);
     let ops = std::mem::take(&mut scope.rewrite);
     let Ok(inner) = u16::try_from(ops.len()) else {
@@ -177,6 +160,9 @@ fn if_(r: &mut Reader, node: &Node) -> Parsed {
 fn condition(r: &mut Reader, node: &Node) -> Result<Test, Fault> {
     let invalid = |word: &[u8]| Fault::Text(format!("invalid condition \"{}\"", show(word)));
     let mut words: Vec<&[u8]> = node.args().collect();
+    if let [b"("] = *words {
+        return Err(invalid(b"("));
+    }
     let Some([b'(', first @ ..]) = words.first().copied() else {
         return Err(invalid(node.arg(0)));
     };

@@ -8,8 +8,8 @@ use crate::directive::{
     Args, Contexts, Directive, Form, accepted, block, flag, millis, number, size, value,
 };
 use crate::model::{
-    Address, Certificate, Level, Location, LocationId, Matcher, Pem, Server, ServerName,
-    SocketOptions, Transport,
+    Address, Certificate, Level, Location, LocationId, Pem, Server, ServerName, SocketOptions,
+    Transport,
 };
 use crate::reader::{Fault, Parsed, Reader, Scope, buffers, show, size as bytes};
 
@@ -64,23 +64,9 @@ pub(crate) struct Listened {
 }
 
 fn server(r: &mut Reader, node: &Node) -> Parsed {
-    let root = LocationId(r.http.locations.len() as u32);
     let place = r.place(node);
     let scope = r.inner_scope(Contexts::SERVER);
-    r.http.locations.push(Location {
-        matcher: Matcher::Root,
-        name: Arc::clone(&scope.name),
-        nested: Vec::new(),
-        internal: false,
-        settings: Arc::clone(&scope.settings),
-        rewrite: Vec::new(),
-        handler: scope.handler.clone(),
-        try_files: None,
-        place: place.clone(),
-        rewrite_places: Vec::new(),
-        written: Vec::new(),
-        except: None,
-    });
+    let root = reserve(r, node, &scope);
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);
     if !scope.has_listen {
@@ -107,6 +93,28 @@ fn server(r: &mut Reader, node: &Node) -> Parsed {
         closed: r.closing_place(node),
     });
     Ok(())
+}
+
+/// Makes the location of a block that is about to be read: what it holds comes with [`fill`], but
+/// the blocks inside it have larger numbers.
+pub(super) fn reserve(r: &mut Reader, node: &Node, scope: &Scope) -> LocationId {
+    let id = LocationId(r.http.locations.len() as u32);
+    let place = r.place(node);
+    r.http.locations.push(Location {
+        matcher: scope.matcher.clone(),
+        name: Arc::clone(&scope.name),
+        nested: Vec::new(),
+        internal: false,
+        settings: Arc::clone(&scope.settings),
+        rewrite: Vec::new(),
+        handler: scope.handler.clone(),
+        try_files: None,
+        place,
+        rewrite_places: Vec::new(),
+        written: Vec::new(),
+        except: None,
+    });
+    id
 }
 
 /// Moves what was read of a block into its location.
@@ -154,7 +162,8 @@ fn large_client_header_buffers(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn pool(node: &Node) -> Result<usize, Fault> {
+/// The size of a pool of memory.
+pub(super) fn pool(node: &Node) -> Result<usize, Fault> {
     let size = bytes(node.arg(0))?;
     if size < 112 {
         return Err(Fault::Text("the pool size must be no less than 112".to_owned()));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::cache_zone::{self, SharedZone, Use};
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{
     Args, Contexts, Directive, Form, accepted, flag, list, number, seconds, size, value,
 };
@@ -118,10 +119,9 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether clients must show a certificate.", "ssl_verify_client optional_no_ca;"),
     number("ssl_verify_depth", HS, |r| &mut r.tls().conf.verify_depth)
         .doc("How long a client's chain may be.", "ssl_verify_depth 2;"),
-    value("ssl_ocsp", HS, Args::ONE, |_, node| match node.arg(0) {
-        b"off" => Ok(()),
-        word @ (b"on" | b"leaf") => Err(closed_door("ssl_ocsp", word)),
-        word => Err(invalid_value(word)),
+    value("ssl_ocsp", HS, Args::ONE, |_, node| {
+        let is_off = chosen(node, &[("off", true), ("on", false), ("leaf", false)])?;
+        if is_off { Ok(()) } else { Err(closed_door("ssl_ocsp", node.arg(0))) }
     })
     .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;"),
     accepted("ssl_ocsp_cache", HS, Args::ONE, Form::Any)
@@ -184,18 +184,19 @@ fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathB
 fn protocols(r: &mut Reader, node: &Node) -> Parsed {
     let none = Protocols { tls12: false, tls13: false, obsolete: false };
     let mut protocols = if r.again { r.tls().conf.protocols } else { none };
-    let mut seen: Vec<&[u8]> = Vec::new();
+    let mut seen: Vec<Vec<u8>> = Vec::new();
     for word in node.args() {
-        match word {
-            b"SSLv2" | b"SSLv3" | b"TLSv1" | b"TLSv1.1" => protocols.obsolete = true,
-            b"TLSv1.2" => protocols.tls12 = true,
-            b"TLSv1.3" => protocols.tls13 = true,
+        let name = word.to_ascii_lowercase();
+        match &*name {
+            b"sslv2" | b"sslv3" | b"tlsv1" | b"tlsv1.1" => protocols.obsolete = true,
+            b"tlsv1.2" => protocols.tls12 = true,
+            b"tlsv1.3" => protocols.tls13 = true,
             _ => return Err(invalid_value(word)),
         }
-        if seen.contains(&word) {
+        if seen.contains(&name) {
             r.warn(format!("duplicate value \"{}\"", show(word)));
         }
-        seen.push(word);
+        seen.push(name);
     }
     r.tls().conf.protocols = protocols;
     Ok(())
@@ -243,12 +244,12 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 fn verify_client(r: &mut Reader, node: &Node) -> Parsed {
-    r.tls().conf.verify_client = match node.arg(0) {
-        b"off" => VerifyClient::Off,
-        b"on" => VerifyClient::On,
-        b"optional" => VerifyClient::Optional,
-        b"optional_no_ca" => VerifyClient::OptionalNoCa,
-        word => return Err(invalid_value(word)),
-    };
+    let choices = [
+        ("off", VerifyClient::Off),
+        ("on", VerifyClient::On),
+        ("optional", VerifyClient::Optional),
+        ("optional_no_ca", VerifyClient::OptionalNoCa),
+    ];
+    r.tls().conf.verify_client = chosen(node, &choices)?;
     Ok(())
 }

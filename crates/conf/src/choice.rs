@@ -1,0 +1,15 @@
+//! Words of which a directive takes one or several, in any case, as nginx's tables of them.
+
+use crate::ast::Node;
+use crate::reader::{Fault, invalid_value};
+
+/// The meaning of a directive's only word.
+pub(crate) fn chosen<T: Clone>(node: &Node, choices: &[(&str, T)]) -> Result<T, Fault> {
+    choice(node.arg(0), choices)
+}
+
+/// The meaning of a word.
+pub(crate) fn choice<T: Clone>(word: &[u8], choices: &[(&str, T)]) -> Result<T, Fault> {
+    let known = choices.iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+    known.map(|(_, meaning)| meaning.clone()).ok_or_else(|| invalid_value(word))
+}

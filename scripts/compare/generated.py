@@ -1,0 +1,174 @@
+"""Owns: mistakes made of the reference: every directive in every block, with too few and too many
+words, twice, as a block, and with values of every kind in place of each of its own.
+
+The rows are read from docs/reference; directives that only Bolide has are known by nginx's not
+knowing them. Each text is tested by both programs (-t) on two threads.
+"""
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+THREADS = 2
+KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+REFERENCE = Path(__file__).parent.parent.parent / "docs/reference"
+ROW = re.compile(r"^## (\S+)\n.*?^- in: (.*?)\n- arguments: (.*?)\n.*?^```nginx\n(.*?)\n```", re.M | re.S)
+
+HEAD = "@USER@ @PID@ error_log @LOGS@/start.log;\n"
+LISTEN = "listen 127.0.0.1:@P0@;"
+BLOCKS = {
+    "main": HEAD + "%s\nevents {}\nhttp { access_log off; server { " + LISTEN + " } }\n",
+    "events": HEAD + "events {\n%s\n}\nhttp { access_log off; server { " + LISTEN + " } }\n",
+    "http": HEAD + "events {} http { access_log off;\n%s\nserver { " + LISTEN + " } }\n",
+    "server": HEAD + "events {} http { access_log off; server { " + LISTEN + "\n%s\n} }\n",
+    "location": HEAD + "events {} http { access_log off; server { " + LISTEN + " location /l {\n%s\n} } }\n",
+    "if in location": HEAD + "events {} http { access_log off; server { " + LISTEN + " location /l { if ($args) {\n%s\n} } } }\n",
+    "if in server": HEAD + "events {} http { access_log off; server { " + LISTEN + " if ($args) {\n%s\n} } }\n",
+    "limit_except": HEAD + "events {} http { access_log off; server { " + LISTEN + " location /l { limit_except GET {\n%s\n} } } }\n",
+    "upstream": HEAD + "events {} http { access_log off; upstream u { server 127.0.0.1:@P1@;\n%s\n} server { " + LISTEN + " } }\n",
+}
+# Where the words of a directive are tried, the first of these that allows it.
+PREFERRED = ("http", "server", "location", "main", "events", "upstream", "limit_except", "if in location", "if in server")
+
+# Words of every kind, good for one directive and bad for another.
+VALUES = ['""', "on", "off", "ON", "maybe", "0", "1", "2", "7", "64", "100", "600", "-1", "-0", "+1", "1k", "4K", "1m", "1g", "8G", "k", "1kk", "1.5", "10x", "0x10", "1ms", "1s", "1m30s", "30s1m",
+          "1d", "1w", "1M", "1y", '"1m 30s"', "25d", "100y", "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775807", "9223372036854775808", "99999999999999999999", "9223372036854775807k",
+          "none", "default", "auto", "always", "all", "any", "$nothing", "$uri", "a$uri", "$", "a$", "${uri", "${uri}b", "$1", "a=b", "=", "a=", "@HERE@/path", "a/b", "unix:@HERE@/s", "unix:", "127.0.0.1", "127.0.0.1:80", "127.0.0.1/33",
+          "[::1]:80", "::1", "300.0.0.1", "localhost:9", "nohost.invalid", "~(", "~a", "(", "^a$", "*", "*.a", "text/html", "utf-8", "GET", "X-A", "200", "404", "99", "@a", "http://a/", "zone=a:1m", "zone=a", "keys_zone=a:1m", "a:1m", "'a b'", '"a\\"b"', "@PLAIN@"]
+
+# Examples whose files or names are not there.
+EXAMPLES = {
+    "client_body_temp_path": "client_body_temp_path @HERE@/bodies;",
+    "fastcgi_cache_path": "fastcgi_cache_path @HERE@/php levels=1:2 keys_zone=PHP:1m inactive=60m;",
+    "fastcgi_temp_path": "fastcgi_temp_path @HERE@/answers;",
+    "pid": "pid @HERE@/pid;",
+}
+
+
+class Row:
+    def __init__(self, name, places, arguments, example):
+        self.name, self.places = name, places.split(", ")
+        self.block = arguments.endswith("block")
+        least, _, most = arguments.removesuffix(" and a block").replace("none", "0").partition(" to ")
+        self.least = int(least.split()[0])
+        self.most = 99 if "more" in least else int(most or self.least)
+        self.example = EXAMPLES.get(name, example)
+
+    def takes(self, count):
+        return self.least <= count <= self.most
+
+    def words(self):
+        """The arguments of the example, none when it is more than one plain line."""
+        found = re.fullmatch(re.escape(self.name) + r"((?:\s+(?:\"[^\"]*\"|'[^']*'|[^\s;{}\"']\S*?))*);", self.example)
+        return re.findall(r"\"[^\"]*\"|'[^']*'|\S+", found[1]) if found else None
+
+
+def rows():
+    for page in sorted(REFERENCE.glob("*.md")):
+        for match in ROW.findall(page.read_text()):
+            yield Row(*match)
+
+
+def statements(row):
+    """What is tried of a directive in one block."""
+    name, end = row.name, " { }" if row.block else ";"
+    for count in range(10):
+        yield name + " a" * count + end
+    yield f"{name} a{';' if row.block else ' { }'}"
+    yield name
+    yield row.example
+    yield f"{row.example} {row.example}"
+    if row.takes(1):
+        for value in VALUES:
+            yield f"{name} {value}{end}"
+    words = row.words()
+    if not words:
+        return
+    written = " ".join([name, *words])
+    yield f"{written} {{ }}"
+    yield f"{written} {{"
+    yield written
+    for value in VALUES:
+        if row.takes(len(words) + 1):
+            yield f"{written} {value};"
+        if len(words) > 1:
+            for index in range(len(words)):
+                yield " ".join([name, *words[:index], value, *words[index + 1:]]) + ";"
+
+
+def cases():
+    """(key, text) of each, without repetitions."""
+    seen = {}
+    for row in rows():
+        for place, block in BLOCKS.items():
+            seen.setdefault(f"{place}: {row.example}", block % row.example)
+        place = next(place for place in PREFERRED + ("php_pool",) if place in row.places)
+        if place == "php_pool":
+            continue
+        for text in statements(row):
+            seen.setdefault(f"{place}: {text}", BLOCKS[place] % text)
+    return seen
+
+
+def complaint(program, text, number, files=None):
+    """How a program ends and what it says up to the first mistake, as Bolide goes on."""
+    # nginx makes directories, and later tests would find them.
+    prefix = program.home / f"generated-{number}"
+    shutil.rmtree(prefix, ignore_errors=True)
+    prefix.mkdir()
+    (prefix / "logs").mkdir()
+    for name, inside in (files or {}).items():
+        (prefix / name).parent.mkdir(exist_ok=True)
+        (prefix / name).write_text(inside, newline="")
+    conf = (prefix if files else program.home) / f"generated-{number}.conf"
+    # By itself nginx would give the directories to nobody.
+    for mark, line in (("@USER@", "user root;"), ("@PID@", "pid pid;")):
+        text = text.replace(mark, "" if re.search(rf"\b{line.split()[0]}\b", text) else line)
+    expanded = program.expand(text.replace("@HERE@", str(prefix)))
+    for kind in KINDS:
+        if f"{kind}_temp_path" in text:
+            expanded = expanded.replace(f" {kind}_temp_path {program.home}/temp-{kind};", "", 1)
+    conf.write_bytes(expanded.encode("utf-8", "surrogateescape"))
+    command = program.command(conf, "-t")
+    command[command.index("-p") + 1] = f"{prefix}/"
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, close_fds=False, timeout=60, cwd=prefix)
+    said = done.stderr.decode("utf-8", "surrogateescape").replace(str(prefix), "PREFIX")
+    said = program.normalise(said).replace(conf.name, "mistake.conf")
+    return [f"exit {done.returncode}", *first_mistake(said)]
+
+
+def first_mistake(text):
+    ended = False
+    for line in text.splitlines():
+        if not line.startswith("  help:") and not (ended and "[emerg]" in line):
+            yield line
+        ended |= "[emerg]" in line
+
+
+def is_own(key, seen):
+    """Whether it is about a directive that only Bolide has."""
+    name = re.match(r"[^:]*: (\w*)", key)[1]
+    return f'SERVER: [emerg] unknown directive "{name}"' in seen[0][1]
+
+
+def compare_generated(programs, judge, only):
+    free = SimpleQueue()
+    for number in range(THREADS):
+        free.put(number)
+
+    def ask(case):
+        key, text = case
+        number = free.get()
+        try:
+            return key, [complaint(program, text, number) for program in programs]
+        finally:
+            free.put(number)
+
+    wanted = [(key, text) for key, text in cases().items() if only in "generated"]
+    with ThreadPoolExecutor(THREADS) as pool:
+        for key, seen in pool.map(ask, wanted):
+            if not is_own(key, seen):
+                judge.compare(f"generated: {key}", *seen)
