@@ -1,5 +1,5 @@
-//! The origin and the client begin to speak another protocol (RFC 9110 §15.2.2): all that is left to
-//! do is to carry bytes both ways.
+//! The origin and the client begin to speak another protocol (RFC 9110 §15.2.2): all that is left
+//! to do is to carry bytes both ways.
 
 use base::SpoolLimits;
 use http::{BodyLen, OriginHead};
