@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from compare.allowed import headings, must_excuse, reason_for  # noqa: E402
-from compare import cache_mistakes, client_certs, fastcgi, fastcgi_mistakes, zones  # noqa: E402, F401
+from compare import cache_mistakes, client_certs, fastcgi, fastcgi_mistakes, log_mistakes, zones  # noqa: E402, F401
 from compare.files import fill  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402

@@ -48,7 +48,8 @@ pub(crate) struct Draft {
 /// One text per mistake.
 pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<String>> {
     let site = Site::compile(config.clone())
-        .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?
+        .on_host(&io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
@@ -132,7 +133,7 @@ pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<Str
     let (mut open, mut failed) = (HashMap::new(), Vec::new());
     for path in log_paths(config) {
         let name = path.as_os_str().as_bytes();
-        match io::file::open_append(name) {
+        match worker::LogFile::open(name) {
             Ok(file) => {
                 open.insert(name.to_vec(), file);
             }
@@ -153,7 +154,7 @@ fn log_paths(config: &Config) -> Vec<&Path> {
     fn errors(logs: &[conf::model::ErrorLog]) -> impl Iterator<Item = &Path> {
         logs.iter().filter_map(|log| match &log.target {
             LogTarget::File(path) => Some(path.as_path()),
-            LogTarget::Stderr | LogTarget::Syslog(_) => None,
+            _ => None,
         })
     }
     let mut known: HashSet<&Path> = HashSet::new();

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use conf::model::{Config, ErrorLog, Level, LogTarget};
+use conf::model::{Config, ErrorLog, Level, LogTarget, Syslog, SyslogServer};
 use worker::OpenLogs;
 
 use crate::messages::err;
@@ -48,14 +48,38 @@ impl ControlLog {
         for log in self.logs.iter().filter(|log| level <= log.level) {
             match &log.target {
                 LogTarget::File(path) => {
-                    if let Some(file) = self.open.get(path.as_os_str().as_bytes()) {
-                        io::file::append(file, line.as_bytes());
+                    if let Some(log) = self.open.get(path.as_os_str().as_bytes()) {
+                        io::file::append(log.file(), line.as_bytes());
                     }
                 }
-                LogTarget::Stderr | LogTarget::Syslog(_) => err(line.trim_end()),
+                LogTarget::Stderr => err(line.trim_end()),
+                LogTarget::Syslog(server) => send(server, level, line.trim_end()),
+                LogTarget::Memory => {}
             }
         }
     }
+}
+
+/// Sends a line to a syslog server; if it is not there, nobody is told.
+fn send(to: &Syslog, level: Level, line: &str) {
+    let callee = match &to.server {
+        SyslogServer::Inet(at) => io::Callee::Inet(*at),
+        SyslogServer::Unix(path) => io::Callee::Unix(path.as_os_str().as_bytes()),
+    };
+    let host = match to.nohostname {
+        true => String::new(),
+        false => format!("{} ", io::process::hostname().to_ascii_lowercase()),
+    };
+    let priority = u32::from(to.facility) * 8 + level as u32;
+    let time = clock().syslog();
+    let time = String::from_utf8_lossy(&time);
+    let message = format!("<{priority}>{time} {host}{}: {line}", to.tag);
+    let _ = io::file::send_datagram(callee, message.as_bytes());
+}
+
+fn clock() -> http::date::Clock {
+    let now = io::process::now();
+    http::date::Clock::new(now, io::process::utc_offset_seconds(now.unix_seconds()))
 }
 
 /// One line of an error log, of the main thread.
@@ -64,10 +88,7 @@ pub(crate) fn line(level: Level, text: &str) -> String {
 }
 
 fn line_for(thread: u32, level: Level, text: &str) -> String {
-    let now = io::process::now();
-    let offset = io::process::utc_offset_seconds(now.unix_seconds());
-    let clock = http::date::Clock::new(now, offset);
-    let time = String::from_utf8_lossy(clock.error_log()).into_owned();
+    let time = String::from_utf8_lossy(clock().error_log()).into_owned();
     let pid = std::process::id();
     format!("{time} [{}] {pid}#{thread}: {text}\n", level.text())
 }

@@ -147,7 +147,7 @@ fn leave_terminal(config: &Config, logs: &worker::OpenLogs) {
     let to_terminal = config.main.error_log.iter().any(|log| log.target == LogTarget::Stderr);
     if !to_terminal && let Some(file) = files.next() {
         // Else it stays what it was.
-        let _ = io::process::replace_stderr(file);
+        let _ = io::process::replace_stderr(file.file());
     }
 }
 

@@ -32,6 +32,7 @@ mod h3;
 mod headers;
 mod limiting;
 mod limits;
+mod log_targets;
 mod logs;
 mod lscache;
 mod php;

@@ -73,6 +73,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         disable_symlinks: Symlinks::Follow,
         access_log: Arc::new(vec![access_log(options)]),
         error_log: Arc::clone(&main.error_log),
+        log_file_cache: None,
         log_not_found: true,
         log_subrequest: false,
         server_tokens: ServerTokens::On,
@@ -161,9 +162,6 @@ fn access_log(options: &Options) -> AccessLog {
     AccessLog {
         target: AccessTarget::File(Arc::new(options.prefix.join(&options.access_log))),
         format: 0,
-        buffer: None,
-        flush: None,
-        gzip: None,
         condition: None,
     }
 }

@@ -54,6 +54,7 @@ mod secure_link;
 mod server;
 mod server_name;
 mod split_clients;
+mod syslog;
 mod tls;
 mod types;
 mod upstream;

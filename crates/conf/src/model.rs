@@ -42,8 +42,8 @@ pub use location::{
     Except, Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
 };
 pub use log::{
-    AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget, Syslog,
-    SyslogServer,
+    AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogBuffer, LogFileCache,
+    LogFormat, LogTarget, Syslog, SyslogServer,
 };
 pub use origin::{
     IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
@@ -156,6 +156,8 @@ pub struct Http {
     pub listens: Vec<Listen>,
     /// Log formats; index 0 is `combined`.
     pub log_formats: Vec<LogFormat>,
+    /// Access logs whose lines are gathered.
+    pub log_buffers: Vec<LogBuffer>,
     /// Variables that the configuration defines; [`crate::vars::Var::Named`] is an index.
     pub named: Vec<String>,
     /// What each of `named` is worth where nothing was assigned to it.

@@ -19,9 +19,9 @@ use crate::directives::{
 };
 use crate::model::{
     AddHeader, Address, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler,
-    Http, Level, LimitZone, Listen, Location, LocationId, LogFormat, Main, Matcher, OriginSettings,
-    PageStore, PhpPool, Place, RewriteOp, Server, ServerId, ServerName, ServerSettings, Settings,
-    Transport, TryFiles, Upstream, UpstreamId, Written,
+    Http, Level, LimitZone, Listen, Location, LocationId, LogBuffer, LogFormat, Main, Matcher,
+    OriginSettings, PageStore, PhpPool, Place, RewriteOp, Server, ServerId, ServerName,
+    ServerSettings, Settings, Transport, TryFiles, Upstream, UpstreamId, Written,
 };
 use crate::regex::{Case, Regex};
 use crate::source::Options;
@@ -249,9 +249,6 @@ impl Scope {
     }
 }
 
-/// Buffer size, longest wait and compression of an access log.
-type BufferTerms = (Option<usize>, Option<std::time::Duration>, Option<u8>);
-
 /// The `http` block as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct HttpDraft {
@@ -264,8 +261,8 @@ pub(crate) struct HttpDraft {
     pub(crate) log_formats: Vec<LogFormat>,
     /// Where each format stands, and when it was read: only later directives see it.
     pub(crate) format_index: HashMap<String, (u32, Order)>,
-    /// Access logs by path, for settings that contradict one another.
-    pub(crate) buffers: HashMap<PathBuf, BufferTerms>,
+    /// Access logs whose lines are gathered.
+    pub(crate) log_buffers: Vec<LogBuffer>,
     /// Names of variables that only captures can define, in order of first use or definition.
     pub(crate) named: Vec<String>,
     pub(crate) named_index: HashMap<String, u16>,
@@ -659,6 +656,7 @@ impl Reader {
             locations: draft.locations,
             listens: draft.listens,
             log_formats: draft.log_formats,
+            log_buffers: draft.log_buffers,
             named: draft.named,
             definitions,
             redefined: draft.redefined,

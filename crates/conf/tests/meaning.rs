@@ -1,5 +1,7 @@
 //! What configurations mean.
 
+use std::time::Duration;
+
 use conf::Var;
 use conf::model::{
     Address, Fallback, Handler, KeepAlive, Mapping, Matcher, ReturnBody, RewriteOp, ServerName,
@@ -189,7 +191,9 @@ fn log_formats_are_known_by_number_and_combined_is_the_first() {
     assert_eq!(format!("{:?}", http.log_formats[1].line), "\"{\\\"a\\\":${Status}}\"");
     let server = &http.servers[0];
     let log = &http.location(server.root).settings.access_log[0];
-    assert_eq!((log.format, log.buffer), (1, Some(8192)));
+    assert_eq!(log.format, 1);
+    let buffer = &http.log_buffers[0];
+    assert_eq!((buffer.size, buffer.flush), (8192, Some(Duration::from_secs(60))));
     assert!(location(&http, server, "/off").settings.access_log.is_empty());
     assert_eq!(location(&http, server, "/v").settings.access_log[0].format, 0);
 }

@@ -43,7 +43,7 @@ pub use ctx::{Around, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef,
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;
 pub use limit::{Held, Zones};
-pub use log::{Buffering, Due, LogId, LogTarget, Logs};
+pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
 pub use password::Check as PasswordCheck;
 pub use site::Site;
 pub use tally::{Count, Tallies, Tally};

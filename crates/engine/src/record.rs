@@ -5,8 +5,10 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use base::Now;
-use conf::model::{AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget as ConfTarget};
-use conf::vars::Part;
+use conf::model::{
+    AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget as ConfTarget, Syslog,
+};
+use conf::vars::{Part, Template};
 use http::Name;
 use http::date::Clock;
 use http::digits::push_decimal;
@@ -14,7 +16,7 @@ use http::escape::{push_json, push_log};
 
 use crate::ctx::{ConnInfo, Ctx};
 use crate::exchange::Exchange;
-use crate::log::{Buffering, LogTarget, Logs};
+use crate::log::{LogTarget, Logs, VariableFile};
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::{Found, Scope, address};
@@ -29,22 +31,62 @@ pub(crate) fn access(scope: &Scope<'_>, ctx: &mut Ctx<'_>, scratch: &mut Vec<u8>
             continue;
         }
         let Some(format) = http.log_formats.get(log.format as usize) else { continue };
-        let buffering =
-            Buffering { size: log.buffer.unwrap_or(0), flush: log.flush.unwrap_or_default() };
-        let target = match &log.target {
-            AccessTarget::File(path) => LogTarget::File(path.as_os_str().as_bytes()),
-            AccessTarget::Variable(path) => {
-                scratch.clear();
-                scope.expand(path, scratch);
-                LogTarget::File(scratch)
+        let now = ctx.now.mono;
+        match &log.target {
+            AccessTarget::File(path) => {
+                let target = LogTarget::File(path.as_os_str().as_bytes());
+                ctx.logs.line(target, now, |out| full_line(scope, format, out));
             }
-            AccessTarget::Syslog(_) => continue,
-        };
-        ctx.logs.line(target, buffering, ctx.now.mono, |out| line(scope, format, out));
+            AccessTarget::Variable(path) => variable_file(scope, path, format, ctx),
+            AccessTarget::Syslog(server) => {
+                ctx.logs.line(LogTarget::Syslog(server), now, |out| {
+                    push_syslog(server, server.severity, scope.site, ctx.clock, out);
+                    line(scope, format, out);
+                });
+            }
+            AccessTarget::Stderr => {
+                ctx.logs.line(LogTarget::Stderr, now, |out| full_line(scope, format, out));
+            }
+        }
     }
 }
 
+/// Writes a line to a file whose name the request has made.
+#[cold]
+fn variable_file(scope: &Scope<'_>, name: &Template, format: &LogFormat, ctx: &mut Ctx<'_>) {
+    let (mut path, mut root, mut context) = (Vec::new(), Vec::new(), Vec::new());
+    scope.expand(name, &mut path);
+    scope.push_root(scope.location(), &mut root);
+    context.extend_from_slice(b" while logging request, client: ");
+    address(&mut context, scope.client());
+    push_circumstances(scope.request, None, scope.site, &mut context);
+    let (cache, serial) = (scope.location().settings.log_file_cache, ctx.conn.serial);
+    let file = VariableFile { path: &path, root: &root, cache, context: &context, serial };
+    ctx.logs.line(LogTarget::Variable(file), ctx.now.mono, |out| full_line(scope, format, out));
+}
+
+/// Appends what is in front of a syslog message (RFC 3164 §4.1), as nginx has it.
+fn push_syslog(server: &Syslog, severity: u8, site: &Site, clock: &Clock, out: &mut Vec<u8>) {
+    out.push(b'<');
+    push_decimal(out, u64::from(server.facility) * 8 + u64::from(severity));
+    out.push(b'>');
+    out.extend_from_slice(&clock.syslog());
+    out.push(b' ');
+    if !server.nohostname {
+        out.extend_from_slice(site.hostname().as_bytes());
+        out.push(b' ');
+    }
+    out.extend_from_slice(server.tag.as_bytes());
+    out.extend_from_slice(b": ");
+}
+
 /// Appends one access-log line, its newline included.
+fn full_line(scope: &Scope<'_>, format: &LogFormat, out: &mut Vec<u8>) {
+    line(scope, format, out);
+    out.push(b'\n');
+}
+
+/// Appends one access-log line without its end.
 fn line(scope: &Scope<'_>, format: &LogFormat, out: &mut Vec<u8>) {
     for part in format.line.parts() {
         match part {
@@ -61,7 +103,6 @@ fn line(scope: &Scope<'_>, format: &LogFormat, out: &mut Vec<u8>) {
             }
         }
     }
-    out.push(b'\n');
 }
 
 const fn needs_escape(byte: u8) -> bool {
@@ -124,7 +165,7 @@ pub(crate) fn error_about(
         _ => &site.config().main.error_log,
     };
     let serial = ctx.conn.serial;
-    let place = Place { clock: ctx.clock, now: ctx.now, serial };
+    let place = Place { site, clock: ctx.clock, now: ctx.now, serial: Some(serial) };
     lines(logs, level, place, ctx.logs, |out| {
         text(out);
         out.extend_from_slice(b", client: ");
@@ -136,9 +177,11 @@ pub(crate) fn error_about(
 /// When and where something went wrong.
 #[derive(Clone, Copy)]
 struct Place<'a> {
+    site: &'a Site,
     clock: &'a Clock,
     now: Now,
-    serial: u64,
+    /// Of the connection, if it is about one.
+    serial: Option<u64>,
 }
 
 /// Writes one line to each of `logs` that takes `level`.
@@ -154,9 +197,13 @@ fn lines(
         let target = match &log.target {
             ConfTarget::File(path) => LogTarget::File(path.as_os_str().as_bytes()),
             ConfTarget::Stderr => LogTarget::Stderr,
-            ConfTarget::Syslog(_) => continue,
+            ConfTarget::Syslog(server) => LogTarget::Syslog(server),
+            ConfTarget::Memory => continue,
         };
-        out.line(target, Buffering::default(), place.now.mono, |out| {
+        out.line(target, place.now.mono, |out| {
+            if let LogTarget::Syslog(server) = target {
+                push_syslog(server, level as u8, place.site, place.clock, out);
+            }
             out.extend_from_slice(place.clock.error_log());
             out.extend_from_slice(b" [");
             out.extend_from_slice(level.text().as_bytes());
@@ -164,16 +211,36 @@ fn lines(
             push_decimal(out, u64::from(pid));
             out.push(b'#');
             push_decimal(out, u64::from(tid));
-            out.extend_from_slice(b": *");
-            push_decimal(out, place.serial);
-            out.push(b' ');
+            out.extend_from_slice(b": ");
+            if let Some(serial) = place.serial {
+                out.push(b'*');
+                push_decimal(out, serial);
+                out.push(b' ');
+            }
             text(out);
-            out.push(b'\n');
+            if !matches!(target, LogTarget::Syslog(_)) {
+                out.push(b'\n');
+            }
         });
     }
 }
 
 impl Site {
+    /// Writes an error-log line about the server itself, or about what the connection of a number
+    /// left behind, to the logs of the main block.
+    pub fn log_server(
+        &self,
+        level: Level,
+        serial: Option<u64>,
+        text: &[u8],
+        now: Now,
+        clock: &Clock,
+        logs: &mut Logs,
+    ) {
+        let place = Place { site: self, clock, now, serial };
+        lines(&self.config().main.error_log, level, place, logs, |out| out.extend_from_slice(text));
+    }
+
     /// Writes an error-log line about a connection that has no request:
     /// `TEXT, client: 192.0.2.1, server: 0.0.0.0:443`.
     pub fn log_conn(
@@ -185,7 +252,7 @@ impl Site {
         clock: &Clock,
         logs: &mut Logs,
     ) {
-        let place = Place { clock, now, serial: conn.serial };
+        let place = Place { site: self, clock, now, serial: Some(conn.serial) };
         let targets: &[ErrorLog] = match self.listens().get(conn.listen) {
             Some(_) => {
                 let server = self.server(self.default_server(conn.listen));

@@ -268,6 +268,12 @@ impl Site {
         &self.hostname
     }
 
+    /// Access logs whose lines are gathered.
+    #[must_use]
+    pub fn log_buffers(&self) -> &[model::LogBuffer] {
+        self.http().map_or(&[], |http| &http.log_buffers)
+    }
+
     /// The configuration that was compiled.
     #[must_use]
     pub fn config(&self) -> &Config {

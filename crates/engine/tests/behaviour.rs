@@ -415,7 +415,7 @@ fn access_logs_have_their_formats_conditions_and_escapes() {
     world.ask(request(Method::Get, "a.test", "/off", &fields));
     assert_eq!(world.take_log("/srv/logs/s.log"), "");
     world.ask(request(Method::Get, "a.test", "/v", &fields));
-    assert_eq!(world.take_log("logs/a.test.log"), "GET /v 200 0 -\n");
+    assert_eq!(world.take_log("/srv/logs/a.test.log"), "GET /v 200 0 -\n");
     world.ask(request(Method::Get, "b.test", "/", &fields));
     assert_eq!(
         world.take_log("/srv/logs/a.log"),

@@ -158,6 +158,21 @@ pub const fn error_date(unix_seconds: i64, offset: i32) -> [u8; 19] {
     text
 }
 
+/// `Nov  6 09:49:37` for the zone `offset` seconds east of Greenwich (RFC 3164 §4.1.2: the first
+/// of two digits of a day is a blank, not a zero).
+#[must_use]
+pub const fn syslog_date(unix_seconds: i64, offset: i32) -> [u8; 15] {
+    let civil = Civil::from_unix(unix_seconds + offset as i64);
+    let mut text = *b"Jan 00 00:00:00";
+    put(&mut text, 0, MONTHS[civil.month as usize - 1]);
+    put_two(&mut text, 4, civil.day);
+    if text[4] == b'0' {
+        text[4] = b' ';
+    }
+    put_clock(&mut text, 7, &civil);
+    text
+}
+
 /// Sign and hours of a zone.
 const fn put_zone(place: &mut [u8], at: usize, offset: i32) {
     place[at] = if offset < 0 { b'-' } else { b'+' };
@@ -221,6 +236,12 @@ impl Clock {
     #[must_use]
     pub const fn utc_offset(&self) -> i32 {
         self.offset
+    }
+
+    /// For syslog: `Nov  6 08:49:37`.
+    #[must_use]
+    pub const fn syslog(&self) -> [u8; 15] {
+        syslog_date(self.second as i64, self.offset)
     }
 
     /// For the error log: `1994/11/06 08:49:37`.

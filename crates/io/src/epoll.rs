@@ -4,8 +4,8 @@ use base::{FileRef, Instant, Now, Segment, SendChain};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
-    Call, Callee, Client, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Ready, Received,
-    Reset, Sent, Stat, Watch, sys,
+    Appended, Call, Callee, Client, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Ready,
+    Received, Reset, Sent, Stat, Watch, sys,
 };
 
 /// Pieces of one gathered write; Linux takes 1024, ours are few and large.
@@ -221,14 +221,20 @@ impl Io for Epoll {
         sys::stat_fd(file.raw())
     }
 
-    fn append(&mut self, log: &FileRef, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            match sys::write(log.raw(), bytes) {
-                Ok(n) if n > 0 => bytes = &bytes[n..],
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                _ => return,
-            }
-        }
+    fn open_log(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        sys::open_append(path).map_err(|error| FileFailure { errno: errno(&error), call: "open" })
+    }
+
+    fn open_datagrams(&mut self, to: Callee<'_>) -> Result<FileRef, FileFailure> {
+        sys::connect_datagrams(to)
+    }
+
+    fn append(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
+        crate::file::append(log, bytes)
+    }
+
+    fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
+        crate::file::append_shared(log, bytes)
     }
 
     fn drain(&mut self, fd: Fd) {

@@ -2,7 +2,7 @@
 
 use base::FileRef;
 
-use crate::sys;
+use crate::{Appended, sys};
 
 /// How symbolic links on the way to a file are treated (`disable_symlinks`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,6 +127,12 @@ pub fn open_append(path: &[u8]) -> std::io::Result<FileRef> {
     sys::open_append(path)
 }
 
+/// Whether an open file is a regular one.
+#[must_use]
+pub fn is_regular(file: &FileRef) -> bool {
+    sys::stat_fd(file.raw()).is_ok_and(|stat| stat.is_regular)
+}
+
 /// A copy of standard error, to be written to like a log.
 ///
 /// # Errors
@@ -136,7 +142,53 @@ pub fn standard_error() -> std::io::Result<FileRef> {
     sys::standard_error()
 }
 
-/// Appends to a log outside of a worker's turn; errors are swallowed as the log cannot be told.
-pub fn append(log: &FileRef, bytes: &[u8]) {
-    let _ = sys::write(log.raw(), bytes);
+/// Bytes that a pipe takes whole when it says that it takes any.
+const PIPE_PIECE: usize = 4096;
+
+/// Appends to a log that [`open_append`] opened, as far as that is possible without waiting.
+pub fn append(log: &FileRef, bytes: &[u8]) -> Appended {
+    append_with(bytes, |rest| sys::write(log.raw(), rest))
+}
+
+/// Appends to a copy of standard error: others may have it open, so it cannot be told not to wait,
+/// and is asked before each piece.
+pub fn append_shared(log: &FileRef, bytes: &[u8]) -> Appended {
+    append_with(bytes, |rest| {
+        if !sys::takes_bytes(log.raw()) {
+            return Err(std::io::ErrorKind::WouldBlock.into());
+        }
+        sys::write(log.raw(), &rest[..rest.len().min(PIPE_PIECE)])
+    })
+}
+
+fn append_with(bytes: &[u8], mut write: impl FnMut(&[u8]) -> std::io::Result<usize>) -> Appended {
+    let mut done = 0;
+    loop {
+        let errno = match write(&bytes[done..]) {
+            Ok(n) => {
+                done += n;
+                if done < bytes.len() && n > 0 {
+                    continue;
+                }
+                None
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => None,
+            Err(error) => error.raw_os_error(),
+        };
+        return Appended { bytes: done, errno };
+    }
+}
+
+/// Sends one datagram to an address that has no socket of ours yet.
+///
+/// # Errors
+///
+/// The kernel's error.
+pub fn send_datagram(to: crate::Callee<'_>, bytes: &[u8]) -> Result<(), FileFailure> {
+    let socket = sys::connect_datagrams(to)?;
+    match append(&socket, bytes).errno {
+        None => Ok(()),
+        Some(errno) => Err(FileFailure { errno, call: "send" }),
+    }
 }

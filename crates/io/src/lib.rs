@@ -248,10 +248,34 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure>;
-    /// Writes to a log; short writes are retried, errors are swallowed as the log cannot be told.
-    fn append(&mut self, log: &FileRef, bytes: &[u8]);
+    /// Opens a log for appending, and makes it where it is missing; never waits for a reader.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn open_log(&mut self, path: &[u8]) -> Result<FileRef, FileFailure>;
+    /// A socket whose datagrams go to one address.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error; `connect` where nobody has the address.
+    fn open_datagrams(&mut self, to: Callee<'_>) -> Result<FileRef, FileFailure>;
+    /// Writes to a log, or one datagram, as far as that is possible without waiting.
+    fn append(&mut self, log: &FileRef, bytes: &[u8]) -> Appended;
+    /// As [`Self::append`], in small pieces for a file that other processes write to as well, and
+    /// that would make a write wait.
+    fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended;
     /// Empties a wake-up descriptor.
     fn drain(&mut self, fd: Fd);
+}
+
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Bytes that were taken. Less than all without an error: there is no room now.
+    pub bytes: usize,
+    /// The error number that ended it.
+    pub errno: Option<i32>,
 }
 
 /// How a connection ends.

@@ -13,8 +13,8 @@ pub(crate) use child::{
 };
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
-    create_temp, list, open, open_append, read, read_at, send_file, standard_error, stat_fd, write,
-    write_at,
+    create_temp, list, open, open_append, read, read_at, send_file, standard_error, stat_fd,
+    takes_bytes, write, write_at,
 };
 pub(crate) use process::{
     allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid,
@@ -24,8 +24,8 @@ pub(crate) use process::{
 };
 pub(crate) use socket::{
     More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,
-    datagram_socket, listen, local_address, receive, send, send_pieces, set_buffer,
-    set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
+    connect_datagrams, datagram_socket, listen, local_address, receive, send, send_pieces,
+    set_buffer, set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
     stream_socket, take_inherited, unix_socket,
 };
 pub(crate) use store::{

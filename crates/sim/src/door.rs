@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use base::{FileRef, Instant, Now, Segment, SendChain};
 use io::{
-    Call, Callee, Client, DatagramOut, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Peer,
-    Ready, Received, Reset, Sent, Stat, UdpBatch, Watch,
+    Appended, Call, Callee, Client, DatagramOut, Entries, Fd, FileFailure, Io, OpenRequest, Opened,
+    Peer, Ready, Received, Reset, Sent, Stat, UdpBatch, Watch,
 };
 
 use crate::kernel::Kernel;
@@ -494,14 +494,28 @@ impl Io for SimIo {
         Ok(Stat { links: kernel.disk.links(file), ..stat })
     }
 
-    fn append(&mut self, _log: &FileRef, bytes: &[u8]) {
+    fn open_log(&mut self, _path: &[u8]) -> Result<FileRef, FileFailure> {
+        Err(failure(EIO, "open"))
+    }
+
+    fn open_datagrams(&mut self, _to: Callee<'_>) -> Result<FileRef, FileFailure> {
+        Err(failure(EIO, "socket"))
+    }
+
+    fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
+        self.append(log, bytes)
+    }
+
+    fn append(&mut self, _log: &FileRef, bytes: &[u8]) -> Appended {
+        let all = Appended { bytes: bytes.len(), errno: None };
         let mut kernel = self.call();
         if kernel.is_dead {
-            return;
+            return all;
         }
         kernel.access_log.extend_from_slice(bytes);
         let lines = String::from_utf8_lossy(bytes);
         kernel.tell(|| format!("log {}", lines.trim_end().replace('\n', "\n            log ")));
+        all
     }
 
     fn drain(&mut self, _fd: Fd) {

@@ -238,7 +238,9 @@ impl Sockets {
             }
             sockets.push(own);
         }
-        let logs: OpenLogs = Arc::new([(LOG.as_bytes().to_vec(), self.log.clone())].into());
+        let logs: OpenLogs = Arc::new(
+            [(LOG.as_bytes().to_vec(), worker::LogFile::new(self.log.clone(), true))].into(),
+        );
         let connections_max = site.config().events.worker_connections;
         Ok(Arc::new(Generation {
             number: u64::from(layout.number),

@@ -35,7 +35,7 @@ mod worker;
 pub use effects::look;
 pub use generation::{Generation, Handout, Sockets};
 pub use jobs::Jobs;
-pub use log::OpenLogs;
+pub use log::{LogFile, OpenLogs};
 pub use mail::{Inbox, Mail, Post};
 pub use recall::glance;
 pub use settings::ListenSettings;

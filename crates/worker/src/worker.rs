@@ -209,6 +209,7 @@ impl<I: Io> Worker<I> {
         let bell = worker.inbox.bell().fd();
         let watched = worker.io.watch(bell, Token::Mail.pack(), Watch::Level);
         debug_assert!(watched, "a new epoll instance takes a descriptor");
+        worker.core.logs.set_buffers(worker.generation.site.log_buffers());
         worker.listen();
         worker
     }
@@ -218,7 +219,7 @@ impl<I: Io> Worker<I> {
         while !self.done {
             self.turn();
         }
-        self.write_logs(engine::Due::Everything);
+        self.write_last_logs();
     }
 
     /// One turn: learn what happened, think, then speak once per connection.
@@ -349,7 +350,9 @@ impl<I: Io> Worker<I> {
         if self.core.cache.is_none() {
             self.core.cache = generation.site.store().map(|store| store.front(self.number));
         }
-        self.log_files.replace(generation.logs.clone());
+        self.write_logs(engine::Due::Everything);
+        self.log_files.configure(&self.generation, &generation);
+        self.core.logs.set_buffers(generation.site.log_buffers());
         self.generation = generation;
         self.drain_outdated();
         self.listen();

@@ -1,13 +1,14 @@
 //! Logs: `access_log`, `log_format`, `error_log`.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::listen::{Number, addresses_for};
+use super::syslog;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, flag, list, own, value};
 use crate::model::{
-    AccessLog, AccessTarget, ErrorLog, Escape, Level, LogFormat, LogTarget, Syslog, SyslogServer,
+    AccessLog, AccessTarget, ErrorLog, Escape, Level, LogBuffer, LogFileCache, LogFormat, LogTarget,
 };
 use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
 use crate::value::{self as values, Unit};
@@ -105,22 +106,21 @@ fn access_log(r: &mut Reader, node: &Node) -> Parsed {
         return Ok(());
     }
     let target = match word.strip_prefix(b"syslog:") {
-        Some(rest) => AccessTarget::Syslog(Arc::new(syslog(r, rest)?)),
+        Some(rest) => AccessTarget::Syslog(Arc::new(syslog::read(r, rest)?)),
+        None if word.is_empty() => AccessTarget::Stderr,
         None => {
-            let path = r.template(word)?;
+            let whole = r.below_prefix(word);
+            let path = r.template(whole.as_os_str().as_bytes())?;
             match path.as_text() {
-                Some(text) => AccessTarget::File(Arc::new(r.below_prefix(text))),
+                Some(_) => AccessTarget::File(Arc::new(whole)),
                 None => AccessTarget::Variable(path),
             }
         }
     };
     let format = format_of(r, node)?;
-    let log = parameters(
-        r,
-        node,
-        AccessLog { target, format, buffer: None, flush: None, gzip: None, condition: None },
-    )?;
-    check_buffer(r, word, &log)?;
+    let mut log = AccessLog { target, format, condition: None };
+    let terms = parameters(r, node, &mut log)?;
+    gather(r, word, &log, terms)?;
     let (again, off) = (r.again, r.scope.access_log_off);
     let logs = &mut r.settings().access_log;
     if !again {
@@ -145,7 +145,16 @@ fn format_of(r: &Reader, node: &Node) -> Result<u32, Fault> {
     }
 }
 
-fn parameters(r: &mut Reader, node: &Node, mut log: AccessLog) -> Result<AccessLog, Fault> {
+/// Buffer size, longest wait and compression of an access log.
+#[derive(Clone, Copy, Debug, Default)]
+struct Terms {
+    size: Option<usize>,
+    flush: Option<Duration>,
+    gzip: Option<u8>,
+}
+
+fn parameters(r: &mut Reader, node: &Node, log: &mut AccessLog) -> Result<Terms, Fault> {
+    let mut terms = Terms::default();
     for word in node.args().skip(2) {
         let text = show(word);
         if let Some(size) = text.strip_prefix("buffer=") {
@@ -153,58 +162,60 @@ fn parameters(r: &mut Reader, node: &Node, mut log: AccessLog) -> Result<AccessL
             let size = size.filter(|size| *size > 0).ok_or_else(|| {
                 Fault::Text(format!("invalid buffer size \"{}\"", &text["buffer=".len()..]))
             })?;
-            log.buffer = Some(size);
+            terms.size = Some(size);
         } else if let Some(time) = text.strip_prefix("flush=") {
             let flush = values::time(time.as_bytes(), Unit::Millis);
             let flush = flush
                 .filter(|flush| *flush > Duration::ZERO)
                 .ok_or_else(|| Fault::Text(format!("invalid flush time \"{time}\"")))?;
-            log.flush = Some(flush);
+            terms.flush = Some(flush);
         } else if text == "gzip" || text.starts_with("gzip=") {
             let level = text.strip_prefix("gzip=").unwrap_or("1");
-            log.gzip = match values::number(level.as_bytes()) {
+            terms.gzip = match values::number(level.as_bytes()) {
                 Some(level @ 1..=9) => Some(level as u8),
                 _ => {
                     return Err(Fault::Text(format!("invalid compression level \"{level}\"")));
                 }
             };
-            log.buffer = log.buffer.or(Some(64 << 10));
+            terms.size = terms.size.or(Some(64 << 10));
         } else if let Some(condition) = word.strip_prefix(b"if=") {
             log.condition = Some(r.template(condition)?);
         } else {
             return Err(invalid_parameter(word));
         }
     }
-    Ok(log)
+    Ok(terms)
 }
 
-fn check_buffer(r: &mut Reader, word: &[u8], log: &AccessLog) -> Parsed {
+/// What a log says of its buffer holds for the file, whoever else writes to it.
+fn gather(r: &mut Reader, word: &[u8], log: &AccessLog, terms: Terms) -> Parsed {
     let shown = show(word);
-    if log.flush.is_some() && log.buffer.is_none() {
-        return Err(Fault::Text(format!("no buffer is defined for access_log \"{shown}\"")));
-    }
+    let Terms { size, flush, gzip } = terms;
+    let Some(size) = size else {
+        return match flush {
+            Some(_) => Err(Fault::Text(format!("no buffer is defined for access_log \"{shown}\""))),
+            None => Ok(()),
+        };
+    };
     let path = match &log.target {
-        AccessTarget::Variable(_) if log.buffer.is_some() => {
+        AccessTarget::Variable(_) => {
             return Err(Fault::Text("buffered logs cannot have variables in name".to_owned()));
         }
-        AccessTarget::Syslog(_) if log.buffer.is_some() => {
+        AccessTarget::Syslog(_) => {
             return Err(Fault::Text("logs to syslog cannot be buffered".to_owned()));
         }
         AccessTarget::File(path) => path,
-        AccessTarget::Variable(_) | AccessTarget::Syslog(_) => return Ok(()),
+        AccessTarget::Stderr => return Ok(()),
     };
-    let terms = (log.buffer, log.flush, log.gzip);
-    match r.http.buffers.get(&**path) {
-        Some(known) if *known != terms && log.buffer.is_some() => {
-            let path = path.display();
+    let buffer = LogBuffer { path: path.clone(), size, flush, gzip };
+    match r.http.log_buffers.iter().find(|known| known.path == *path) {
+        Some(known) if *known != buffer => {
             let rest = "already defined with conflicting parameters";
-            Err(Fault::Text(format!("access_log \"{path}\" {rest}")))
+            Err(Fault::Text(format!("access_log \"{shown}\" {rest}")))
         }
         Some(_) => Ok(()),
         None => {
-            if log.buffer.is_some() {
-                r.http.buffers.insert(path.to_path_buf(), terms);
-            }
+            r.http.log_buffers.push(buffer);
             Ok(())
         }
     }
@@ -212,18 +223,18 @@ fn check_buffer(r: &mut Reader, word: &[u8], log: &AccessLog) -> Parsed {
 
 fn error_log(r: &mut Reader, node: &Node) -> Parsed {
     let word = node.arg(0);
-    let target = if word == b"stderr" {
+    let target = if word == b"stderr" || word.is_empty() {
         LogTarget::Stderr
     } else if let Some(rest) = word.strip_prefix(b"syslog:") {
-        LogTarget::Syslog(syslog(r, rest)?)
-    } else if word.starts_with(b"memory:") {
-        let message = "\"error_log memory:\" is not implemented yet";
-        return Err(Fault::Text(message.to_owned()));
+        LogTarget::Syslog(Arc::new(syslog::read(r, rest)?))
+    } else if let Some(size) = word.strip_prefix(b"memory:") {
+        check_memory(r, node, size)?;
+        LogTarget::Memory
     } else {
         LogTarget::File(r.below_prefix(word))
     };
-    let level = level_of(node)?;
-    let (log, again) = (ErrorLog { target, level }, r.again);
+    let log = ErrorLog { target, level: level(node)? };
+    let again = r.again;
     let logs = if r.scope.context == Contexts::MAIN {
         &mut r.main.error_log
     } else {
@@ -236,132 +247,72 @@ fn error_log(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-/// The level behind the target: one, or parts of debugging.
-fn level_of(node: &Node) -> Result<Level, Fault> {
-    let (mut level, mut in_parts) = (None, false);
+/// nginx wants room for a line of 2048 bytes and for a head that names the file.
+fn check_memory(r: &Reader, node: &Node, word: &[u8]) -> Parsed {
+    let needed =
+        "MEMLOG  :\n\0".len() + r.place(node).file.len() + 2 * "-9223372036854775808".len();
+    match values::size(word) {
+        Some(size) if size >= (needed + 2048) as u64 => Ok(()),
+        _ => Err(Fault::Text(format!("invalid buffer size \"{}\"", show(word)))),
+    }
+}
+
+/// The level that the words behind a target name. Those of single parts of nginx may be several.
+fn level(node: &Node) -> Result<Level, Fault> {
+    let (mut level, mut parts) = (None, false);
     for word in node.args().skip(1) {
-        let fault = |what| Err(Fault::Text(format!("{what} log level \"{}\"", show(word))));
-        match (Level::parse(word), debug_level(word)) {
-            (Some(_), _) if level.is_some() => return fault("duplicate"),
-            (Some(read), _) => level = Some(read),
-            (None, Some(read)) if level.is_none() || in_parts => {
-                (level, in_parts) = (Some(read), true);
-            }
-            (None, _) => return fault("invalid"),
+        let fault = |what: &str| Fault::Text(format!("{what} log level \"{}\"", show(word)));
+        match Level::parse(word) {
+            Some(_) if parts || level.is_some() => return Err(fault("duplicate")),
+            Some(named) => level = Some(named),
+            None if is_part(word) && level.is_none() => parts = true,
+            None => return Err(fault("invalid")),
         }
     }
-    Ok(level.unwrap_or(Level::Error))
+    Ok(level.unwrap_or(if parts { Level::Debug } else { Level::Error }))
 }
 
 /// Debugging of one part of nginx; we know only all of it.
-fn debug_level(word: &[u8]) -> Option<Level> {
+fn is_part(word: &[u8]) -> bool {
     let parts = ["core", "alloc", "mutex", "event", "http", "mail", "stream"];
-    let part = word.strip_prefix(b"debug_")?;
-    parts.iter().any(|known| known.as_bytes() == part).then_some(Level::Debug)
-}
-
-const FACILITIES: &[&str] = &[
-    "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock", "authpriv",
-    "ftp", "ntp", "audit", "alert", "cron", "local0", "local1", "local2", "local3", "local4",
-    "local5", "local6", "local7",
-];
-const SEVERITIES: &[&str] = &["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
-
-/// Reads what follows `syslog:`.
-fn syslog(r: &Reader, text: &[u8]) -> Result<Syslog, Fault> {
-    let (mut server, mut facility, mut severity) = (None, None, None);
-    let (mut tag, mut nohostname) = (None, false);
-    let text = show(text);
-    for part in text.split(',') {
-        let fault = |text: String| Err(Fault::Text(text));
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        let again = match name {
-            "server" => server.is_some(),
-            "facility" => facility.is_some(),
-            "severity" => severity.is_some(),
-            "tag" => tag.is_some(),
-            _ => false,
-        };
-        if again {
-            return fault(format!("duplicate syslog \"{name}\""));
-        }
-        match name {
-            "server" => server = Some(syslog_server(r, value)?),
-            "facility" => match FACILITIES.iter().position(|known| *known == value) {
-                Some(number) => facility = Some(number as u8),
-                None => return fault(format!("unknown syslog facility \"{value}\"")),
-            },
-            "severity" => match SEVERITIES.iter().position(|known| *known == value) {
-                Some(number) => severity = Some(number as u8),
-                None => return fault(format!("unknown syslog severity \"{value}\"")),
-            },
-            "tag" if value.len() > 32 => {
-                return fault("syslog tag length exceeds 32".to_owned());
-            }
-            "tag" if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => {
-                let rest = "only allows alphanumeric characters and underscore";
-                return fault(format!("syslog \"tag\" {rest}"));
-            }
-            "tag" => tag = Some(value.to_owned()),
-            "nohostname" if value.is_empty() => nohostname = true,
-            _ => return fault(format!("unknown syslog parameter \"{part}\"")),
-        }
-    }
-    let Some(server) = server else {
-        return Err(Fault::Text("no syslog server specified".to_owned()));
-    };
-    Ok(Syslog {
-        server,
-        facility: facility.unwrap_or(23),
-        severity: severity.unwrap_or(6),
-        tag: tag.unwrap_or_else(|| "nginx".to_owned()),
-        nohostname,
-    })
-}
-
-fn syslog_server(r: &Reader, text: &str) -> Result<SyslogServer, Fault> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return Ok(SyslogServer::Unix(path.into()));
-    }
-    let address = addresses_for(r, text.as_bytes(), 514, Number::Host);
-    let why = match address {
-        Ok(found) => match found.into_iter().next() {
-            Some(address) => return Ok(SyslogServer::Inet(address)),
-            None => "host not found",
-        },
-        Err(why) => why,
-    };
-    Err(Fault::Text(format!("{why} in syslog server \"{text}\"")))
+    let part = word.strip_prefix(b"debug_");
+    part.is_some_and(|part| parts.iter().any(|known| known.as_bytes() == part))
 }
 
 fn open_log_file_cache(r: &mut Reader, node: &Node) -> Parsed {
-    let (mut has_max, mut is_off) = (false, false);
+    let mut cache = LogFileCache {
+        max: 0,
+        inactive: Duration::from_secs(10),
+        valid: Duration::from_secs(60),
+        min_uses: 1,
+    };
+    let mut is_off = false;
     for word in node.args() {
-        let is_number = |digits: &[u8]| values::number(digits).is_some_and(|number| number > 0);
-        let is_time = |text: &[u8]| values::time(text, Unit::Seconds).is_some();
-        let fits = if let Some(digits) = word.strip_prefix(b"max=") {
-            has_max = true;
-            is_number(digits)
+        let count = |digits: &[u8]| values::number(digits).and_then(|n| u32::try_from(n).ok());
+        let time = |text: &[u8]| values::time(text, Unit::Seconds);
+        let read = if let Some(digits) = word.strip_prefix(b"max=") {
+            count(digits).map(|max| cache.max = max as usize)
         } else if let Some(digits) = word.strip_prefix(b"min_uses=") {
-            is_number(digits)
-        } else if let Some(time) =
-            word.strip_prefix(b"inactive=").or_else(|| word.strip_prefix(b"valid="))
-        {
-            is_time(time)
+            count(digits).map(|uses| cache.min_uses = uses)
+        } else if let Some(text) = word.strip_prefix(b"inactive=") {
+            time(text).map(|time| cache.inactive = time)
+        } else if let Some(text) = word.strip_prefix(b"valid=") {
+            time(text).map(|time| cache.valid = time)
         } else {
             is_off |= word == b"off";
-            word == b"off"
+            is_off.then_some(())
         };
-        if !fits {
+        if read.is_none() {
             let shown = show(word);
             let message = format!("invalid \"open_log_file_cache\" parameter \"{shown}\"");
             return Err(Fault::Text(message));
         }
     }
-    if !has_max && !is_off {
+    if cache.max == 0 && !is_off {
         let message = "\"open_log_file_cache\" must have \"max\" parameter";
         return Err(Fault::Text(message.to_owned()));
     }
     debug_assert!(!r.again, "a second one is refused before it is read");
+    r.settings().log_file_cache = (!is_off).then_some(cache);
     Ok(())
 }

@@ -78,11 +78,13 @@ pub enum LogTarget {
     /// Standard error.
     Stderr,
     /// A syslog server.
-    Syslog(Syslog),
+    Syslog(Arc<Syslog>),
+    /// `memory:`: kept for a debugger with nginx, and nowhere here.
+    Memory,
 }
 
 /// A `syslog:` target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Syslog {
     /// The server.
     pub server: SyslogServer,
@@ -97,7 +99,7 @@ pub struct Syslog {
 }
 
 /// Where syslog datagrams go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SyslogServer {
     /// UDP.
     Inet(SocketAddr),
@@ -137,12 +139,6 @@ pub struct AccessLog {
     pub target: AccessTarget,
     /// Index of the format in [`super::Http::log_formats`].
     pub format: u32,
-    /// Bytes gathered before they are written; none writes each line.
-    pub buffer: Option<usize>,
-    /// The longest a gathered line waits.
-    pub flush: Option<Duration>,
-    /// gzip level of the file.
-    pub gzip: Option<u8>,
     /// `if=`: log unless it is empty or `0`.
     pub condition: Option<Template>,
 }
@@ -152,8 +148,36 @@ pub struct AccessLog {
 pub enum AccessTarget {
     /// A file with a fixed path (absolute).
     File(Arc<PathBuf>),
-    /// A file whose path holds variables; relative results are below the prefix.
+    /// A file whose absolute path holds variables.
     Variable(Template),
     /// A syslog server.
     Syslog(Arc<Syslog>),
+    /// Standard error, which an empty name means.
+    Stderr,
+}
+
+/// `buffer=`, `flush=` and `gzip=` of a file; they hold for every access log that names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogBuffer {
+    /// The file.
+    pub path: Arc<PathBuf>,
+    /// Bytes gathered before they are written.
+    pub size: usize,
+    /// The longest a gathered line waits.
+    pub flush: Option<Duration>,
+    /// gzip level of what is written.
+    pub gzip: Option<u8>,
+}
+
+/// `open_log_file_cache`: files whose names hold variables and that stay open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LogFileCache {
+    /// `max=`: how many.
+    pub max: usize,
+    /// `inactive=`: how long without a line.
+    pub inactive: Duration,
+    /// `valid=`: how long before it is looked whether the name means another file.
+    pub valid: Duration,
+    /// `min_uses=`: lines within `inactive` that make a file worth keeping.
+    pub min_uses: u32,
 }

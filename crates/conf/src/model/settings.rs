@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{
     AccessLogs, AccessRule, AuthRequest, Brotli, CacheSettings, ErrorLog, Filters, Gzip, Limits,
-    OriginSettings, RealIp, Referers, SecureLink, TypeSet, Zstd,
+    LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TypeSet, Zstd,
 };
 use crate::vars::Template;
 
@@ -67,6 +67,8 @@ pub struct Settings {
     pub access_log: AccessLogs,
     /// `error_log`
     pub error_log: Arc<Vec<ErrorLog>>,
+    /// `open_log_file_cache`
+    pub log_file_cache: Option<LogFileCache>,
     /// `log_not_found`
     pub log_not_found: bool,
     /// `log_subrequest`

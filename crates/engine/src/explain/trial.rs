@@ -304,9 +304,9 @@ impl Trial {
     fn log_steps(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
-            let (_, lines) = self.logs.batch(id);
-            let text = show(lines).into_owned();
-            self.logs.written(id);
+            let lines = self.logs.batch(id).lines;
+            let (text, bytes) = (show(lines).into_owned(), lines.len());
+            self.logs.written(id, bytes, self.now.mono);
             for line in text.lines() {
                 // What stands between the connection's number and the client.
                 let Some((_, said)) = line.split_once(": *0 ") else { continue };

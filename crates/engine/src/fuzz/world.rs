@@ -628,7 +628,8 @@ impl World {
         self.effects.clear();
         // The worker writes log lines out between turns and keeps the buffer.
         while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
-            self.logs.written(id);
+            let bytes = self.logs.batch(id).lines.len();
+            self.logs.written(id, bytes, self.now.mono);
         }
         used
     }
@@ -669,11 +670,17 @@ impl World {
     pub fn take_log(&mut self, path: &str) -> String {
         let mut text = String::new();
         while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
-            let (target, lines) = self.logs.batch(id);
-            if target == LogTarget::File(path.as_bytes()) {
-                text.push_str(&String::from_utf8_lossy(lines));
+            let batch = self.logs.batch(id);
+            let bytes = batch.lines.len();
+            let own = match batch.target {
+                LogTarget::File(own) => own,
+                LogTarget::Variable(file) => file.path,
+                LogTarget::Syslog(_) | LogTarget::Stderr => b"",
+            };
+            if own == path.as_bytes() {
+                text.push_str(&String::from_utf8_lossy(batch.lines));
             }
-            self.logs.written(id);
+            self.logs.written(id, bytes, self.now.mono);
         }
         text
     }

@@ -1,6 +1,8 @@
 //! Known dates, tolerance, and format and parse as inverses.
 
-use super::{Civil, Clock, LAST_SECOND, error_date, http_date, iso_date, log_date, parse};
+use super::{
+    Civil, Clock, LAST_SECOND, error_date, http_date, iso_date, log_date, parse, syslog_date,
+};
 use base::{Instant, Now};
 use proptest::prelude::{any, proptest};
 
@@ -26,6 +28,8 @@ fn texts_are_written_as_clients_and_log_readers_expect() {
     assert_eq!(&iso_date(NOV_1994, 0), b"1994-11-06T08:49:37+00:00");
     assert_eq!(&iso_date(NOV_1994, 20_700), b"1994-11-06T14:34:37+05:45");
     assert_eq!(&error_date(NOV_1994, 0), b"1994/11/06 08:49:37");
+    assert_eq!(&syslog_date(NOV_1994, 0), b"Nov  6 08:49:37");
+    assert_eq!(&syslog_date(NOV_1994 + 5 * 86400, 3600), b"Nov 11 09:49:37");
 }
 
 #[test]

@@ -269,9 +269,18 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
 /// Opens a log for appending, and makes it where it is missing.
 pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
     let name = CString::new(path).map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
-    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
-    // SAFETY: the name is NUL-terminated and outlives the call.
-    let fd = check(unsafe { libc::open(name.as_ptr(), flags, 0o644) })?;
+    let flags = libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let open = |mode: i32| {
+        // SAFETY: the name is NUL-terminated and outlives the call.
+        check(unsafe { libc::open(name.as_ptr(), flags | libc::O_NOCTTY | mode, 0o644) })
+    };
+    let fd = match open(libc::O_WRONLY) {
+        // A named pipe that nobody reads: it is opened for both, and what it holds waits there.
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+            open(libc::O_RDWR).map_err(|_| error)?
+        }
+        other => other?,
+    };
     // SAFETY: the descriptor is new and nobody else's.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
@@ -282,6 +291,14 @@ pub(crate) fn standard_error() -> Result<FileRef> {
     let fd = check(unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 3) })?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// Whether a write of a small piece would not wait; errors count as room, since the write tells
+/// them.
+pub(crate) fn takes_bytes(fd: i32) -> bool {
+    let mut asked = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: the one entry outlives the call.
+    unsafe { libc::poll(&raw mut asked, 1, 0) != 0 }
 }
 
 pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize> {

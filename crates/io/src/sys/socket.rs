@@ -5,10 +5,11 @@ use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
+use base::FileRef;
 use libc::c_long;
 
 use super::{check, check_size};
-use crate::{Call, Callee, Client, Fd, Peer};
+use crate::{Call, Callee, Client, Fd, FileFailure, Peer};
 
 /// Whether more pieces follow at once, so that the kernel waits to fill a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -153,6 +154,31 @@ pub(crate) fn connect(to: Callee<'_>) -> Result<Call> {
         Err(error) => return Err(error),
     };
     Ok(Call { fd: Fd(socket.into_raw_fd()), stands })
+}
+
+/// A socket whose datagrams go to one address.
+pub(crate) fn connect_datagrams(to: Callee<'_>) -> std::result::Result<FileRef, FileFailure> {
+    let failed = |call| {
+        move |error: Error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
+    };
+    let (socket, done) = match to {
+        Callee::Inet(at) => {
+            let socket = datagram_socket(at.is_ipv6()).map_err(failed("socket"))?;
+            let (storage, len) = to_storage(&at);
+            let fd = socket.as_raw_fd();
+            // SAFETY: the storage is initialised for `len` bytes and outlives the call.
+            (socket, check(unsafe { libc::connect(fd, (&raw const storage).cast(), len) }))
+        }
+        Callee::Unix(path) => {
+            let socket = socket(libc::AF_UNIX, libc::SOCK_DGRAM).map_err(failed("socket"))?;
+            let at = unix_address(path).map_err(failed("connect"))?;
+            let (fd, len) = (socket.as_raw_fd(), size_of_val(&at) as libc::socklen_t);
+            // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
+            (socket, check(unsafe { libc::connect(fd, (&raw const at).cast(), len) }))
+        }
+    };
+    done.map_err(failed("connect"))?;
+    Ok(FileRef::new(socket))
 }
 
 /// The error that a socket holds; takes it away.

@@ -1,0 +1,411 @@
+//! Where one worker's log lines go: the files that the control thread opened, those whose names
+//! requests made, and sockets to syslog servers.
+//!
+//! Refuses to wait: what a slow reader does not take now is left to be offered again.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use base::{FileRef, Instant};
+use conf::model::{Level, LogFileCache, Syslog, SyslogServer};
+use engine::{Batch, LogTarget, Site, VariableFile, datagrams};
+use io::{Callee, FileFailure, Io, OpenRequest, SymlinkRule};
+
+use super::OpenLogs;
+use crate::Generation;
+
+/// LIMIT: troubles that are remembered so that they are not told again.
+const TOLD_MAX: usize = 512;
+/// How often a file that cannot be written to is told of.
+const WRITE_TOLD: Duration = Duration::from_secs(60);
+/// How often a syslog server that cannot be reached is told of.
+const SEND_TOLD: Duration = Duration::from_secs(1);
+/// Bytes that a pipe takes as a whole or not at all.
+const PIPE_PIECE: usize = 4096;
+
+/// A log that is open.
+#[derive(Clone, Debug)]
+pub struct LogFile {
+    file: FileRef,
+    is_regular: bool,
+}
+
+impl LogFile {
+    /// A file that is open for appending; what is not regular takes lines one by one.
+    #[must_use]
+    pub const fn new(file: FileRef, is_regular: bool) -> Self {
+        Self { file, is_regular }
+    }
+
+    /// Opens a log for appending, and makes it where it is missing.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    pub fn open(path: &[u8]) -> std::io::Result<Self> {
+        let file = io::file::open_append(path)?;
+        let is_regular = io::file::is_regular(&file);
+        Ok(Self { file, is_regular })
+    }
+
+    /// The open file.
+    #[must_use]
+    pub const fn file(&self) -> &FileRef {
+        &self.file
+    }
+}
+
+/// What is wrong with a log, for the error log.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) level: Level,
+    /// Of the connection that it is about.
+    pub(super) serial: Option<u64>,
+    pub(super) text: Vec<u8>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    /// Bytes that need not be offered again.
+    pub(super) bytes: usize,
+    /// Of a batch that was compressed: what there was no room for.
+    pub(super) packed: Option<Vec<u8>>,
+    pub(super) trouble: Option<Trouble>,
+}
+
+/// A file whose name a request made.
+#[derive(Debug)]
+struct Own {
+    log: Option<LogFile>,
+    /// Device and inode.
+    identity: (u64, u64),
+    uses: u32,
+    used: Instant,
+    checked: Instant,
+}
+
+/// The log files and sockets that one worker writes to.
+#[derive(Debug)]
+pub(crate) struct LogFiles {
+    shared: OpenLogs,
+    /// Of configurations that requests still go by.
+    older: Vec<(Weak<Site>, OpenLogs)>,
+    own: HashMap<Vec<u8>, Own>,
+    sockets: HashMap<SyslogServer, FileRef>,
+    stderr: Option<FileRef>,
+    told: HashMap<Vec<u8>, Instant>,
+}
+
+impl LogFiles {
+    pub(crate) fn new(generation: &Generation) -> Self {
+        Self {
+            shared: generation.logs.clone(),
+            older: Vec::new(),
+            own: HashMap::new(),
+            sockets: HashMap::new(),
+            stderr: io::file::standard_error().ok(),
+            told: HashMap::new(),
+        }
+    }
+
+    /// The same files, opened again.
+    pub(crate) fn replace(&mut self, shared: OpenLogs) {
+        self.shared = shared;
+        self.own.clear();
+        self.sockets.clear();
+        // What stands for it may have been replaced, too.
+        self.stderr = io::file::standard_error().ok();
+    }
+
+    /// The files of the next configuration; requests that began before it may still log to the
+    /// others.
+    pub(crate) fn configure(&mut self, old: &Generation, new: &Generation) {
+        self.older.retain(|(site, _)| site.strong_count() > 0);
+        self.older.push((Arc::downgrade(&old.site), self.shared.clone()));
+        self.replace(new.logs.clone());
+    }
+
+    /// Writes a batch as far as that is possible without waiting.
+    pub(super) fn write(&mut self, io: &mut impl Io, batch: Batch<'_>, now: Instant) -> Report {
+        let opened = match batch.target {
+            LogTarget::Syslog(server) => return self.send(io, server, batch.lines, now),
+            LogTarget::Stderr => {
+                let Some(file) = &self.stderr else { return Report::all(batch.lines) };
+                let done = io.append_shared(file, batch.lines);
+                // Whom to tell that nobody can be told?
+                let bytes = if done.errno.is_some() { batch.lines.len() } else { done.bytes };
+                return Report { bytes, ..Report::default() };
+            }
+            LogTarget::File(path) => self.find(io, path),
+            LogTarget::Variable(file) => self.find_own(io, &file, now),
+        };
+        match opened {
+            Ok(log) => self.append(io, &log, &batch, now),
+            Err(trouble) => Report { trouble: Some(trouble), ..Report::all(batch.lines) },
+        }
+    }
+
+    fn append(
+        &mut self,
+        io: &mut impl Io,
+        log: &LogFile,
+        batch: &Batch<'_>,
+        now: Instant,
+    ) -> Report {
+        let packed = batch.gzip.map(|level| {
+            let coding = http::negotiate::Coding::Gzip;
+            files::encode::compress(coding, level as i8, batch.lines).unwrap_or_default()
+        });
+        let bytes = packed.as_deref().unwrap_or(batch.lines);
+        let (done, errno) = append_lines(io, log, bytes);
+        let mut report = Report::default();
+        match packed {
+            Some(bytes) => {
+                let rest = if errno.is_some() { &[] } else { &bytes[done..] };
+                report.packed = Some(rest.to_vec());
+            }
+            None => report.bytes = if errno.is_some() { batch.lines.len() } else { done },
+        }
+        let path = match batch.target {
+            LogTarget::File(path) => path,
+            LogTarget::Variable(file) => file.path,
+            LogTarget::Syslog(_) | LogTarget::Stderr => b"",
+        };
+        if let Some(errno) = errno
+            && self.may_tell(path, WRITE_TOLD, now)
+        {
+            let failure = FileFailure { errno, call: "write" };
+            report.trouble = Some(Trouble::with_file(Level::Alert, "write() to", path, failure));
+        }
+        report
+    }
+
+    /// An open file that the configuration names.
+    fn find(&self, io: &mut impl Io, path: &[u8]) -> Result<LogFile, Trouble> {
+        let older = self.older.iter().rev().map(|(_, logs)| logs);
+        let mut known = std::iter::once(&self.shared).chain(older);
+        match known.find_map(|logs| logs.get(path)) {
+            Some(log) => Ok(log.clone()),
+            None => open(io, path)
+                .map(|(log, _)| log)
+                .map_err(|failure| Trouble::with_file(Level::Crit, "open()", path, failure)),
+        }
+    }
+
+    /// The file whose name a request made.
+    fn find_own(
+        &mut self,
+        io: &mut impl Io,
+        file: &VariableFile<'_>,
+        now: Instant,
+    ) -> Result<LogFile, Trouble> {
+        if let Some(log) = file.cache.and_then(|cache| self.recall(io, file.path, cache, now)) {
+            return Ok(log);
+        }
+        let about = |mut trouble: Trouble| {
+            trouble.serial = Some(file.serial);
+            trouble.text.extend_from_slice(file.context);
+            trouble
+        };
+        test_root(io, file.root)
+            .map_err(|failure| about(Trouble::with_root(file.root, failure)))?;
+        let (log, identity) = open(io, file.path).map_err(|failure| {
+            about(Trouble::with_file(Level::Crit, "open()", file.path, failure))
+        })?;
+        if let Some(cache) = file.cache {
+            self.keep(file.path, cache, (&log, identity), now);
+        }
+        Ok(log)
+    }
+
+    /// A file that was kept open, if its name still means it.
+    fn recall(
+        &mut self,
+        io: &mut impl Io,
+        path: &[u8],
+        cache: LogFileCache,
+        now: Instant,
+    ) -> Option<LogFile> {
+        self.own.retain(|_, own| own.used.after(cache.inactive) >= now);
+        let own = self.own.get_mut(path)?;
+        own.used = now;
+        own.uses = own.uses.saturating_add(1);
+        if own.checked.after(cache.valid) < now {
+            let seen = io.open(&look(path)).ok()?.stat;
+            if (seen.device, seen.inode) != own.identity {
+                own.log = None;
+            }
+            own.checked = now;
+        }
+        own.log.clone()
+    }
+
+    fn keep(
+        &mut self,
+        path: &[u8],
+        cache: LogFileCache,
+        (log, identity): (&LogFile, (u64, u64)),
+        now: Instant,
+    ) {
+        if !self.own.contains_key(path) {
+            while self.own.len() >= cache.max {
+                let oldest = self.own.iter().min_by_key(|(_, own)| own.used);
+                let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { break };
+                self.own.remove(&oldest);
+            }
+        }
+        let fresh = Own { log: None, identity, uses: 1, used: now, checked: now };
+        let own = self.own.entry(path.to_vec()).or_insert(fresh);
+        (own.identity, own.checked) = (identity, now);
+        own.log = (own.uses >= cache.min_uses).then(|| log.clone());
+    }
+
+    fn send(&mut self, io: &mut impl Io, to: &Arc<Syslog>, batch: &[u8], now: Instant) -> Report {
+        let mut report = Report::default();
+        for (datagram, end) in datagrams(batch) {
+            match self.send_one(io, to, datagram) {
+                Ok(true) => {}
+                Ok(false) => return report,
+                Err(failure) => {
+                    let key = format!("{:?}", to.server);
+                    if report.trouble.is_none() && self.may_tell(key.as_bytes(), SEND_TOLD, now) {
+                        report.trouble = Some(Trouble::with_server(&to.server, failure));
+                    }
+                }
+            }
+            report.bytes = end;
+        }
+        report
+    }
+
+    /// Whether there was room for it.
+    fn send_one(
+        &mut self,
+        io: &mut impl Io,
+        to: &Arc<Syslog>,
+        datagram: &[u8],
+    ) -> Result<bool, FileFailure> {
+        if !self.sockets.contains_key(&to.server) {
+            let callee = match &to.server {
+                SyslogServer::Inet(at) => Callee::Inet(*at),
+                SyslogServer::Unix(path) => Callee::Unix(path.as_os_str().as_bytes()),
+            };
+            self.sockets.insert(to.server.clone(), io.open_datagrams(callee)?);
+        }
+        let done = io.append(&self.sockets[&to.server], datagram);
+        match done.errno {
+            Some(errno) => {
+                // The next one is sent by a socket that has seen no error.
+                self.sockets.remove(&to.server);
+                Err(FileFailure { errno, call: "send" })
+            }
+            None => Ok(done.bytes == datagram.len()),
+        }
+    }
+
+    fn may_tell(&mut self, what: &[u8], every: Duration, now: Instant) -> bool {
+        if self.told.get(what).is_some_and(|told| told.after(every) > now) {
+            return false;
+        }
+        if self.told.len() >= TOLD_MAX {
+            self.told.clear();
+        }
+        self.told.insert(what.to_vec(), now);
+        true
+    }
+}
+
+impl Report {
+    fn all(lines: &[u8]) -> Self {
+        Self { bytes: lines.len(), ..Self::default() }
+    }
+}
+
+impl Trouble {
+    /// `open() "/a" failed (2: No such file or directory)`.
+    fn with_file(level: Level, what: &str, path: &[u8], failure: FileFailure) -> Self {
+        let mut text = format!("{what} \"").into_bytes();
+        text.extend_from_slice(path);
+        text.extend_from_slice(format!("\" failed {}", describe(failure.errno)).as_bytes());
+        Self { level, serial: None, text }
+    }
+
+    fn with_root(root: &[u8], failure: FileFailure) -> Self {
+        let mut text = b"testing \"".to_vec();
+        text.extend_from_slice(root);
+        text.extend_from_slice(b"\" existence failed ");
+        text.extend_from_slice(describe(failure.errno).as_bytes());
+        Self { level: Level::Error, serial: None, text }
+    }
+
+    fn with_server(server: &SyslogServer, failure: FileFailure) -> Self {
+        let server = match server {
+            SyslogServer::Inet(at) => at.to_string(),
+            SyslogServer::Unix(path) => format!("unix:{}", path.display()),
+        };
+        let is_absent = std::io::Error::from_raw_os_error(failure.errno).kind();
+        let level = match is_absent {
+            std::io::ErrorKind::ConnectionRefused
+            | std::io::ErrorKind::NetworkUnreachable
+            | std::io::ErrorKind::HostUnreachable => Level::Error,
+            _ => Level::Alert,
+        };
+        let FileFailure { errno, call } = failure;
+        let text = format!(
+            "{call}() failed {} while logging to syslog, server: {server}",
+            describe(errno)
+        );
+        Self { level, serial: None, text: text.into_bytes() }
+    }
+}
+
+/// `(2: No such file or directory)`.
+fn describe(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    format!("({errno}: {words})")
+}
+
+const fn look(path: &[u8]) -> OpenRequest<'_> {
+    OpenRequest { path, symlinks: SymlinkRule::Follow, content_max: 0, stat_only: true }
+}
+
+fn open(io: &mut impl Io, path: &[u8]) -> Result<(LogFile, (u64, u64)), FileFailure> {
+    let file = io.open_log(path)?;
+    let stat = io.stat(&file)?;
+    Ok((LogFile { file, is_regular: stat.is_regular }, (stat.device, stat.inode)))
+}
+
+/// Whoever makes up names must have a site: nothing is opened for one whose root is not there.
+fn test_root(io: &mut impl Io, root: &[u8]) -> Result<(), FileFailure> {
+    const ENOTDIR: i32 = 20;
+    if io.open(&look(root))?.stat.is_dir {
+        Ok(())
+    } else {
+        Err(FileFailure { errno: ENOTDIR, call: "stat" })
+    }
+}
+
+/// Bytes that were taken, and the error that ended it. What others may write to at the same time
+/// is given whole lines.
+fn append_lines(io: &mut impl Io, log: &LogFile, bytes: &[u8]) -> (usize, Option<i32>) {
+    if log.is_regular {
+        let done = io.append(&log.file, bytes);
+        return (done.bytes, done.errno);
+    }
+    let mut taken = 0;
+    while taken < bytes.len() {
+        let rest = &bytes[taken..];
+        let within = &rest[..rest.len().min(PIPE_PIECE)];
+        let end = within.iter().rposition(|byte| *byte == b'\n').unwrap_or(within.len() - 1);
+        let done = io.append(&log.file, &rest[..=end]);
+        taken += done.bytes;
+        if done.errno.is_some() || done.bytes <= end {
+            return (taken, done.errno);
+        }
+    }
+    (taken, None)
+}
