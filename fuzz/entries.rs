@@ -26,6 +26,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("qpack", qpack),
     ("quic", quic),
     ("rules", cache::rules::fuzz::rules),
+    ("ssi", ssi::fuzz::page),
     ("tls", tls),
 ];
 

@@ -9,6 +9,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("http", &["base"]),
     ("io", &["base"]),
     ("esi", &["base", "http"]),
+    ("ssi", &["base", "http"]),
     ("wire", &["base", "http"]),
     ("tls", &["base"]),
     ("quic", &["base"]),
@@ -16,19 +17,19 @@ const TABLE: &[(&str, &[&str])] = &[
     ("files", &["base", "http"]),
     ("upstream", &["base", "http", "wire", "conf"]),
     ("cache", &["base", "http", "esi"]),
-    ("engine", &["base", "http", "conf", "files", "upstream", "esi", "cache"]),
+    ("engine", &["base", "http", "conf", "files", "upstream", "esi", "ssi", "cache"]),
     (
         "worker",
         &[
-            "base", "http", "wire", "conf", "files", "upstream", "esi", "cache", "engine", "io",
-            "tls", "quic",
+            "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
+            "io", "tls", "quic",
         ],
     ),
     (
         "sim",
         &[
-            "base", "http", "wire", "conf", "files", "upstream", "esi", "cache", "engine", "io",
-            "tls", "quic", "worker",
+            "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
+            "io", "tls", "quic", "worker",
         ],
     ),
     ("testkit", &[]),

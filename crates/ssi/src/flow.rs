@@ -1,0 +1,427 @@
+//! What commands do: conditions, blocks, variables, and what is to be shown for each.
+//!
+//! Owns whether text is shown, kept in a block or thrown away. Easiest to break: where nothing is
+//! shown, nothing is done either, but for what ends that.
+
+use http::escape::push_html;
+
+use crate::command::Kind;
+use crate::scan::Command;
+use crate::time::{Moment, TIME_FORMAT, push_time};
+use crate::words::{COUNT_MAX, Matched, SIZE_MAX, Shared, evaluate};
+use crate::Fault;
+
+/// What a page shows for a command that cannot be done.
+const ERROR: &[u8] = b"[an error occurred while processing the directive]";
+
+/// How `echo` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    None,
+    Url,
+    Entity,
+}
+
+/// Where a condition stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    Outside,
+    /// After `if` or `elif`.
+    If,
+    Else,
+}
+
+/// An include that is to be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Include {
+    /// The address as evaluated; it begins with `/`, or is empty.
+    pub uri: Vec<u8>,
+    /// Whether nothing more is read before it is there.
+    pub waits: bool,
+    /// The variable that its answer goes to.
+    pub set: Option<Vec<u8>>,
+    /// What stands for it where there is nothing of it.
+    pub stub: Option<Vec<u8>>,
+}
+
+/// What comes of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Nothing to be seen.
+    Nothing,
+    /// This is shown.
+    Show(Vec<u8>),
+    /// This is to be asked for; it is shown in its place.
+    Include(Include),
+}
+
+/// What a command may look at. `look_up` appends the value of a variable of the server (its name in
+/// lower case) and says whether there is one; `find` matches an expression against a text, or says
+/// what is wrong with it; `warn` takes what is logged and changes nothing.
+#[derive(Debug)]
+pub struct World<'a, L, F, W> {
+    /// What the page and its includes share.
+    pub shared: &'a mut Shared,
+    /// The path of the page.
+    pub uri: &'a [u8],
+    /// The time, in the local zone.
+    pub moment: Moment<'a>,
+    /// See above.
+    pub look_up: L,
+    /// See above.
+    pub find: F,
+    /// See above.
+    pub warn: W,
+}
+
+/// The state of one page.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    error: Vec<u8>,
+    time_format: Vec<u8>,
+    encoding: Encoding,
+    condition: Condition,
+    /// Whether text is shown.
+    shows: bool,
+    /// Whether a branch of the condition was taken.
+    chosen: bool,
+    in_block: bool,
+    /// The open block in the shared list, if there was room for it.
+    block: Option<usize>,
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            error: ERROR.to_vec(),
+            time_format: TIME_FORMAT.to_vec(),
+            encoding: Encoding::Entity,
+            condition: Condition::Outside,
+            shows: true,
+            chosen: false,
+            in_block: false,
+            block: None,
+        }
+    }
+}
+
+impl Flow {
+    /// What is shown for a command that has no form or cannot be done.
+    #[must_use]
+    pub fn error(&self) -> &[u8] {
+        &self.error
+    }
+
+    /// What `config timefmt` said last.
+    #[must_use]
+    pub fn time_format(&self) -> &[u8] {
+        &self.time_format
+    }
+
+    /// Whether text is shown as it is; then nothing else has to be asked of it.
+    #[must_use]
+    pub const fn shows(&self) -> bool {
+        self.shows
+    }
+
+    /// Takes text that is not shown: it goes to the open block, or nowhere.
+    pub fn hide(&self, text: &[u8], shared: &mut Shared) {
+        let Some((_, block)) = self.block.and_then(|at| shared.blocks.get_mut(at)) else { return };
+        if shared.blocks_size + text.len() <= SIZE_MAX {
+            shared.blocks_size += text.len();
+            block.extend_from_slice(text);
+        }
+    }
+
+    /// Does what a command says.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for the error log; [`Self::error`] is shown.
+    pub fn run<L, F, W>(
+        &mut self,
+        command: &Command,
+        world: &mut World<'_, L, F, W>,
+    ) -> Result<Act, Fault>
+    where
+        L: FnMut(&[u8], &mut Vec<u8>) -> bool,
+        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, Fault>,
+        W: FnMut(Fault),
+    {
+        let kind = Kind::of(&command.name);
+        if self.in_block && kind != Some(Kind::Endblock) {
+            if kind.is_some() {
+                let mut source = Vec::new();
+                command.push_source(&mut source);
+                self.hide(&source, world.shared);
+            }
+            return Ok(Act::Nothing);
+        }
+        if !self.shows && !kind.is_some_and(Kind::steers) {
+            return Ok(Act::Nothing);
+        }
+        let Some(kind) = kind else {
+            return Err([b"invalid SSI command: \"", &command.name[..], b"\""].concat());
+        };
+        let fits = match kind {
+            Kind::Elif | Kind::Else => self.condition == Condition::If,
+            Kind::Endif => self.condition != Condition::Outside,
+            _ => true,
+        };
+        if !fits {
+            return Err([b"invalid context of SSI command: \"", &command.name[..], b"\""].concat());
+        }
+        command.check(kind)?;
+        let value = |name: &[u8]| command.get(name).unwrap_or_default();
+        match kind {
+            Kind::Include => return self.include(command, world),
+            Kind::Echo => return self.echo(command, world),
+            Kind::Config => self.configure(command),
+            Kind::Set => {
+                let text = self.expand(value(b"value"), world)?;
+                if !world.shared.set(value(b"var"), text) {
+                    return Err(b"too many variables in SSI commands".to_vec());
+                }
+            }
+            Kind::If | Kind::Elif => self.branch(kind, value(b"expr"), world)?,
+            Kind::Else => {
+                self.shows = !self.chosen;
+                self.condition = Condition::Else;
+            }
+            Kind::Endif => {
+                self.shows = true;
+                self.chosen = false;
+                self.condition = Condition::Outside;
+            }
+            Kind::Block => self.begin_block(value(b"name"), world.shared),
+            Kind::Endblock => {
+                self.shows = true;
+                self.in_block = false;
+                self.block = None;
+            }
+        }
+        Ok(Act::Nothing)
+    }
+
+    fn begin_block(&mut self, name: &[u8], shared: &mut Shared) {
+        self.shows = false;
+        self.in_block = true;
+        self.block = None;
+        if shared.blocks.len() < COUNT_MAX {
+            self.block = Some(shared.blocks.len());
+            shared.blocks.push((name.to_vec(), Vec::new()));
+        }
+    }
+
+    fn configure(&mut self, command: &Command) {
+        if let Some(format) = command.get(b"timefmt") {
+            self.time_format = format.to_vec();
+        }
+        if let Some(error) = command.get(b"errmsg") {
+            self.error = error.to_vec();
+        }
+    }
+
+    /// What a text with variables is worth.
+    fn expand<L, F, W>(
+        &self,
+        text: &[u8],
+        world: &mut World<'_, L, F, W>,
+    ) -> Result<Vec<u8>, Fault>
+    where
+        L: FnMut(&[u8], &mut Vec<u8>) -> bool,
+    {
+        evaluate(text, &mut |name, out| self.push_value(name, world, out))
+    }
+
+    /// Appends the value of a variable, of pages or of the server; whether there is one.
+    fn push_value<L, F, W>(
+        &self,
+        name: &[u8],
+        world: &mut World<'_, L, F, W>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Fault>
+    where
+        L: FnMut(&[u8], &mut Vec<u8>) -> bool,
+    {
+        if let Some(value) = world.shared.get(name) {
+            out.extend_from_slice(value);
+            return Ok(true);
+        }
+        let moment = match name {
+            b"date_local" => world.moment,
+            b"date_gmt" => Moment { offset: 0, zone: "GMT", ..world.moment },
+            _ => return Ok((world.look_up)(name, out)),
+        };
+        if push_time(out, &self.time_format, moment) { Ok(true) } else { Err(Vec::new()) }
+    }
+
+    fn echo<L, F, W>(
+        &mut self,
+        command: &Command,
+        world: &mut World<'_, L, F, W>,
+    ) -> Result<Act, Fault>
+    where
+        L: FnMut(&[u8], &mut Vec<u8>) -> bool,
+        W: FnMut(Fault),
+    {
+        let name = command.get(b"var").unwrap_or_default().to_ascii_lowercase();
+        let mut value = Vec::new();
+        if !self.push_value(&name, world, &mut value)? {
+            value.extend_from_slice(command.get(b"default").unwrap_or(b"(none)"));
+        }
+        match command.get(b"encoding") {
+            None => {}
+            Some(b"none") => self.encoding = Encoding::None,
+            Some(b"url") => self.encoding = Encoding::Url,
+            Some(b"entity") => self.encoding = Encoding::Entity,
+            Some(other) => {
+                let parts: [&[u8]; 3] =
+                    [b"unknown encoding \"", other, b"\" in the \"echo\" command"];
+                (world.warn)(parts.concat());
+            }
+        }
+        let mut out = Vec::with_capacity(value.len());
+        match self.encoding {
+            Encoding::None => out = value,
+            Encoding::Url => push_url(&mut out, &value),
+            Encoding::Entity => push_html(&mut out, &value),
+        }
+        Ok(Act::Show(out))
+    }
+
+    fn branch<L, F, W>(
+        &mut self,
+        kind: Kind,
+        expression: &[u8],
+        world: &mut World<'_, L, F, W>,
+    ) -> Result<(), Fault>
+    where
+        L: FnMut(&[u8], &mut Vec<u8>) -> bool,
+        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, Fault>,
+    {
+        if kind == Kind::If && self.condition != Condition::Outside {
+            return Err(b"the \"if\" command inside the \"if\" command".to_vec());
+        }
+        if self.chosen {
+            self.shows = false;
+            return Ok(());
+        }
+        self.shows = self.holds(expression, world)?;
+        self.chosen = self.shows;
+        self.condition = Condition::If;
+        Ok(())
+    }
+
+    /// Whether an expression is true: `TEXT`, `TEXT = TEXT`, `TEXT != TEXT`, `TEXT = /EXPRESSION/`.
+    fn holds<L, F, W>(
+        &self,
+        expression: &[u8],
+        world: &mut World<'_, L, F, W>,
+    ) -> Result<bool, Fault>
+    where
+        L: FnMut(&[u8], &mut Vec<u8>) -> bool,
+        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, Fault>,
+    {
+        let is_left = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'{' | b'}' | b'\'' | b'"')
+        };
+        let len = expression.iter().position(|byte| !is_left(byte)).unwrap_or(expression.len());
+        let (left, rest) = expression.split_at(len);
+        let left = self.expand(&left.to_ascii_lowercase(), world)?;
+        let rest = skip_blanks(rest);
+        if rest.is_empty() {
+            return Ok(!left.is_empty());
+        }
+        let invalid = || Err([b"invalid expression in \"", expression, b"\""].concat());
+        let (wants, right) = match rest {
+            [b'=', right @ ..] => (true, right),
+            [b'!', b'=', right @ ..] => (false, right),
+            _ => return invalid(),
+        };
+        let right = skip_blanks(right);
+        if let [b'/', pattern @ .., last] = right {
+            if *last != b'/' {
+                return invalid();
+            }
+            let matched = (world.find)(pattern, &left)?;
+            let found = matched.is_some();
+            if let Some(matched) = matched {
+                world.shared.take(matched);
+            }
+            return Ok(found == wants);
+        }
+        Ok((self.expand(right, world)? == left) == wants)
+    }
+
+    fn include<L, F, W>(
+        &self,
+        command: &Command,
+        world: &mut World<'_, L, F, W>,
+    ) -> Result<Act, Fault>
+    where
+        L: FnMut(&[u8], &mut Vec<u8>) -> bool,
+    {
+        let (path, file) = (command.get(b"virtual"), command.get(b"file"));
+        let (wait, set, stub) = (command.get(b"wait"), command.get(b"set"), command.get(b"stub"));
+        let quoted = |before: &str, value: &[u8], after: &str| {
+            [before.as_bytes(), b"\"", value, b"\"", after.as_bytes()].concat()
+        };
+        let (address, is_file) = match (path, file) {
+            (Some(path), Some(file)) => {
+                let mut fault = quoted("inclusion may be either virtual=", path, " or file=");
+                fault.extend_from_slice(&quoted("", file, ""));
+                return Err(fault);
+            }
+            (None, None) => return Err(b"no parameter in \"include\" SSI command".to_vec()),
+            (Some(path), None) => (path, false),
+            (None, Some(file)) => (file, true),
+        };
+        if set.is_some() && stub.is_some() {
+            let words = "\"set\" and \"stub\" cannot be used together in \"include\" SSI command";
+            return Err(words.as_bytes().to_vec());
+        }
+        let waits = match wait {
+            Some(_) if is_file => {
+                return Err(quoted("\"wait\" cannot be used with file=", address, ""));
+            }
+            Some(b"yes") => true,
+            None | Some(b"no") => false,
+            Some(other) => {
+                return Err(quoted("invalid value ", other, " in the \"wait\" parameter"));
+            }
+        };
+        let mut uri = self.expand(address, world)?;
+        if !address.is_empty() && uri.first() != Some(&b'/') {
+            let directory = world.uri.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+            uri.splice(0..0, world.uri[..directory].iter().copied());
+        }
+        let stub = match stub {
+            None => None,
+            Some(name) => match world.shared.block(name) {
+                Some(text) => Some(text.to_vec()),
+                None => return Err(quoted("\"stub\"=", name, " for \"include\" not found")),
+            },
+        };
+        let waits = waits || is_file || set.is_some();
+        Ok(Act::Include(Include { uri, waits, set: set.map(<[u8]>::to_vec), stub }))
+    }
+}
+
+fn skip_blanks(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| *byte != b' ').unwrap_or(text.len());
+    &text[start..]
+}
+
+/// Appends `text` as `echo … encoding="url"` writes it.
+fn push_url(out: &mut Vec<u8>, text: &[u8]) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text {
+        let is_plain = byte > b' ' && byte < 0x7f && !b"\"#%'<>\\^`{|}".contains(&byte);
+        if is_plain {
+            out.push(byte);
+        } else {
+            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+}

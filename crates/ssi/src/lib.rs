@@ -1,0 +1,20 @@
+//! Server-side includes as nginx has them: from the bytes of a page to texts, includes and faults.
+//!
+//! Owns the reading of commands, conditions, variables of pages, blocks and times. Asks for nothing
+//! itself: what an include means, what a variable of the server is worth and whether an expression
+//! matches is its caller's business.
+
+mod command;
+mod flow;
+pub mod fuzz;
+mod scan;
+mod time;
+mod words;
+
+pub use flow::{Act, Flow, Include, World};
+pub use scan::{Command, Event, Scanner};
+pub use time::{Moment, TIME_FORMAT, push_time};
+pub use words::{Matched, Shared};
+
+/// What is wrong with a command, in nginx's words, for the error log; empty if nginx says nothing.
+pub type Fault = Vec<u8>;
