@@ -45,6 +45,7 @@ mod real_ip;
 mod reload;
 mod rewrite;
 mod routing;
+mod ssi;
 mod static_files;
 mod tls;
 mod tls_certificates;

@@ -49,7 +49,7 @@ _PATTERNS = {
     HOSTS: ["hosts: GET / | Host: .test"],
     BOTH: ["zone conditions: * | If-None-Match: \"a\" | If-Modified-Since: *", "plain: GET /hello.txt | If-None-Match: * | If-Modified-Since: *", "if_modified_since *: GET /hello.txt | If-Modified-Since: nonsense | If-None-Match: *"],
     KEPT: ["empty gif: GET /g | If-Match: *", "empty gif: GET /g | If-Unmodified-Since: *", "zone conditions: * | If-Match: \"*", "zone conditions: *n=d10&* | If-Unmodified-Since: *", "zone conditions: *n=l10&* | If-Unmodified-Since: *", "plain: * | If-Match:*", "plain: * | If-Unmodified-Since: *", "error_page: GET /hello.txt | If-Match: \"x\"", "no etag: GET /hello.txt | If-Match: *"],
-    TEXTS: ["return: GET /200/t | If-*"],
+    TEXTS: ["return: GET /200/t | If-*", "ssi here and there: * /text?x | If-None-Match: *", "addition: * /text | If-None-Match: *"],
     RANGES: ["plain: 40 ranges"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],
     LENGTHS: ["autoindex and gzip: GET /list/*", "gzip: GET /10/page.html HTTP/1.0 *", "keep-alive per location: GET /chunk/*"],

@@ -54,6 +54,7 @@ mod secure_link;
 mod server;
 mod server_name;
 mod split_clients;
+mod ssi;
 mod syslog;
 mod tls;
 mod types;
@@ -111,6 +112,7 @@ families![
     brotli::TABLE,
     zstd::TABLE,
     filters::TABLE,
+    ssi::TABLE,
     tls::TABLE,
     http2::TABLE,
     http3::TABLE,

@@ -35,7 +35,7 @@ pub use cache::{
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
-pub use filters::{Filters, Substitution};
+pub use filters::{Addition, Filters, Ssi, Substitution};
 pub use limits::{ConnLimit, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit};
 pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
 pub use location::{

@@ -253,6 +253,10 @@ plain_vars! {
     ConnectionsWaiting = "connections_waiting";
     /// `$msec`: seconds since 1970 with milliseconds.
     Msec = "msec";
+    /// `$date_local`: the local time, as a page with SSI wants it.
+    DateLocal = "date_local";
+    /// `$date_gmt`: the same in GMT.
+    DateGmt = "date_gmt";
     /// `$time_iso8601`
     TimeIso8601 = "time_iso8601";
     /// `$time_local`

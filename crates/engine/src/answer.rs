@@ -4,6 +4,7 @@
 //! stated length yields exactly that many bytes.
 
 mod assembly;
+mod compound;
 mod growth;
 mod inflow;
 mod outside;
@@ -24,6 +25,7 @@ use crate::content::page::Cached;
 pub use assembly::Pulled;
 
 pub(crate) use assembly::Assembly;
+pub(crate) use compound::{Compound, Order, Reader};
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
@@ -107,6 +109,8 @@ pub(crate) enum Body {
     Whole(Strand),
     /// Another body, changed on its way.
     Reworked(Box<Reworked>),
+    /// Another body, with further answers in it.
+    Compound(Box<Compound>),
 }
 
 /// What is left of a span.
@@ -163,6 +167,7 @@ impl Body {
             Self::Assembly(assembly) => assembly.pull(max, out),
             Self::Whole(strand) => strand.pull(max, out),
             Self::Reworked(reworked) => reworked.pull(max, out),
+            Self::Compound(compound) => compound.pull(max, out),
         }
     }
 
@@ -172,6 +177,7 @@ impl Body {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.origin(),
             Self::Reworked(reworked) => reworked.inner.inflow(),
+            Self::Compound(compound) => compound.inner.inflow(),
             _ => None,
         }
     }
@@ -182,6 +188,7 @@ impl Body {
             Self::Origin(inflow) => Some(inflow),
             Self::Assembly(assembly) => assembly.inflow_mut(),
             Self::Reworked(reworked) => reworked.inner.inflow_mut(),
+            Self::Compound(compound) => compound.inner.inflow_mut(),
             _ => None,
         }
     }
@@ -190,6 +197,7 @@ impl Body {
     pub(crate) fn innermost(&self) -> &Self {
         match self {
             Self::Reworked(reworked) => reworked.inner.innermost(),
+            Self::Compound(compound) => compound.inner.innermost(),
             body => body,
         }
     }
@@ -207,8 +215,38 @@ impl Body {
         match self {
             Self::Assembly(assembly) => Some(assembly),
             Self::Reworked(reworked) => reworked.inner.assembly_mut(),
+            Self::Compound(compound) => compound.inner.assembly_mut(),
             _ => None,
         }
+    }
+
+    /// The body with other answers in it, if it is one.
+    pub(crate) fn compound(&self) -> Option<&Compound> {
+        match self {
+            Self::Compound(compound) => Some(compound),
+            Self::Reworked(reworked) => reworked.inner.compound(),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn compound_mut(&mut self) -> Option<&mut Compound> {
+        match self {
+            Self::Compound(compound) => Some(compound),
+            Self::Reworked(reworked) => reworked.inner.compound_mut(),
+            _ => None,
+        }
+    }
+
+    /// Whether it does something with what is read of a file for it.
+    fn feeds_itself(&self) -> bool {
+        matches!(
+            self,
+            Self::Span(Source::Outside(_), _)
+                | Self::Stream(_)
+                | Self::Reworked(_)
+                | Self::Compound(_)
+        )
     }
 
     /// Takes more of what comes from an origin.
@@ -217,6 +255,7 @@ impl Body {
             Self::Origin(inflow) => inflow.push(bytes),
             Self::Assembly(assembly) => assembly.push(bytes),
             Self::Reworked(reworked) => reworked.inner.push(bytes),
+            Self::Compound(compound) => compound.inner.push(bytes),
             _ => {}
         }
     }
@@ -227,6 +266,7 @@ impl Body {
             Self::Origin(inflow) => inflow.finish(),
             Self::Assembly(assembly) => assembly.finish(),
             Self::Reworked(reworked) => reworked.inner.finish(),
+            Self::Compound(compound) => compound.inner.finish(),
             _ => {}
         }
     }
@@ -237,6 +277,7 @@ impl Body {
             Self::Origin(inflow) => inflow.fail(),
             Self::Assembly(assembly) => assembly.fail(),
             Self::Reworked(reworked) => reworked.inner.fail(),
+            Self::Compound(compound) => compound.inner.fail(),
             _ => {}
         }
     }
@@ -246,6 +287,7 @@ impl Body {
         match self {
             Self::Stream(stream) => stream.feed(bytes),
             Self::Reworked(reworked) => reworked.feed(bytes),
+            Self::Compound(compound) => compound.feed(bytes),
             Self::Span(Source::Outside(file), span) => file.feed(span.at, bytes),
             Self::Parts(parts) => {
                 if let (Source::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
@@ -269,6 +311,7 @@ impl Body {
             Self::Origin(inflow) => return inflow.advance(len),
             Self::Assembly(assembly) => return assembly.advance(len),
             Self::Reworked(reworked) => return reworked.inner.advance(len),
+            Self::Compound(compound) => return compound.inner.advance(len),
             Self::Empty | Self::Stream(_) | Self::Growing(_) | Self::Whole(_) => None,
         };
         if let Some(span) = span {

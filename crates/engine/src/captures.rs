@@ -79,6 +79,16 @@ impl Captures {
         self.arena = other.arena;
     }
 
+    /// Takes over the values that have become others than `before` in `now`.
+    pub(crate) fn absorb(&mut self, before: &Self, now: &Self) {
+        for &(slot, ..) in &now.named {
+            let value = now.named(slot).unwrap_or_default();
+            if before.named(slot) != Some(value) {
+                self.assign(slot, value);
+            }
+        }
+    }
+
     /// Forgets the numbered groups.
     pub(crate) fn forget_groups(&mut self) {
         self.subject.clear();

@@ -10,6 +10,7 @@ pub(crate) mod listing;
 pub(crate) mod origin;
 pub(crate) mod page;
 pub(crate) mod params;
+pub(crate) mod parts;
 mod pixel;
 pub(crate) mod proxied;
 pub(crate) mod purge;

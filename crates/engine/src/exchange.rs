@@ -422,7 +422,7 @@ impl Exchange {
         if !self.request.is_fragment {
             self.request.listen = ctx.conn.listen;
         }
-        if !self.is_question() {
+        if !self.is_question() && self.request.inclusion.is_none() {
             self.request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
         }
     }

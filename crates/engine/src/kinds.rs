@@ -25,9 +25,15 @@ pub(crate) struct Kind {
     pub(crate) brotli: bool,
     /// Whether zstd applies to it.
     pub(crate) zstd: bool,
-    /// Whether `sub_filter` applies to it: then bodies are changed on their way, and neither coded
-    /// forms nor parts of what is there are of use.
+    /// Whether `sub_filter`, `ssi` or `addition` apply to it: then bodies are changed on their way,
+    /// and neither coded forms nor parts of what is there are of use.
     pub(crate) rewritten: bool,
+    /// Whether `sub_filter` applies to it.
+    pub(crate) replaced: bool,
+    /// Whether `ssi` applies to it.
+    pub(crate) included: bool,
+    /// Whether `addition` applies to it.
+    pub(crate) added: bool,
 }
 
 impl Kind {
@@ -150,6 +156,9 @@ pub(crate) fn kind(settings: &Settings, media: &Arc<[u8]>) -> Kind {
     }
     let (gzip, brotli, zstd) = (&settings.gzip, &settings.brotli, &settings.zstd);
     let has_type = !media.is_empty();
+    let filters = &settings.filters;
+    let (replaced, included) = (filters.rewrites(&lower), filters.includes(&lower));
+    let added = filters.adds(&lower);
     Kind {
         media: media.clone(),
         value: value.into_boxed_slice(),
@@ -157,7 +166,10 @@ pub(crate) fn kind(settings: &Settings, media: &Arc<[u8]>) -> Kind {
         gzip: has_type && gzip.on && gzip.types.contains(&lower),
         brotli: has_type && brotli.on && brotli.types.contains(&lower),
         zstd: has_type && zstd.on && zstd.types.contains(&lower),
-        rewritten: settings.filters.rewrites(&lower),
+        rewritten: replaced || included || added,
+        replaced,
+        included,
+        added,
     }
 }
 

@@ -37,6 +37,7 @@ mod vars;
 pub use answer::{Piece, Pulled};
 pub use content::esi::Lineage;
 pub use content::page::Keeping;
+pub use content::parts::{Child, Inclusion, PartHead};
 pub use content::recall::Recalled;
 pub use content::shortcut::{Open, Shortcut};
 pub use ctx::{Around, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake};

@@ -287,9 +287,14 @@ fn push_circumstances(
         push_log(out, &request.head().line);
         out.push(b'"');
     }
-    if let Some(question) = &request.question {
+    let within = match (&request.question, &request.inclusion) {
+        (Some(question), _) => Some(&question.uri[..]),
+        (None, Some(_)) => Some(&request.uri[..]),
+        (None, None) => None,
+    };
+    if let Some(uri) = within {
         out.extend_from_slice(b", subrequest: \"");
-        push_log(out, &question.uri);
+        out.extend_from_slice(uri);
         out.push(b'"');
     }
     if let Some((scheme, peer)) = origin {

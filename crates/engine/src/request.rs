@@ -1,6 +1,7 @@
 //! What an exchange knows of its request: as sent, and as redirects inside the server made it.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Now, Spool};
@@ -9,6 +10,7 @@ use http::{Fields, Method, RequestBody, RequestHead, Version};
 use crate::body::Upload;
 use crate::captures::{Captures, Failure};
 use crate::content::esi::Lineage;
+use crate::content::parts::{Family, Inclusion};
 use crate::ctx::{ConnInfo, Peer, SiteRef};
 use crate::phase::limits::Limited;
 use crate::phase::question::Question;
@@ -102,6 +104,10 @@ pub(crate) struct Request {
     pub(crate) is_fragment: bool,
     /// Whether another location said who asks.
     pub(crate) is_vouched_for: bool,
+    /// What makes its answer a part of another one's, by SSI or `addition`, if it is that.
+    pub(crate) inclusion: Option<Box<Inclusion>>,
+    /// What it shares with the parts of its answer, if there are any.
+    pub(crate) family: Option<Rc<Family>>,
     /// What it asks about another request, if it does.
     pub(crate) question: Option<Box<Question>>,
     /// What limits made of it.
@@ -142,6 +148,8 @@ impl Request {
         self.is_fragment = false;
         self.is_vouched_for = false;
         self.question = None;
+        self.inclusion = None;
+        self.family = None;
         self.is_straight = true;
         self.limited.clear();
         self.link.get_mut().clear();
@@ -245,6 +253,15 @@ impl Request {
             self.uri.extend_from_slice(&question.uri);
             return Ok(());
         }
+        if let Some(inclusion) = self.inclusion.take() {
+            self.uri.clear();
+            self.uri.extend_from_slice(&inclusion.uri);
+            if let Some(args) = &inclusion.args {
+                self.set_args(args);
+            }
+            self.inclusion = Some(inclusion);
+            return Ok(());
+        }
         let Some(head) = self.held.take() else { return Ok(()) };
         let settled = http::uri::normalise(&head.target, merge, &mut self.uri);
         if let Ok(target) = &settled {
@@ -263,6 +280,15 @@ impl Request {
             self.uri.clear();
         }
         settled.map(|_| ())
+    }
+
+    /// Path and query by which its answer is known: what the client asked for, unless it is a part
+    /// of that.
+    pub(crate) fn address(&self) -> &[u8] {
+        match &self.inclusion {
+            Some(inclusion) => &inclusion.target,
+            None => &self.head().target,
+        }
     }
 
     /// Sets the query.

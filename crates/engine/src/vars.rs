@@ -2,6 +2,7 @@
 //!
 //! Knows every variable of the language; one whose feature is not there is absent.
 
+mod date;
 mod origin;
 mod proxy_protocol;
 mod sent;
@@ -294,6 +295,7 @@ impl<'a> Scope<'a> {
             Var::ConnectionsWaiting => number(out, self.counters.sum(Count::Waiting)),
             Var::Msec => millis(out, self.now.unix_millis),
             Var::TimeLocal => text(out, self.clock.time_local()),
+            Var::DateLocal | Var::DateGmt => self.write_date(var, out),
             Var::TimeIso8601 => text(out, self.clock.time_iso8601()),
             Var::Hostname if !self.site.hostname().is_empty() => {
                 text(out, self.site.hostname().as_bytes())

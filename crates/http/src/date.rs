@@ -188,7 +188,11 @@ pub struct Clock {
     log: [u8; 26],
     iso: [u8; 25],
     error: [u8; 19],
+    zone: Zone,
 }
+
+/// The name of a zone of time: `CET`.
+type Zone = ([u8; 8], u8);
 
 impl Clock {
     /// The texts of `now`, in the zone `utc_offset_seconds` east of Greenwich.
@@ -203,14 +207,28 @@ impl Clock {
             log: log_date(unix, utc_offset_seconds),
             iso: iso_date(unix, utc_offset_seconds),
             error: error_date(unix, utc_offset_seconds),
+            zone: (*b"UTC     ", 3),
         }
+    }
+
+    /// Names the zone; what is longer than eight bytes is cut.
+    pub fn set_zone(&mut self, name: &str) {
+        let len = name.bytes().take(8).take_while(u8::is_ascii).count();
+        self.zone.0[..len].copy_from_slice(&name.as_bytes()[..len]);
+        self.zone.1 = len as u8;
+    }
+
+    /// The name of the zone that the texts are in.
+    #[must_use]
+    pub fn zone(&self) -> &str {
+        std::str::from_utf8(&self.zone.0[..usize::from(self.zone.1)]).unwrap_or_default()
     }
 
     /// Formats anew if the second or the zone has changed.
     #[inline]
     pub fn update(&mut self, now: Now, utc_offset_seconds: i32) {
         if self.second != now.unix_seconds() || self.offset != utc_offset_seconds {
-            *self = Self::new(now, utc_offset_seconds);
+            *self = Self { zone: self.zone, ..Self::new(now, utc_offset_seconds) };
         }
     }
 

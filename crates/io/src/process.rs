@@ -23,6 +23,12 @@ pub fn utc_offset_seconds(unix_seconds: u64) -> i32 {
     sys::utc_offset_seconds(unix_seconds)
 }
 
+/// The name of the local zone at a time: `CET`.
+#[must_use]
+pub fn zone_name(unix_seconds: u64) -> String {
+    sys::zone_name(unix_seconds)
+}
+
 /// Sets the soft and hard limit of open files.
 ///
 /// # Errors

@@ -77,8 +77,7 @@ impl Command {
         }
         let fault = |what: [&[u8]; 3]| {
             let [before, name, after] = what;
-            let parts: [&[u8]; 6] =
-                [before, name, after, b" in \"", &self.name, b"\" SSI command"];
+            let parts: [&[u8]; 6] = [before, name, after, b" in \"", &self.name, b"\" SSI command"];
             Err(parts.concat())
         };
         for (at, (key, _)) in self.params.iter().enumerate() {

@@ -5,11 +5,11 @@
 
 use http::escape::push_html;
 
+use crate::Fault;
 use crate::command::Kind;
 use crate::scan::Command;
 use crate::time::{Moment, TIME_FORMAT, push_time};
 use crate::words::{COUNT_MAX, Matched, SIZE_MAX, Shared, evaluate};
-use crate::Fault;
 
 /// What a page shows for a command that cannot be done.
 const ERROR: &[u8] = b"[an error occurred while processing the directive]";
@@ -223,11 +223,7 @@ impl Flow {
     }
 
     /// What a text with variables is worth.
-    fn expand<L, F, W>(
-        &self,
-        text: &[u8],
-        world: &mut World<'_, L, F, W>,
-    ) -> Result<Vec<u8>, Fault>
+    fn expand<L, F, W>(&self, text: &[u8], world: &mut World<'_, L, F, W>) -> Result<Vec<u8>, Fault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
     {
@@ -351,6 +347,8 @@ impl Flow {
             }
             return Ok(found == wants);
         }
+        // A path is told from an expression by a backslash.
+        let right = if right.starts_with(b"\\/") { &right[1..] } else { right };
         Ok((self.expand(right, world)? == left) == wants)
     }
 
@@ -421,7 +419,11 @@ fn push_url(out: &mut Vec<u8>, text: &[u8]) {
         if is_plain {
             out.push(byte);
         } else {
-            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            out.extend_from_slice(&[
+                b'%',
+                HEX[usize::from(byte >> 4)],
+                HEX[usize::from(byte & 15)],
+            ]);
         }
     }
 }

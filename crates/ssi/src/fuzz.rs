@@ -116,10 +116,16 @@ mod tests {
     fn conditions_take_one_branch_and_blocks_show_nothing() {
         for (text, wanted) in [
             ("<!--#if expr=\"$v\"-->a<!--#else-->b<!--#endif-->c", "ac"),
-            ("<!--#if expr=\"$x\"-->a<!--#elif expr=\"$v1 = v1\"-->b<!--#else-->c<!--#endif-->", "b"),
+            (
+                "<!--#if expr=\"$x\"-->a<!--#elif expr=\"$v1 = v1\"-->b<!--#else-->c<!--#endif-->",
+                "b",
+            ),
             ("<!--#if expr=\"$v != /x/\"-->a<!--#endif-->b", "ab"),
             ("a<!--#block name=\"b\"-->x<!--#echo var=\"v\"--><!--#endblock-->b", "ab"),
-            ("<!--#set var=\"A\" value=\"$v\\$\"--><!--#echo var=\"a\"--><!--#echo var=\"x\"-->", "v$(none)"),
+            (
+                "<!--#set var=\"A\" value=\"$v\\$\"--><!--#echo var=\"a\"--><!--#echo var=\"x\"-->",
+                "v$(none)",
+            ),
             ("<!--#if expr=\"$vq = /vq/\"--><!--#echo var=\"0\"--><!--#endif-->", "vq"),
         ] {
             assert_eq!(shown(text), (wanted.to_owned(), Vec::new()), "{text}");
@@ -130,10 +136,27 @@ mod tests {
     fn what_has_no_form_is_lost_up_to_its_end() {
         let error = "[an error occurred while processing the directive]";
         for (text, after, fault) in [
-            ("<!--#echo var-->x", "x", "unexpected \"-\" symbol after \"var\" parameter in \"echo\" SSI command"),
-            ("<!--#echo var=v-->x", "x", "unexpected \"v\" symbol before value of \"var\" parameter in \"echo\" SSI command"),
-            ("<!--#echo var=\"v\"d-->x", "x", "unexpected \"d\" symbol after \"v\" value of \"var\" parameter in \"echo\" SSI command"),
-            ("<!--#echo var=\"v\" --->x-->y", "y", "unexpected \"-\" symbol in \"echo\" SSI command"),
+            (
+                "<!--#echo var-->x",
+                "x",
+                "unexpected \"-\" symbol after \"var\" parameter in \"echo\" SSI command",
+            ),
+            (
+                "<!--#echo var=v-->x",
+                "x",
+                "unexpected \"v\" symbol before value of \"var\" parameter in \"echo\" SSI command",
+            ),
+            (
+                "<!--#echo var=\"v\"d-->x",
+                "x",
+                "unexpected \"d\" symbol after \"v\" value of \"var\" parameter in \"echo\" \
+                 SSI command",
+            ),
+            (
+                "<!--#echo var=\"v\" --->x-->y",
+                "y",
+                "unexpected \"-\" symbol in \"echo\" SSI command",
+            ),
             ("<!--#echo-->x", "x", "mandatory \"var\" parameter is absent in \"echo\" SSI command"),
             ("<!--#nothing-->x", "x", "invalid SSI command: \"nothing\""),
             ("<!--#endif-->x", "x", "invalid context of SSI command: \"endif\""),

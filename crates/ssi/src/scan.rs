@@ -109,7 +109,10 @@ impl Scanner {
         match self.state {
             State::Text => self.state = State::Mark(1),
             State::Mark(held) => self.mark(held, byte, text),
-            State::Gap | State::BeforeKey | State::AfterKey | State::BeforeValue
+            State::Gap
+            | State::BeforeKey
+            | State::AfterKey
+            | State::BeforeValue
             | State::AfterValue
                 if is_blank =>
             {
@@ -238,7 +241,16 @@ impl Scanner {
         let name = &self.command.name[..];
         let middle = b"\" parameter in \"";
         let parts: [&[u8]; 10] = [
-            b"unexpected \"", &[byte], b"\" symbol ", place, b" ", what, b"\"", &key, middle, name,
+            b"unexpected \"",
+            &[byte],
+            b"\" symbol ",
+            place,
+            b" ",
+            what,
+            b"\"",
+            &key,
+            middle,
+            name,
         ];
         Event::Fault([&parts.concat()[..], b"\" SSI command"].concat())
     }

@@ -8,8 +8,18 @@ pub const TIME_FORMAT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 /// A moment in a zone.
@@ -199,7 +209,8 @@ fn push_word(
         b'Z' => moment.zone,
         b'%' => "%",
         b'z' => {
-            let (sign, east) = if moment.offset < 0 { ('-', -moment.offset) } else { ('+', moment.offset) };
+            let (sign, east) =
+                if moment.offset < 0 { ('-', -moment.offset) } else { ('+', moment.offset) };
             let _ = write!(out, "{sign}{:02}{:02}", east / 3600, east / 60 % 60);
             return true;
         }

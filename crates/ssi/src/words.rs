@@ -123,8 +123,7 @@ fn variable<'a>(after: &'a [u8], whole: &[u8]) -> Result<(&'a [u8], &'a [u8]), F
         (false, _) => rest,
         (true, Some((b'}', rest))) => rest,
         (true, _) => {
-            let parts: [&[u8]; 3] =
-                [b"the closing bracket in \"", name, b"\" variable is missing"];
+            let parts: [&[u8]; 3] = [b"the closing bracket in \"", name, b"\" variable is missing"];
             return Err(parts.concat());
         }
     };

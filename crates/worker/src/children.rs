@@ -79,7 +79,7 @@ impl<I: Io> Bodies<'_, I> {
             Pull::Broken => Pulled::Broken,
         };
         let Some(live) = self.exchanges.get_mut(page) else { return false };
-        let is_wanted = live.exchange.take_fragment(bytes, pulled);
+        let is_wanted = live.exchange.take_child(child, bytes, pulled);
         let child = Key::from_bits(child);
         match pulled {
             Pulled::Some if is_wanted => {}
@@ -111,26 +111,27 @@ impl<I: Io> Worker<I> {
 
     fn next_fragment(&mut self, page: Key<Live>) -> Option<Key<Live>> {
         let mut head = self.core.heads.take();
-        let found = self.lend(page).and_then(|(live, ctx)| {
-            let lineage = live.exchange.next_fragment(&mut head, ctx.conn)?;
-            Some((lineage, live.exchange.site()?.clone()))
+        let found = self.lend(page).and_then(|(live, mut ctx)| {
+            let child = live.exchange.next_child(&mut head, &mut ctx)?;
+            Some((child, live.exchange.site()?.clone()))
         });
-        let Some((lineage, site)) = found else {
+        let Some((child, site)) = found else {
             self.core.heads.put(head);
             return None;
         };
         let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
-        exchange.start_fragment(head, site, lineage);
+        let is_part = matches!(child, engine::Child::Part(_));
+        exchange.start_child(head, site, child);
         let child = self.core.exchanges.insert(self.part_of(page, exchange));
         let parent = self.core.exchanges.get_mut(page)?;
         match child {
             Ok(child) => {
-                parent.exchange.bind_fragment(child.to_bits());
+                parent.exchange.bind_child(child.to_bits(), is_part);
                 parent.children.push(child);
                 Some(child)
             }
             Err(_) => {
-                parent.exchange.refuse_fragment();
+                parent.exchange.refuse_child(is_part);
                 None
             }
         }
@@ -145,6 +146,13 @@ impl<I: Io> Worker<I> {
     pub(crate) fn respond_fragment(&mut self, child: Key<Live>, page: Key<Live>) -> Option<Wake> {
         if self.core.exchanges.get(child)?.exchange.is_question() {
             return self.answer_question(child, page);
+        }
+        if self.core.exchanges.get(child)?.exchange.is_part() {
+            let (live, mut ctx) = self.lend(child)?;
+            let told = live.exchange.tell_page(&mut ctx)?;
+            self.core.exchanges.get_mut(page)?.exchange.accept_part(child.to_bits(), &told);
+            self.tell_page(page);
+            return None;
         }
         let waits = self.core.exchanges.get(page)?.exchange.is_assembling();
         let exchange = &self.core.exchanges.get(child)?.exchange;
@@ -177,7 +185,7 @@ impl<I: Io> Worker<I> {
     pub(crate) fn leave_page(&mut self, child: Key<Live>, page: Key<Live>) {
         let Some(parent) = self.core.exchanges.get_mut(page) else { return };
         parent.children.retain(|other| *other != child);
-        parent.exchange.lose_fragment(child.to_bits());
+        parent.exchange.lose_child(child.to_bits());
         self.origins.family.note(&self.core.exchanges, page);
         self.tell_page(page);
     }

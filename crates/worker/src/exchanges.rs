@@ -581,6 +581,14 @@ impl<I: Io> Worker<I> {
         })
     }
 
+    /// Whether an exchange that is part of another one, or a part of it, needs an origin or waits.
+    fn asks_others(&self, key: Key<Live>) -> bool {
+        self.has_to_wait(key)
+            || self.core.exchanges.get(key).is_some_and(|live| {
+                live.fetch.is_some() || live.children.iter().any(|child| self.asks_others(*child))
+            })
+    }
+
     /// A client that hung up while an origin makes its answer is not waited for; as in nginx, even
     /// if it only ended its own side.
     pub(crate) fn leave_if_alone(&mut self, key: Key<TcpConn>) {
@@ -596,7 +604,8 @@ impl<I: Io> Worker<I> {
         let ignores = match fetch {
             Some(fetch) => fetch.fetch.request().settings.ignore_client_abort,
             None if live.exchange.is_held_back() => false,
-            None if live.children.is_empty() => return,
+            // What needs nobody else is there soon.
+            None if !live.children.iter().any(|child| self.asks_others(*child)) => return,
             None => {
                 live.exchange.settings().is_some_and(|settings| settings.origin.ignore_client_abort)
             }

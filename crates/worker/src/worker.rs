@@ -272,6 +272,7 @@ impl<I: Io> Worker<I> {
         if self.offset.0 != quarter {
             let offset = io::process::utc_offset_seconds(self.now.unix_seconds());
             self.offset = (quarter, offset);
+            self.clock.set_zone(&io::process::zone_name(self.now.unix_seconds()));
         }
         self.clock.update(self.now, self.offset.1);
     }

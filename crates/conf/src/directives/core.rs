@@ -6,7 +6,7 @@ use super::listen::{Number, addresses_for};
 use crate::ast::Node;
 use crate::choice::chosen;
 use crate::directive::{
-    Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, value,
+    Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, size, value,
 };
 use crate::model::{
     IfModifiedSince, KeepaliveDisable, LingeringClose, Satisfy, ServerTokens, Settings,
@@ -123,8 +123,11 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Chose refreshes instead of redirects for an old browser.", "msie_refresh off;"),
     millis("auth_delay", HSL, |r| &mut r.settings().auth_delay)
         .doc("How long a 401 answer is held back.", "auth_delay 1s;"),
-    accepted("subrequest_output_buffer_size", HSL, Args::ONE, Form::Size).doc(
-        "Bounded answers that are kept for other requests.",
+    size("subrequest_output_buffer_size", HSL, |r| {
+        &mut Arc::make_mut(&mut r.settings().filters).subrequest_buffer
+    })
+    .doc(
+        "The longest answer that a page can set a variable to.",
         "subrequest_output_buffer_size 4k;",
     ),
     accepted("variables_hash_max_size", H, Args::ONE, Form::Number)

@@ -9,7 +9,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("devpoll", &["devpoll_changes", "devpoll_events"]),
     ("eventport", &["eventport_events"]),
     ("google_perftools", &["google_perftools_profiles"]),
-    ("http_addition_filter", &["add_after_body", "add_before_body", "addition_types"]),
     (
         "http_browser",
         &["ancient_browser", "ancient_browser_value", "modern_browser", "modern_browser_value"],
@@ -166,18 +165,6 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("http_slice_filter", &["slice"]),
-    (
-        "http_ssi_filter",
-        &[
-            "ssi",
-            "ssi_ignore_recycled_buffers",
-            "ssi_last_modified",
-            "ssi_min_file_chunk",
-            "ssi_silent_errors",
-            "ssi_types",
-            "ssi_value_length",
-        ],
-    ),
     (
         "http_tunnel",
         &[

@@ -1,4 +1,4 @@
-//! What changes bodies on their way out: `sub_filter`, `gunzip`.
+//! What changes bodies on their way out: `sub_filter`, `gunzip`, `ssi`, `addition`.
 
 use std::sync::Arc;
 
@@ -20,6 +20,38 @@ pub struct Filters {
     pub gunzip: bool,
     /// `gunzip_buffers`: number and size; accepted.
     pub gunzip_buffers: (u32, usize),
+    /// `ssi*`
+    pub ssi: Ssi,
+    /// `subrequest_output_buffer_size`: bytes of an answer that goes to a variable.
+    pub subrequest_buffer: usize,
+    /// `add_before_body`, `add_after_body`, `addition_types`
+    pub addition: Addition,
+}
+
+/// `ssi*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ssi {
+    /// `ssi`
+    pub on: bool,
+    /// `ssi_silent_errors`: a command that cannot be done shows nothing.
+    pub silent_errors: bool,
+    /// `ssi_types`; `text/html` is always in.
+    pub types: TypeSet,
+    /// `ssi_value_length`: bytes of a parameter's value.
+    pub value_length: usize,
+    /// `ssi_last_modified`: `Last-Modified` stays, `ETag` becomes weak.
+    pub last_modified: bool,
+}
+
+/// `add_before_body` and its kin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addition {
+    /// `add_before_body`: a path of this server; none if it was set to nothing.
+    pub before: Option<Arc<[u8]>>,
+    /// `add_after_body`, the same.
+    pub after: Option<Arc<[u8]>>,
+    /// `addition_types`; `text/html` is always in.
+    pub types: TypeSet,
 }
 
 /// One `sub_filter`.
@@ -40,6 +72,15 @@ impl Default for Filters {
             sub_last_modified: false,
             gunzip: false,
             gunzip_buffers: (32, 4096),
+            ssi: Ssi {
+                on: false,
+                silent_errors: false,
+                types: TypeSet::of(&["text/html"]),
+                value_length: 255,
+                last_modified: false,
+            },
+            subrequest_buffer: 4096,
+            addition: Addition { before: None, after: None, types: TypeSet::of(&["text/html"]) },
         }
     }
 }
@@ -49,8 +90,31 @@ impl Filters {
     /// none).
     #[must_use]
     pub fn rewrites(&self, media: &[u8]) -> bool {
-        !self.sub.is_empty()
-            && (!media.is_empty() || self.sub_types == TypeSet::All)
-            && self.sub_types.contains(media)
+        !self.sub.is_empty() && is_about(&self.sub_types, media)
     }
+
+    /// Whether `ssi` is about the type `media`.
+    #[must_use]
+    pub fn includes(&self, media: &[u8]) -> bool {
+        self.ssi.on && is_about(&self.ssi.types, media)
+    }
+
+    /// Whether something is put before or behind bodies of the type `media`.
+    #[must_use]
+    pub fn adds(&self, media: &[u8]) -> bool {
+        let addition = &self.addition;
+        (addition.before.is_some() || addition.after.is_some()) && is_about(&addition.types, media)
+    }
+
+    /// Whether anything may be done to bodies.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        let added = self.addition.before.is_some() || self.addition.after.is_some();
+        !self.sub.is_empty() || self.gunzip || self.ssi.on || added
+    }
+}
+
+/// Whether a list of types is about `media` (in lower case, without parameters; empty for none).
+fn is_about(types: &TypeSet, media: &[u8]) -> bool {
+    (!media.is_empty() || *types == TypeSet::All) && types.contains(media)
 }

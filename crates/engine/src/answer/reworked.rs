@@ -64,7 +64,7 @@ impl Reworked {
     /// Takes what was read of a file for the inner body.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         match &mut self.inner {
-            Body::Span(super::Source::Outside(_), _) | Body::Stream(_) => self.inner.feed(bytes),
+            inner if inner.feeds_itself() => inner.feed(bytes),
             Body::Parts(_) => self.state = State::Broken,
             _ if bytes.is_empty() => self.state = State::Broken,
             inner => {
@@ -74,7 +74,18 @@ impl Reworked {
         }
     }
 
+    /// Works until there is something to give: who is given nothing waits to be woken.
     pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+        let before = out.len();
+        loop {
+            let piece = self.pull_some(max, out);
+            if !matches!(piece, Piece::More) || out.len() > before {
+                return piece;
+            }
+        }
+    }
+
+    fn pull_some(&mut self, max: usize, out: &mut SendChain) -> Piece {
         if self.given < self.ready.len() {
             return self.give(max, out);
         }

@@ -16,6 +16,9 @@ impl Exchange {
     /// server's own page.
     pub(crate) fn fail(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         debug_assert!(!self.answer.is_responded, "an answer is given once");
+        if let Some(next) = self.fail_part(status, site, ctx) {
+            return next;
+        }
         self.trace_failure(status, site);
         self.answer.head.close |= closes(status);
         self.answer.forced_status = 0;

@@ -13,7 +13,7 @@ use cache::rules::Environment;
 use http::lscache::Control;
 use http::{BodyLen, Name, RequestHead, Version};
 
-use crate::answer::{Body, ByteSpan, Pulled, Source};
+use crate::answer::{Assembly, Body, ByteSpan, Pulled, Source};
 use crate::ctx::{ConnInfo, Peer, SiteRef};
 use crate::exchange::Exchange;
 use crate::phase::limits::Told;
@@ -140,28 +140,10 @@ impl Exchange {
         self.request.is_fragment = true;
     }
 
-    /// Whether it is put together while it leaves.
-    #[must_use]
-    pub fn is_assembled(&self) -> bool {
-        self.answer.body.assembly().is_some()
-    }
-
     /// Bytes of the body that were pulled.
     #[must_use]
     pub const fn body_sent(&self) -> u64 {
         self.answer.body_sent
-    }
-
-    /// Whether the fragment that `child` asked for is what is sent now.
-    #[must_use]
-    pub fn is_at_fragment(&self, child: u64) -> bool {
-        self.answer.body.assembly().is_some_and(|assembly| assembly.is_at(child))
-    }
-
-    /// Whether fragments are to be asked for: see [`Self::next_fragment`].
-    #[must_use]
-    pub fn wants_fragments(&self) -> bool {
-        self.answer.body.assembly().is_some_and(|assembly| assembly.wants_fragments())
     }
 
     /// Makes `head` the request for the next fragment. It is to be started and named with
@@ -171,7 +153,7 @@ impl Exchange {
         head: &mut RequestHead,
         conn: &ConnInfo,
     ) -> Option<Box<Lineage>> {
-        if !self.wants_fragments() {
+        if !self.answer.body.assembly().is_some_and(Assembly::wants_fragments) {
             return None;
         }
         self.found_family();

@@ -309,7 +309,7 @@ impl Exchange {
             host: &self.request.host,
             port: ctx.conn.local.port(),
             server: site.server(self.request.server).name.as_bytes(),
-            target: &self.request.head().target,
+            target: self.request.address(),
             address: b"",
             environment: &self.page.environment,
         }
@@ -592,7 +592,7 @@ impl Exchange {
             host: self.request.host.clone(),
             port: ctx.conn.local.port(),
             server: site.server(self.request.server).name.as_bytes().to_vec(),
-            target: self.request.head().target.clone(),
+            target: self.request.address().to_vec(),
             address: Vec::new(),
             environment: self.page.environment.clone(),
         };

@@ -90,7 +90,7 @@ impl Exchange {
             namespace,
             status: self.answer.logged_status(),
             codes: why::codes(cached, why, self.page.refusal, self.is_kept()),
-            target: &self.request.head().target,
+            target: self.request.address(),
         };
         front.note(&note, class(cached, why));
     }

@@ -504,7 +504,7 @@ const fn outlives_redirect(name: Name) -> bool {
 }
 
 /// Whether a path could lead out of where it points: `..` as a segment, NUL, nothing at all.
-fn is_unsafe(path: &[u8]) -> bool {
+pub(crate) fn is_unsafe(path: &[u8]) -> bool {
     path.is_empty()
         || memchr::memchr(0, path).is_some()
         || path.split(|byte| *byte == b'/').any(|segment| segment == b"..")

@@ -46,6 +46,9 @@ fn codings(
     for_proxies: impl Fn(&Request, &Gzip) -> bool,
 ) -> Codings {
     let Some(field) = request.head().fields.get(Name::AcceptEncoding) else { return Codings::NONE };
+    if request.inclusion.is_some() {
+        return Codings::NONE;
+    }
     let codings = accepted(field);
     if codings.is_empty() || !is_allowed(request, &location.settings.gzip, for_proxies) {
         return Codings::NONE;

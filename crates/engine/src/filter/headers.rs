@@ -92,7 +92,7 @@ pub(crate) fn push_configured(
     scratch: &mut Vec<u8>,
 ) {
     // As in nginx, nothing is added to what no client sees.
-    if scope.request.question.is_some() {
+    if scope.request.question.is_some() || scope.request.inclusion.is_some() {
         return;
     }
     let location = scope.location();

@@ -43,7 +43,7 @@ impl Exchange {
         if cached == Cached::Hit {
             let next = match is_page {
                 true => self.serve_warm_page(&object, site, ctx),
-                false if self.is_fragment() => {
+                false if self.is_fragment() && self.request.inclusion.is_none() => {
                     self.serve_fragment(&object).then_some(Next::Respond)
                 }
                 false => self.serve_warm(&object, site, ctx).then_some(Next::Respond),

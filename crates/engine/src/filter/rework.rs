@@ -1,5 +1,6 @@
-//! `sub_filter` and `gunzip`: which answers are changed on their way, and what that means for their
-//! heads, by nginx's rules: the length is unknown, what tells versions apart goes or becomes weak.
+//! `sub_filter`, `gunzip`, `ssi`, `addition`: which answers are changed on their way, and what that
+//! means for their heads, by nginx's rules: the length is unknown, what tells versions apart goes
+//! or becomes weak.
 //!
 //! An answer that is changed is coded last; content handlers leave it as it is (see
 //! [`Kind::rewritten`]).
@@ -9,7 +10,8 @@ use files::{Decoder, Encoder};
 use http::negotiate::Coding;
 use http::{BodyLen, Fields, Method, Name};
 
-use crate::answer::{Body, Pair, Reworked, Substitute, Work};
+use crate::answer::{Body, Compound, Pair, Reworked, Substitute, Work};
+use crate::content::parts::added;
 use crate::ctx::Ctx;
 use crate::exchange::Exchange;
 use crate::filter::compress;
@@ -48,21 +50,26 @@ impl Exchange {
             let mut texts = filters.sub.iter().map(|pair| &pair.search);
             texts.any(|text| text.as_text().is_some()) || !self.pairs(filters, site, ctx).is_empty()
         };
-        self.reworks(kind, encoding.as_bytes(), len, location) && (!kind.rewritten || looks())
+        let is_plain = !kind.rewritten || kind.included || kind.added;
+        self.reworks(kind, encoding.as_bytes(), len, location) && (is_plain || looks())
     }
 
     /// Changes the answer that is about to leave.
     pub(crate) fn rework(&mut self, site: &Site, ctx: &Ctx<'_>) {
         let location = site.location(self.request.location);
-        let head = &self.answer.head;
-        if matches!(head.status, 204 | 304) || self.is_fragment() {
+        let status = self.answer.head.status;
+        if matches!(status, 204 | 304) || self.is_fragment() && !self.is_part() {
             let filters = &location.settings.filters;
             // As in nginx, a 304 has no type, which only `*` is about.
-            if head.status == 304 && filters.rewrites(b"") {
-                blur(&mut self.answer.head.fields, filters);
+            if status == 304 && filters.rewrites(b"") {
+                blur(&mut self.answer.head.fields, filters.sub_last_modified);
+            }
+            if status == 304 && filters.includes(b"") {
+                blur(&mut self.answer.head.fields, filters.ssi.last_modified);
             }
             return;
         }
+        let head = &self.answer.head;
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
         let filters = &location.settings.filters;
@@ -72,12 +79,14 @@ impl Exchange {
         let could_gunzip = filters.gunzip && is_gzip(encoding);
         let gunzips = could_gunzip && head.status != 206 && !client.contains(Coding::Gzip);
         let is_plain = encoding.is_empty() || gunzips;
-        let pairs = match kind.rewritten && head.body != BodyLen::Exact(0) {
+        let includes = kind.included && head.body != BodyLen::Exact(0);
+        let adds = kind.added && status == 200 && !self.is_part();
+        let pairs = match kind.replaced && head.body != BodyLen::Exact(0) {
             true => self.pairs(filters, site, ctx),
             false => Vec::new(),
         };
-        let status = head.status;
-        let len = if gunzips || !pairs.is_empty() { None } else { exact(head.body) };
+        let is_changed = gunzips || includes || adds || !pairs.is_empty();
+        let len = if is_changed { None } else { exact(head.body) };
         let choice = match location.coded && is_plain && (gunzips || kind.rewritten) {
             true => compress::choose_last(location, kind, status, len, client),
             false => compress::Choice::default(),
@@ -97,15 +106,46 @@ impl Exchange {
             fields.remove(Name::AcceptRanges);
             weaken(fields);
         }
+        if adds {
+            fields.remove(Name::AcceptRanges);
+            weaken(fields);
+        }
         if work.substitute.is_some() {
-            blur(fields, filters);
+            blur(fields, filters.sub_last_modified);
+        }
+        if includes {
+            fields.remove(Name::AcceptRanges);
+            blur(fields, filters.ssi.last_modified);
         }
         if let Some(coding) = choice.coding.filter(|_| work.encoder.is_some()) {
             fields.push(Name::ContentEncoding, coding.token().as_bytes());
             fields.remove(Name::AcceptRanges);
             weaken(fields);
         }
+        if includes || adds {
+            self.compound(work, includes, adds, location);
+        } else {
+            self.wrap(work);
+        }
+    }
+
+    /// Puts other answers into the body: after it was decoded and texts were replaced, before it is
+    /// coded again.
+    fn compound(&mut self, mut work: Work, includes: bool, adds: bool, location: &Location) {
+        let encoder = work.encoder.take();
         self.wrap(work);
+        let is_head = self.request.head().method == Method::Head;
+        self.answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
+        if !is_head {
+            let Filters { ssi, addition, .. } = &*location.settings.filters;
+            let reader = includes.then(|| self.reader(ssi.value_length));
+            let inner = std::mem::take(&mut self.answer.body);
+            let [before, after] =
+                [&addition.before, &addition.after].map(|uri| added(uri.as_ref().filter(|_| adds)));
+            let compound = Compound::new(inner, reader, before, after);
+            self.answer.body = Body::Compound(Box::new(compound));
+        }
+        self.wrap(Work { encoder, ..Work::default() });
     }
 
     fn wrap(&mut self, work: Work) {
@@ -152,8 +192,8 @@ const fn exact(len: BodyLen) -> Option<u64> {
 }
 
 /// What tells versions apart was made for what is not sent.
-fn blur(fields: &mut Fields, filters: &Filters) {
-    if filters.sub_last_modified {
+fn blur(fields: &mut Fields, keeps_last_modified: bool) {
+    if keeps_last_modified {
         weaken(fields);
     } else {
         fields.remove(Name::LastModified);

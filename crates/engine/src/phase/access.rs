@@ -42,6 +42,12 @@ impl Exchange {
         if self.is_question() {
             return Self::admitted(location);
         }
+        if self.request.inclusion.is_some() {
+            // As in nginx, whoever may have a page may have all of it; but what others would have
+            // been refused is kept for nobody else.
+            self.request.is_vouched_for = true;
+            return Self::admitted(location);
+        }
         let asks = location.settings.auth_request.uri.is_some();
         let verdict = judge(&location.settings.access, self.request.client(ctx.conn));
         let any = location.settings.satisfy == Satisfy::Any;

@@ -131,9 +131,9 @@ impl Exchange {
     /// Where a `limit_except` leads a request by another method than those that it names.
     pub(crate) fn except(&self, except: &Except) -> Option<LocationId> {
         let sent = self.request.head();
-        // Behind an error page, what was sent is read as a GET; a question is one.
+        // Behind an error page, what was sent is read as a GET; questions and parts are some.
         let name: &[u8] = match (self.request.method, sent.method) {
-            _ if self.is_question() => b"GET",
+            _ if self.is_question() || self.request.inclusion.is_some() => b"GET",
             (Method::Get, sent) if sent != Method::Get => b"GET",
             _ => &sent.method_text,
         };

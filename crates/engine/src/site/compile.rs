@@ -290,7 +290,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         headers,
         trailers: parsed(&settings.add_trailers),
         coded: Kinds::is_coded(settings),
-        reworks: !settings.filters.sub.is_empty() || settings.filters.gunzip,
+        reworks: settings.filters.is_any(),
     }
 }
 

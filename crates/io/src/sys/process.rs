@@ -38,6 +38,20 @@ pub(crate) fn utc_offset_seconds(unix_seconds: u64) -> i32 {
     if found.is_null() { 0 } else { local.tm_gmtoff as i32 }
 }
 
+pub(crate) fn zone_name(unix_seconds: u64) -> String {
+    let time = i64::try_from(unix_seconds).unwrap_or(0);
+    // SAFETY: all zeroes is a valid tm.
+    let mut local: libc::tm = unsafe { mem::zeroed() };
+    // SAFETY: both buffers outlive the call.
+    let found = unsafe { libc::localtime_r(&raw const time, &raw mut local) };
+    if found.is_null() || local.tm_zone.is_null() {
+        return "UTC".to_owned();
+    }
+    // SAFETY: the C library names a zone by a text with an end, which it keeps.
+    let name = unsafe { std::ffi::CStr::from_ptr(local.tm_zone) };
+    name.to_string_lossy().into_owned()
+}
+
 fn signal_set(numbers: &[i32]) -> libc::sigset_t {
     // SAFETY: all zeroes is overwritten by sigemptyset.
     let mut set: libc::sigset_t = unsafe { mem::zeroed() };

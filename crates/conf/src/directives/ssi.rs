@@ -1,0 +1,75 @@
+//! Bodies with other answers in them: `ssi`, `addition`.
+
+use std::sync::Arc;
+
+use super::types::content_types;
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, size, value};
+use crate::model::{Addition, Filters, Ssi};
+use crate::reader::Reader;
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    flag("ssi", Contexts::HSLI, |r| &mut ssi_mut(r).on)
+        .doc("Whether commands in pages are done: server-side includes.", "ssi on;"),
+    flag("ssi_silent_errors", HSL, |r| &mut ssi_mut(r).silent_errors).doc(
+        "Whether a command that cannot be done shows nothing instead of a text.",
+        "ssi_silent_errors on;",
+    ),
+    list("ssi_types", HSL, Args::at_least(1), |r, node| {
+        let before = r.again.then(|| r.settings().filters.ssi.types.clone());
+        let types = content_types(r, node, before);
+        ssi_mut(r).types = types;
+        Ok(())
+    })
+    .doc("Content types to look for commands in beside `text/html`.", "ssi_types text/plain;"),
+    size("ssi_value_length", HSL, |r| &mut ssi_mut(r).value_length)
+        .doc("The longest value of a parameter of a command.", "ssi_value_length 512;"),
+    flag("ssi_last_modified", HSL, |r| &mut ssi_mut(r).last_modified)
+        .doc("Whether pages with commands keep `Last-Modified`.", "ssi_last_modified on;"),
+    accepted("ssi_min_file_chunk", HSL, Args::ONE, Form::Size)
+        .doc("Said which parts of a page are sent as files.", "ssi_min_file_chunk 1k;"),
+    accepted("ssi_ignore_recycled_buffers", HSL, Args::ONE, Form::Flag)
+        .doc("Said how buffers are used again.", "ssi_ignore_recycled_buffers off;"),
+    value("add_before_body", HSL, Args::ONE, |r, node| {
+        addition_mut(r).before = path(node);
+        Ok(())
+    })
+    .doc(
+        "A path of this server whose answer is put before bodies; empty for none.",
+        "add_before_body /header;",
+    ),
+    value("add_after_body", HSL, Args::ONE, |r, node| {
+        addition_mut(r).after = path(node);
+        Ok(())
+    })
+    .doc(
+        "A path of this server whose answer is put behind bodies; empty for none.",
+        "add_after_body /footer;",
+    ),
+    list("addition_types", HSL, Args::at_least(1), |r, node| {
+        let before = r.again.then(|| r.settings().filters.addition.types.clone());
+        let types = content_types(r, node, before);
+        addition_mut(r).types = types;
+        Ok(())
+    })
+    .doc("Content types that something is added to beside `text/html`.", "addition_types *;"),
+];
+
+fn filters_mut(r: &mut Reader) -> &mut Filters {
+    Arc::make_mut(&mut r.settings().filters)
+}
+
+fn ssi_mut(r: &mut Reader) -> &mut Ssi {
+    &mut filters_mut(r).ssi
+}
+
+fn addition_mut(r: &mut Reader) -> &mut Addition {
+    &mut filters_mut(r).addition
+}
+
+fn path(node: &Node) -> Option<Arc<[u8]>> {
+    let word = node.arg(0);
+    (!word.is_empty()).then(|| Arc::from(word))
+}

@@ -1,0 +1,519 @@
+//! Answers in other answers, by SSI and `addition`: commands are done, parts are asked for.
+//!
+//! Owns the request that a part is to the server: as in nginx a GET inside of it, with the client's
+//! fields, which shares its variables and passes no checks of access. Easiest to break: pages that
+//! include one another end somewhere.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use conf::regex::{Case, Regex};
+use conf::vars::Var;
+use http::{BodyLen, Method, Name, RequestHead, Version};
+use ssi::{Act, Command, Event, Fault, Include, Matched, Moment, Shared, World};
+
+use crate::answer::{Body, Order, Pulled, Reader};
+use crate::captures::Captures;
+use crate::content::esi::Lineage;
+use crate::ctx::{Ctx, Peer, SiteRef};
+use crate::exchange::{Exchange, Next};
+use crate::filter::accel::is_unsafe;
+use crate::filter::headers::Draft;
+use crate::phase::limits::Told;
+use crate::site::Site;
+use crate::vars::{Found, Scope};
+
+/// LIMIT, as in nginx: answers in one another.
+const DEPTH_MAX: u8 = 51;
+/// LIMIT: answers in one answer, those in them included.
+const COUNT_MAX: u32 = 8192;
+
+/// What a page and all its parts share.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    shared: Rc<RefCell<Shared>>,
+    /// Parts that were asked for.
+    count: Cell<u32>,
+}
+
+/// What is given where a part fails.
+#[derive(Clone, Debug)]
+enum Failing {
+    /// The page for the failure.
+    Page,
+    /// This text.
+    Stub(Vec<u8>),
+    /// Nothing.
+    Nothing,
+}
+
+/// What makes a request a part of another one.
+#[derive(Clone, Debug)]
+pub struct Inclusion {
+    /// The path, decoded.
+    pub(crate) uri: Vec<u8>,
+    /// The query.
+    pub(crate) args: Option<Vec<u8>>,
+    /// Both as an address.
+    pub(crate) target: Vec<u8>,
+    family: Rc<Family>,
+    /// How many others it is in.
+    depth: u8,
+    failing: Failing,
+    /// What the other one knew; both share their variables.
+    known: Captures,
+    id: [u64; 2],
+    /// Who asks, if that is not who is connected.
+    real: Option<Peer>,
+    /// Where the request came in, as its site counts it.
+    listen: usize,
+    /// What limits said of the request; as in nginx, none is counted twice.
+    told: [Told; 2],
+}
+
+/// What an answer asks for.
+#[derive(Debug)]
+pub enum Child {
+    /// A fragment of a page with ESI.
+    Fragment(Box<Lineage>),
+    /// A part.
+    Part(Box<Inclusion>),
+}
+
+/// What the head of a part's answer says to the page.
+#[derive(Debug)]
+pub struct PartHead {
+    before: Captures,
+    now: Captures,
+    /// Bytes that a variable may get of it, if it may be a variable's value.
+    value_max: Option<usize>,
+    /// Whether it has more than that.
+    is_too_big: bool,
+}
+
+/// Whether a field of the request is about what it asks for, which a part is not.
+const fn is_about_content(name: Name) -> bool {
+    matches!(
+        name,
+        Name::ContentEncoding
+            | Name::ContentLength
+            | Name::Expect
+            | Name::IfMatch
+            | Name::IfModifiedSince
+            | Name::IfNoneMatch
+            | Name::IfRange
+            | Name::IfUnmodifiedSince
+            | Name::Range
+            | Name::TransferEncoding
+    )
+}
+
+impl Exchange {
+    /// Whether it is put together while it leaves.
+    #[must_use]
+    pub fn is_assembled(&self) -> bool {
+        self.answer.body.assembly().is_some() || self.answer.body.compound().is_some()
+    }
+
+    /// Whether anything is to be asked for or done: see [`Self::next_child`].
+    #[must_use]
+    pub fn wants_fragments(&self) -> bool {
+        let body = &self.answer.body;
+        body.assembly().is_some_and(|assembly| assembly.wants_fragments())
+            || body.compound().is_some_and(|compound| compound.wants())
+    }
+
+    /// Whether what `child` gives is what is sent now.
+    #[must_use]
+    pub fn is_at_fragment(&self, child: u64) -> bool {
+        let body = &self.answer.body;
+        body.assembly().is_some_and(|assembly| assembly.is_at(child))
+            || body.compound().is_some_and(|compound| compound.is_at(child))
+    }
+
+    /// Does the commands that reading has come to, and makes `head` the request for what is to be
+    /// asked for next. That is to be started and named with [`Self::bind_child`], or given up with
+    /// [`Self::refuse_child`].
+    pub fn next_child(&mut self, head: &mut RequestHead, ctx: &mut Ctx<'_>) -> Option<Child> {
+        let assembly = self.answer.body.assembly();
+        if assembly.is_some_and(|assembly| assembly.wants_fragments())
+            && let Some(lineage) = self.next_fragment(head, ctx.conn)
+        {
+            return Some(Child::Fragment(lineage));
+        }
+        let site = self.request.site.clone()?;
+        self.do_commands(&site, ctx);
+        let order = self.answer.body.compound()?.next_order()?;
+        let mut target = Vec::with_capacity(order.uri.len());
+        http::escape::push_uri(&mut target, &order.uri, http::escape::UriPart::Path);
+        if let Some(args) = &order.args {
+            target.push(b'?');
+            target.extend_from_slice(args);
+        }
+        let failing = match (&order.set, &order.stub) {
+            (Some(_), _) => Failing::Nothing,
+            (None, Some(stub)) => Failing::Stub(stub.clone()),
+            (None, None) => Failing::Page,
+        };
+        let (uri, args) = (order.uri.clone(), order.args.clone());
+        inherit(head, self.request.head());
+        Some(Child::Part(Box::new(Inclusion {
+            uri,
+            args,
+            target,
+            family: self.family(),
+            depth: self.depth() + 1,
+            failing,
+            known: self.request.captures.get_mut().clone(),
+            id: self.request.id,
+            real: self.request.real,
+            listen: self.request.listen,
+            told: self.request.limited.told(),
+        })))
+    }
+
+    /// Gives the request for a part to an idle exchange; wake it with `Start`.
+    pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: Child) {
+        let inclusion = match child {
+            Child::Fragment(lineage) => return self.start_fragment(head, site, lineage),
+            Child::Part(inclusion) => inclusion,
+        };
+        self.start(head, site);
+        self.request.internal = true;
+        self.request.is_fragment = true;
+        self.request.captures.get_mut().adopt(inclusion.known.clone());
+        self.request.id = inclusion.id;
+        self.request.real = inclusion.real;
+        self.request.listen = inclusion.listen;
+        self.request.limited.tell(inclusion.told);
+        self.request.inclusion = Some(inclusion);
+    }
+
+    /// Names the exchange that asks for what was named last.
+    pub fn bind_child(&mut self, child: u64, is_part: bool) {
+        match self.answer.body.compound_mut().filter(|_| is_part) {
+            Some(compound) => compound.bind(child),
+            None => self.bind_fragment(child),
+        }
+    }
+
+    /// What was named last is not asked for.
+    pub fn refuse_child(&mut self, is_part: bool) {
+        match self.answer.body.compound_mut().filter(|_| is_part) {
+            Some(compound) => compound.refuse(),
+            None => self.refuse_fragment(),
+        }
+    }
+
+    /// Whether it is a part of another answer, and no fragment of a page with ESI.
+    #[must_use]
+    pub const fn is_part(&self) -> bool {
+        self.request.inclusion.is_some()
+    }
+
+    /// What the page learns of this part, whose head is there.
+    pub fn tell_page(&mut self, ctx: &mut Ctx<'_>) -> Option<Box<PartHead>> {
+        let site = self.request.site.clone()?;
+        let before = self.request.inclusion.as_ref()?.known.clone();
+        let max = site.location(self.request.location).settings.filters.subrequest_buffer;
+        let head = &self.answer.head;
+        let value_max = (head.status < 300).then_some(max);
+        let mut is_too_big = false;
+        if let BodyLen::Exact(len) = head.body
+            && len > max as u64
+            && value_max.is_some()
+            && matches!(self.request.inclusion.as_ref()?.failing, Failing::Nothing)
+        {
+            self.log_error(&site, ctx, |out| {
+                out.extend_from_slice(b"too big subrequest response: ");
+                http::digits::push_decimal(out, len);
+                out.extend_from_slice(WHILE);
+            });
+            is_too_big = true;
+        }
+        let now = self.request.captures.get_mut().clone();
+        Some(Box::new(PartHead { before, now, value_max, is_too_big }))
+    }
+
+    /// The part that `child` asked for is on its way.
+    pub fn accept_part(&mut self, child: u64, told: &PartHead) {
+        self.request.captures.get_mut().absorb(&told.before, &told.now);
+        if let Some(compound) = self.answer.body.compound_mut() {
+            compound.accept(child, told.value_max);
+            if told.is_too_big {
+                compound.refuse();
+            }
+        }
+    }
+
+    /// What `child` asked for will not come, or not to its end.
+    pub fn lose_child(&mut self, child: u64) {
+        if let Some(compound) = self.answer.body.compound_mut() {
+            compound.lose(child);
+        }
+        self.lose_fragment(child);
+    }
+
+    /// Takes what was pulled of the part or fragment that [`crate::Piece::Fragment`] named; false
+    /// if no more of it is wanted.
+    pub fn take_child(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
+        match self.answer.body.compound_mut().filter(|compound| compound.owns(child)) {
+            Some(compound) => compound.take(child, bytes, pulled),
+            None => self.take_fragment(bytes, pulled),
+        }
+    }
+
+    fn depth(&self) -> u8 {
+        self.request.inclusion.as_ref().map_or(0, |inclusion| inclusion.depth)
+    }
+
+    /// What this page shares with all its parts; the page that is part of none begins it.
+    pub(crate) fn family(&mut self) -> Rc<Family> {
+        match &self.request.inclusion {
+            Some(inclusion) => inclusion.family.clone(),
+            None => self.request.family.get_or_insert_default().clone(),
+        }
+    }
+
+    /// What reads the commands of this page.
+    pub(crate) fn reader(&mut self, value_max: usize) -> Reader {
+        Reader::new(value_max, self.family().shared.clone())
+    }
+
+    /// What a part gives instead of a page for its failure.
+    pub(crate) fn fail_part(&mut self, status: u16, site: &Site, ctx: &Ctx<'_>) -> Option<Next> {
+        let text = match &self.request.inclusion.as_ref()?.failing {
+            Failing::Page => return None,
+            Failing::Nothing => Bytes::new(),
+            Failing::Stub(text) => Bytes::from(text.clone()),
+        };
+        let html = site.location(self.request.location).kinds.html();
+        self.fill_typed(html, status, &Draft::default(), site, ctx);
+        self.answer.head.body = BodyLen::Exact(text.len() as u64);
+        self.answer.body = Body::memory(text);
+        Some(Next::Respond)
+    }
+
+    /// Does the commands that reading has come to.
+    fn do_commands(&mut self, site: &Site, ctx: &mut Ctx<'_>) {
+        while let Some(compound) = self.answer.body.compound_mut() {
+            if let Some(trouble) = compound.take_trouble() {
+                return self.log_fault(trouble.as_bytes(), site, ctx);
+            }
+            let Some(event) = compound.take_event() else { return };
+            match event {
+                Event::Fault(fault) => self.log_fault(&fault, site, ctx),
+                Event::Broken => self.show_error(site),
+                Event::Command(command) => {
+                    if let Err(fault) = self.do_command(&command, site, ctx) {
+                        self.log_fault(&fault, site, ctx);
+                        self.show_error(site);
+                    }
+                }
+            }
+            if let Some(compound) = self.answer.body.compound_mut() {
+                compound.read();
+            }
+        }
+    }
+
+    fn log_fault(&self, fault: &[u8], site: &Site, ctx: &mut Ctx<'_>) {
+        if !fault.is_empty() {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(fault);
+                out.extend_from_slice(WHILE);
+            });
+        }
+    }
+
+    /// Shows what stands for a command that cannot be done.
+    fn show_error(&mut self, site: &Site) {
+        let is_silent = site.location(self.request.location).settings.filters.ssi.silent_errors;
+        let Some(compound) = self.answer.body.compound_mut().filter(|_| !is_silent) else { return };
+        let Some(reader) = compound.reader_mut() else { return };
+        let text = reader.flow.error().to_vec();
+        compound.push_text(&text);
+    }
+
+    fn do_command(
+        &mut self,
+        command: &Command,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Result<(), Fault> {
+        let compound = self.answer.body.compound_mut();
+        let Some(mut reader) = compound.and_then(|compound| compound.reader_mut().take()) else {
+            return Ok(());
+        };
+        let (mut warnings, shared) = (Vec::new(), reader.shared.clone());
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let mut known = shared.borrow_mut();
+        let mut world = World {
+            shared: &mut known,
+            uri: &self.request.uri,
+            moment: Moment {
+                unix: ctx.now.unix_seconds() as i64,
+                offset: ctx.clock.utc_offset(),
+                zone: ctx.clock.zone(),
+            },
+            look_up: |name: &[u8], out: &mut Vec<u8>| look_up(&scope, name, out),
+            find,
+            warn: |fault| warnings.push(fault),
+        };
+        let done = reader.flow.run(command, &mut world);
+        drop(known);
+        if let Some(compound) = self.answer.body.compound_mut() {
+            *compound.reader_mut() = Some(reader);
+        }
+        self.log_notes(site, ctx);
+        for warning in warnings {
+            self.log_fault(&warning, site, ctx);
+        }
+        match done? {
+            Act::Nothing => {}
+            Act::Show(text) => {
+                if let Some(compound) = self.answer.body.compound_mut() {
+                    compound.push_text(&text);
+                }
+            }
+            Act::Include(include) => {
+                let order = self.order(include)?;
+                if let Some(name) = &order.set
+                    && shared.borrow().get(&name.to_ascii_lowercase()).is_none()
+                {
+                    shared.borrow_mut().set(name, Vec::new());
+                }
+                if let Some(compound) = self.answer.body.compound_mut() {
+                    compound.push_part(order);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What an include asks this server for.
+    fn order(&mut self, include: Include) -> Result<Order, Fault> {
+        let unsafe_uri = |uri: &[u8]| Err([b"unsafe URI \"", uri, b"\" was detected"].concat());
+        let mark = memchr::memchr(b'?', &include.uri);
+        let (path, args) = match mark {
+            Some(mark) => (&include.uri[..mark], Some(include.uri[mark + 1..].to_vec())),
+            None => (&include.uri[..], None),
+        };
+        if is_unsafe(path) {
+            return unsafe_uri(path);
+        }
+        let uri = decoded(path);
+        if is_unsafe(&uri) {
+            return unsafe_uri(&uri);
+        }
+        if self.depth() >= DEPTH_MAX {
+            return Err([b"subrequests cycle while processing \"", &uri[..], b"\""].concat());
+        }
+        let family = self.family();
+        if family.count.get() >= COUNT_MAX {
+            let what = b"request reference counter overflow while processing \"";
+            return Err([what, &uri[..], b"\""].concat());
+        }
+        family.count.set(family.count.get() + 1);
+        let args = args.filter(|args| !args.is_empty());
+        let Include { waits, set, stub, .. } = include;
+        Ok(Order { uri, args, waits, set, stub })
+    }
+}
+
+/// A path without its escapes; as in nginx, what is left of a broken one stays.
+fn decoded(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let Some((&high, after)) = rest.split_first() else { break };
+        rest = after;
+        let Some(high_digit) = digit(high) else {
+            out.push(high);
+            continue;
+        };
+        let Some((&low, after)) = rest.split_first() else { break };
+        rest = after;
+        out.extend(digit(low).map(|low| high_digit << 4 | low));
+    }
+    out
+}
+
+/// What nginx was doing when it found a fault.
+const WHILE: &[u8] = b" while sending response to client";
+
+/// Appends the value of a variable of the server; whether it has one.
+fn look_up(scope: &Scope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else { return false };
+    let var = Var::parse(name).or_else(|| {
+        let named = &scope.site.http()?.named;
+        let slot = named.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        Some(Var::Named(u16::try_from(slot).ok()?))
+    });
+    var.is_some_and(|var| scope.write(&var, out) == Found::Yes)
+}
+
+/// What an expression of a page finds in a text.
+fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, Fault> {
+    let regex = Regex::new(pattern, Case::Sensitive).map_err(String::into_bytes)?;
+    let compiled = regex.compiled();
+    let mut places = compiled.capture_locations();
+    match compiled.captures_read(&mut places, text) {
+        Ok(None) => Ok(None),
+        Ok(Some(_)) => {
+            let count = (0..places.len()).rev().find(|at| places.get(*at).is_some());
+            let group = |at: usize| {
+                places.get(at).map_or_else(Vec::new, |(start, end)| text[start..end].to_vec())
+            };
+            let groups = (0..=count.unwrap_or(0)).map(group).collect();
+            let named =
+                regex.names().map(|(at, name)| (name.as_bytes().to_vec(), group(at))).collect();
+            Ok(Some(Matched { groups, named }))
+        }
+        Err(error) => {
+            let code = error.code().to_string();
+            let parts: [&[u8]; 6] = [
+                b"pcre2_match() failed: ",
+                code.as_bytes(),
+                b" on \"",
+                text,
+                b"\" using \"",
+                pattern,
+            ];
+            Err([&parts.concat()[..], b"\""].concat())
+        }
+    }
+}
+
+/// Makes `head` a request by who asked `page`.
+fn inherit(head: &mut RequestHead, page: &RequestHead) {
+    head.clear();
+    head.method = Method::Get;
+    // As in nginx, `$request_method`, `$request_uri` and `$request` are the client's.
+    head.method_text.extend_from_slice(&page.method_text);
+    head.version = match page.version {
+        Version::Http09 => Version::Http10,
+        version => version,
+    };
+    head.target.extend_from_slice(&page.target);
+    head.authority.extend_from_slice(&page.authority);
+    head.line.extend_from_slice(&page.line);
+    for field in page.fields.iter().filter(|field| !is_about_content(field.name)) {
+        head.fields.push_parsed(field.name, field.text, field.value);
+    }
+    head.wire_size = page.wire_size;
+    head.early = page.early;
+}
+
+/// An answer that `addition` asks for: as in nginx the path as it is written.
+pub(crate) fn added(uri: Option<&Arc<[u8]>>) -> Option<Order> {
+    uri.map(|uri| Order { uri: uri.to_vec(), ..Order::default() })
+}
