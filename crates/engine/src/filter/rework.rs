@@ -58,7 +58,7 @@ impl Exchange {
     pub(crate) fn rework(&mut self, site: &Site, ctx: &Ctx<'_>) {
         let location = site.location(self.request.location);
         let status = self.answer.head.status;
-        if matches!(status, 204 | 304) || self.is_fragment() && !self.is_part() {
+        if matches!(status, 101 | 204 | 304) || self.is_fragment() && !self.is_part() {
             let filters = &location.settings.filters;
             // As in nginx, a 304 has no type, which only `*` is about.
             if status == 304 && filters.rewrites(b"") {
