@@ -51,17 +51,19 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?
         .on_host(&io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
+    let site = Arc::new(site);
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
+    shared.tls.stapling.begin();
     if let Some(http) = &config.http {
-        for listen in &http.listens {
-            let acceptor = tls_setup::acceptor(http, listen, &shared.tls, &mut warnings)
+        for (at, listen) in http.listens.iter().enumerate() {
+            let acceptor = tls_setup::acceptor(&site, at, &shared.tls, &mut warnings)
                 .map_err(|text| vec![text])?;
             listens.push(ListenSettings::new(http, listen, acceptor));
         }
     }
     warnings.dedup();
-    Ok(Draft { site: Arc::new(site), listens, warnings })
+    Ok(Draft { site, listens, warnings })
 }
 
 /// The site with the store of the process, if it keeps answers.

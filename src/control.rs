@@ -217,7 +217,14 @@ impl<'a> Control<'a> {
     /// No thread is left.
     pub(crate) fn begin(&mut self, plan: php::Plan) -> Result<(), Vec<String>> {
         self.commit(plan, &Weak::new());
-        self.man(assemble::worker_count(&self.config))
+        self.man(assemble::worker_count(&self.config))?;
+        self.settle_stapling();
+        Ok(())
+    }
+
+    /// Has responders asked about the certificates of the configuration in force.
+    fn settle_stapling(&self) {
+        self.shared.tls.stapling.settle(ControlLog::new(&self.config, self.log.open()));
     }
 
     /// Starts a crew.
@@ -422,6 +429,7 @@ impl<'a> Control<'a> {
         let old = Arc::downgrade(&self.generation.site);
         self.commit(plan, &old);
         self.generation = generation.clone();
+        self.settle_stapling();
         if self.crew.is_draining() {
             let drained = std::mem::take(&mut self.crew);
             self.leaving.push(drained);
@@ -442,6 +450,8 @@ impl<'a> Control<'a> {
             self.log.write(Level::Emerg, &text);
         }
         self.log.replace(logs.clone());
+        let log = ControlLog::new(&self.config, self.log.open());
+        self.shared.tls.stapling.log_to(log);
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }
 }

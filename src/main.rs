@@ -17,6 +17,7 @@ mod serve;
 mod signalling;
 mod sockets;
 mod source;
+mod stapling;
 mod start;
 mod temp_dirs;
 mod testing;

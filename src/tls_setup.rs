@@ -2,19 +2,25 @@
 
 mod certificates;
 mod client_auth;
+mod computed;
 mod sessions;
 
 use std::sync::Arc;
 
-use conf::model::{Http, Listen, Server, ServerName, Transport};
+use conf::model::{Listen, Server, ServerName, Transport};
+use engine::Site;
 use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
 
+pub(crate) use certificates::openssl_words;
+
+use crate::stapling::Stapling;
 use sessions::Kept;
 
 /// What every generation of certificates shares.
 #[derive(Debug)]
 pub(crate) struct TlsState {
     kept: Kept,
+    pub(crate) stapling: Stapling,
 }
 
 impl TlsState {
@@ -25,7 +31,7 @@ impl TlsState {
     /// The system gives no randomness.
     pub(crate) fn new() -> Result<Self, String> {
         tls::warm_up()?;
-        Ok(Self { kept: Kept::default() })
+        Ok(Self { kept: Kept::default(), stapling: Stapling::default() })
     }
 }
 
@@ -36,17 +42,22 @@ impl TlsState {
 /// In nginx's words: a certificate cannot be read or does not fit its key, or nothing is left to
 /// offer.
 pub(crate) fn acceptor(
-    http: &Http,
-    listen: &Listen,
+    site: &Arc<Site>,
+    at: usize,
     state: &TlsState,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Acceptor>, String> {
+    let Some(http) = &site.config().http else { return Ok(None) };
+    let listen = &http.listens[at];
     if !listen.tls && listen.transport == Transport::Tcp {
         return Ok(None);
     }
     let mut certs = ServerCerts::new();
     let mut patterns = Vec::new();
-    let sets = sets(http, listen, &mut certs, warnings)?;
+    let sets = sets(site, at, &mut certs, state, warnings)?;
+    if http.reads_offers {
+        certs.note_offers();
+    }
     let default = listen.servers.iter().position(|id| *id == listen.default_server);
     let default = default.and_then(|at| sets[at]);
     if let Some(set) = default {
@@ -79,14 +90,16 @@ pub(crate) fn acceptor(
 
 /// What handshakes of each server of a listen need; none for those without certificates.
 fn sets(
-    http: &Http,
-    listen: &Listen,
+    site: &Arc<Site>,
+    at: usize,
     certs: &mut ServerCerts,
+    state: &TlsState,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Option<CertSet>>, String> {
+    let Some(http) = &site.config().http else { return Ok(Vec::new()) };
     let mut reader = certificates::Reader::default();
     let mut sets = Vec::new();
-    for &id in &listen.servers {
+    for &id in &http.listens[at].servers {
         let server = http.server(id);
         let conf = &server.tls;
         if conf.reject_handshake {
@@ -97,11 +110,17 @@ fn sets(
             sets.push(None);
             continue;
         }
-        let own = reader.read(conf)?;
         // Those of the default server count; others must be right all the same.
         sessions::read_keys(server)?;
-        let stapled = client_auth::stapled(conf, own, warnings)?;
-        let set = certs.add(stapled);
+        let set = if conf.computes_certificates() {
+            let computed = computed::Computed::new(site, (at, id.0), conf)?;
+            let set = certs.add(Vec::new());
+            certs.load(set, move |name| computed.load(name));
+            set
+        } else {
+            let own = reader.read(conf)?;
+            certs.add(state.stapling.attach(conf, own, warnings)?)
+        };
         if let Some(auth) = client_auth::client_auth(conf)? {
             certs.ask_clients(set, auth);
         }

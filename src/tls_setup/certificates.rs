@@ -30,8 +30,8 @@ impl Reader {
         }
         let text = |what: Part, pem: &Pem| match pem {
             Pem::Data(data) => Ok(data.to_vec()),
-            Pem::File(path) => std::fs::read(path)
-                .map_err(|error| what.cannot(&path.display(), &openssl_words(path, &error))),
+            Pem::File(path) => std::fs::read(path).map_err(|error| unreadable(what, path, &error)),
+            Pem::Computed { .. } => Ok(Vec::new()),
         };
         let (chain, key) = (text(Part::Chain, &pair.chain)?, text(Part::Key, &pair.key)?);
         let made = Certificate::from_pem(&chain, &key, passwords)
@@ -43,7 +43,7 @@ impl Reader {
 
 /// Which of the two is meant.
 #[derive(Clone, Copy)]
-enum Part {
+pub(super) enum Part {
     Chain,
     Key,
 }
@@ -55,8 +55,13 @@ impl Part {
     }
 }
 
+/// What nginx says of a file that cannot be read.
+pub(super) fn unreadable(part: Part, path: &Path, error: &std::io::Error) -> String {
+    part.cannot(&path.display(), &openssl_words(path, error))
+}
+
 /// What nginx says of a certificate or a key, in OpenSSL's words where it has some.
-fn complaint(error: &CertError, chain: &str, key: &str) -> String {
+pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
     let pem = |call: &str, text: &str| format!("PEM_read_bio_{call}() failed (SSL: {text})");
     match error {
         CertError::NoCertificate => Part::Chain.cannot(
@@ -103,7 +108,7 @@ fn complaint(error: &CertError, chain: &str, key: &str) -> String {
 /// # Errors
 ///
 /// In nginx's words: the file cannot be read.
-fn passwords(conf: &TlsConf) -> Result<Vec<Vec<u8>>, String> {
+pub(super) fn passwords(conf: &TlsConf) -> Result<Vec<Vec<u8>>, String> {
     let Some((path, place)) = &conf.password_file else { return Ok(Vec::new()) };
     let text = std::fs::read(path).map_err(|error| {
         let call = if path.is_dir() { "read" } else { "open" };
@@ -116,7 +121,7 @@ fn passwords(conf: &TlsConf) -> Result<Vec<Vec<u8>>, String> {
 }
 
 /// A file that cannot be opened, as OpenSSL would have told nginx.
-pub(super) fn openssl_words(path: &Path, error: &std::io::Error) -> String {
+pub(crate) fn openssl_words(path: &Path, error: &std::io::Error) -> String {
     let number = error.raw_os_error().unwrap_or(0);
     let words = crate::sockets::describe(error);
     let words = words.split_once(": ").map_or("", |(_, text)| text);

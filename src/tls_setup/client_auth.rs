@@ -1,10 +1,10 @@
-//! Files behind `ssl_verify_client` and `ssl_stapling_file`, read with nginx's complaints.
+//! Files behind `ssl_verify_client`, read with nginx's complaints.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use conf::model::{TlsConf, VerifyClient};
-use tls::{Certificate, ClientAuth, ClientAuthError, ClientAuthFiles};
+use tls::{ClientAuth, ClientAuthError, ClientAuthFiles};
 
 use super::certificates::openssl_words;
 
@@ -47,41 +47,4 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| {
         format!("cannot load {what} \"{}\": {}", path.display(), openssl_words(path, &error))
     })
-}
-
-/// The certificates with the answer of `ssl_stapling_file`; warns where nobody is asked for one.
-///
-/// # Errors
-///
-/// The file cannot be read or is no answer.
-pub(super) fn stapled(
-    conf: &TlsConf,
-    certificates: Vec<Certificate>,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Certificate>, String> {
-    if !conf.stapling {
-        return Ok(certificates);
-    }
-    let Some(path) = &conf.stapling_file else {
-        for pair in conf.certificates.iter() {
-            let chain = &pair.chain;
-            warnings.push(format!(
-                "\"ssl_stapling\" ignored, responders are not asked for certificate \"{chain}\""
-            ));
-        }
-        return Ok(certificates);
-    };
-    let answer = std::fs::read(path).map_err(|error| {
-        let words = openssl_words(path, &error).replace(", r) error", ", rb) error");
-        words.replacen("BIO_new_file()", &format!("BIO_new_file(\"{}\")", path.display()), 1)
-    })?;
-    // RFC 6960 §4.2.1: an OCSPResponse is a sequence.
-    if answer.first() != Some(&0x30) {
-        return Err(format!(
-            "d2i_OCSP_RESPONSE_bio(\"{}\") failed (SSL: error:0680008E:asn1 encoding \
-             routines::not enough data)",
-            path.display()
-        ));
-    }
-    Ok(certificates.iter().map(|certificate| certificate.stapled(answer.clone())).collect())
 }

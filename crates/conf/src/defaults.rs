@@ -255,6 +255,7 @@ pub(crate) const fn server() -> ServerSettings {
 pub(crate) fn tls() -> TlsConf {
     TlsConf {
         certificates: Arc::default(),
+        certificate_cache: None,
         password_file: None,
         protocols: Protocols { tls12: true, tls13: true, obsolete: false },
         ciphers: "HIGH:!aNULL:!MD5".to_owned(),
@@ -271,6 +272,8 @@ pub(crate) fn tls() -> TlsConf {
         reject_handshake: false,
         stapling: false,
         stapling_file: None,
+        certificate_compression: false,
+        stapling_responder: None,
         stapling_verify: false,
         trusted_certificate: None,
         client_certificate: None,

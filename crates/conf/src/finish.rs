@@ -193,6 +193,13 @@ impl Reader {
                 "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
             self.say(Level::Emerg, message.to_owned(), None);
         }
+        let clashes = |tls: &TlsConf| {
+            tls.stapling && tls.certificate_compression && !tls.certificates.is_empty()
+        };
+        if self.http.servers.iter().any(|server| clashes(&server.tls)) {
+            let message = "\"ssl_stapling\" is incompatible with \"ssl_certificate_compression\"";
+            self.say(Level::Emerg, message.to_owned(), None);
+        }
         let mut faults = Vec::new();
         for listen in self.http.listens.iter().filter(|listen| listen.tls) {
             let word = if listen.transport == Transport::Quic { "quic" } else { "ssl" };

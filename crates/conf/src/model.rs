@@ -61,7 +61,7 @@ pub use settings::{
     Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
 pub use spans::Spans;
-pub use tls::{Certificate, Pem, Protocols, SessionCache, TlsConf, VerifyClient};
+pub use tls::{Certificate, CertificateCache, Pem, Protocols, SessionCache, TlsConf, VerifyClient};
 pub use upstream::{
     Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
 };
@@ -175,6 +175,8 @@ pub struct Http {
     pub limit_zones: Vec<LimitZone>,
     /// Where the page cache keeps answers.
     pub page_store: PageStore,
+    /// Whether `$ssl_ciphers` or `$ssl_curves` stands somewhere, so that offers are remembered.
+    pub reads_offers: bool,
     /// Directories for temporary files that the configuration names, in any order.
     pub temp_paths: Vec<PathBuf>,
     /// What was written in the block itself, apart from blocks in it.

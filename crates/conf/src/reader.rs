@@ -274,6 +274,8 @@ pub(crate) struct HttpDraft {
     /// Variables of the server that are defined anew.
     pub(crate) redefined: Vec<(Var, u16)>,
     /// When and where the block's `}` was read: what is checked as a whole belongs there.
+    /// Whether `$ssl_ciphers` or `$ssl_curves` stands somewhere.
+    pub(crate) reads_offers: bool,
     pub(crate) closed: Order,
     pub(crate) closed_at: Place,
     pub(crate) settings: Option<Arc<Settings>>,
@@ -666,6 +668,7 @@ impl Reader {
             limit_zones,
             page_store: draft.page_store,
             temp_paths: draft.temp_paths,
+            reads_offers: draft.reads_offers,
             written: draft.written,
         });
         Some(Config { main: self.main, events: self.events, http })

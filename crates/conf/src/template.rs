@@ -94,7 +94,10 @@ impl Reader {
     /// The variable of a name; one that only a capture can define is checked at the end.
     pub(crate) fn variable(&mut self, name: &str) -> Result<Var, Fault> {
         match Var::parse(name) {
-            Some(var) => Ok(var),
+            Some(var) => {
+                self.http.reads_offers |= matches!(var, Var::SslCiphers | Var::SslCurves);
+                Ok(var)
+            }
             None => self.intern(name).map(Var::Named),
         }
     }

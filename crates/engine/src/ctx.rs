@@ -91,6 +91,12 @@ pub struct TlsFacts {
     pub server_name: Option<Box<str>>,
     /// Whether a session was resumed.
     pub reused: bool,
+    /// Ciphers and groups that the client offered, where somebody wants to know.
+    pub offers: Option<Box<(Box<str>, Box<str>)>>,
+    /// How our side signed.
+    pub signature: &'static str,
+    /// How the client signed.
+    pub client_signature: &'static str,
     /// What the client's certificate says and is worth, where one is asked for.
     pub client: Option<Arc<ClientCert>>,
 }

@@ -17,6 +17,7 @@ mod fill;
 mod filter;
 mod forwarded;
 pub mod fuzz;
+pub mod handshake;
 mod hash;
 mod keys;
 mod kinds;

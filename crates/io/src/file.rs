@@ -133,6 +133,15 @@ pub fn is_regular(file: &FileRef) -> bool {
     sys::stat_fd(file.raw()).is_ok_and(|stat| stat.is_regular)
 }
 
+/// Reads a small file in one go, for who cannot go on without it; a turn waits meanwhile.
+///
+/// # Errors
+///
+/// What the kernel said; what is no file, or has more than `max` bytes, is refused.
+pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> {
+    sys::read_small(path, max)
+}
+
 /// A copy of standard error, to be written to like a log.
 ///
 /// # Errors

@@ -13,8 +13,8 @@ pub(crate) use child::{
 };
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
-    create_temp, list, open, open_append, read, read_at, send_file, standard_error, stat_fd,
-    takes_bytes, write, write_at,
+    create_temp, list, open, open_append, read, read_at, read_small, send_file, standard_error,
+    stat_fd, takes_bytes, write, write_at,
 };
 pub(crate) use process::{
     allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid,

@@ -106,6 +106,7 @@ pub struct Acceptor {
     quic: Option<Arc<ServerConfig>>,
     /// Only when some server asks clients for certificates.
     asking: Option<Arc<ServerCerts>>,
+    loads: bool,
 }
 
 impl Acceptor {
@@ -128,7 +129,7 @@ impl Acceptor {
             Err(_) => None,
         };
         let asking = asks.map(|_| Arc::clone(certs));
-        Ok(Self { tcp: Arc::new(tcp), quic, asking })
+        Ok(Self { tcp: Arc::new(tcp), quic, asking, loads: certs.loads() })
     }
 
     /// The QUIC side (TLS 1.3, ALPN `h3`) for `quic::Endpoint`; none when the options leave no
@@ -136,6 +137,12 @@ impl Acceptor {
     #[must_use]
     pub fn quic(&self) -> Option<Arc<ServerConfig>> {
         self.quic.clone()
+    }
+
+    /// Whether some server's certificates are found out in the middle of handshakes.
+    #[must_use]
+    pub const fn loads(&self) -> bool {
+        self.loads
     }
 
     /// Whether some server asks its clients for certificates.

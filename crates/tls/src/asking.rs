@@ -3,6 +3,7 @@
 //! The library has one such asker per socket, but who is asked depends on the name in the hello.
 //! So it asks [`ServerCerts`], which has seen the hello within the same call.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
@@ -19,6 +20,15 @@ use crate::{ServerCerts, certs};
 pub(crate) struct Asker {
     certs: Arc<ServerCerts>,
     algorithms: WebPkiSupportedAlgorithms,
+}
+
+thread_local! {
+    static CLIENT_SIGNED: Cell<Option<SignatureScheme>> = const { Cell::new(None) };
+}
+
+/// Takes which kind of signature a client made last on this thread.
+pub(crate) fn take_client_signature() -> Option<SignatureScheme> {
+    CLIENT_SIGNED.take()
 }
 
 impl Asker {
@@ -58,6 +68,7 @@ impl ClientCertVerifier for Asker {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        CLIENT_SIGNED.set(Some(signed.scheme));
         verify_tls12_signature(message, cert, signed, &self.algorithms)
     }
 
@@ -67,6 +78,7 @@ impl ClientCertVerifier for Asker {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        CLIENT_SIGNED.set(Some(signed.scheme));
         verify_tls13_signature(message, cert, signed, &self.algorithms)
     }
 

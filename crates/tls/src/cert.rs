@@ -1,20 +1,46 @@
 //! One certificate chain with its private key. It reads PEM bytes, never files.
 
+use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
-use rustls::{Error, InconsistentKeys};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
+use rustls::sign::{CertifiedKey, Signer, SigningKey};
+use rustls::{Error, InconsistentKeys, SignatureAlgorithm, SignatureScheme};
 
 use crate::Seal;
 use crate::sealed::{self, Shut};
 
 /// A chain, leaf first, and the key that signs for it. Cheap to clone.
 #[derive(Clone)]
-pub struct Certificate(pub(crate) Arc<CertifiedKey>);
+pub struct Certificate {
+    made: Arc<CertifiedKey>,
+    /// Where the same stands with an answer about its revocation that comes and goes.
+    staple: Option<Staple>,
+}
+
+/// A place for the answer about a certificate's revocation (an OCSP response in DER) that is sent
+/// along. All clones are the same place.
+#[derive(Clone)]
+pub struct Staple(Arc<RwLock<Arc<CertifiedKey>>>);
+
+impl Staple {
+    /// Sends this answer along from now on, or none.
+    pub fn set(&self, answer: Option<Vec<u8>>) {
+        let mut place = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut certified = CertifiedKey::clone(&place);
+        certified.ocsp = answer;
+        *place = Arc::new(certified);
+    }
+}
+
+impl fmt::Debug for Staple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Staple")
+    }
+}
 
 /// Why a chain and a key do not make a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +93,7 @@ impl Certificate {
         }
         let key = read_key(key, passwords)?;
         let key = any_supported_type(&key).map_err(|error| CertError::BadKey(words(&error)))?;
-        let certified = CertifiedKey::new(chain, key);
+        let certified = CertifiedKey::new(chain, Arc::new(NotingKey(key)));
         match certified.keys_match() {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
@@ -75,27 +101,93 @@ impl Certificate {
             }
             Err(error) => return Err(CertError::BadCertificate(words(&error))),
         }
-        Ok(Self(Arc::new(certified)))
+        Ok(Self { made: Arc::new(certified), staple: None })
     }
 
     /// The same with an answer about its revocation (an OCSP response in DER) that is sent along.
     #[must_use]
     pub fn stapled(&self, answer: Vec<u8>) -> Self {
-        let mut certified = CertifiedKey::clone(&self.0);
+        let mut certified = CertifiedKey::clone(&self.made);
         certified.ocsp = Some(answer);
-        Self(Arc::new(certified))
+        Self { made: Arc::new(certified), staple: None }
+    }
+
+    /// A place for such answers to this certificate; none is there yet.
+    #[must_use]
+    pub fn with_staple(&self) -> Staple {
+        Staple(Arc::new(RwLock::new(Arc::clone(&self.made))))
+    }
+
+    /// The same with such a place.
+    #[must_use]
+    pub fn at_staple(&self, staple: &Staple) -> Self {
+        Self { made: Arc::clone(&self.made), staple: Some(staple.clone()) }
+    }
+
+    /// What a handshake is given.
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
+        match &self.staple {
+            Some(staple) => Arc::clone(&staple.0.read().unwrap_or_else(PoisonError::into_inner)),
+            None => Arc::clone(&self.made),
+        }
+    }
+
+    pub(crate) fn key(&self) -> &dyn SigningKey {
+        &*self.made.key
+    }
+
+    /// The certificates in DER, leaf first.
+    pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
+        self.made.cert.iter().map(AsRef::as_ref)
     }
 
     /// The leaf in DER.
     #[must_use]
     pub fn leaf(&self) -> &[u8] {
-        self.0.cert.first().map_or(&[], |leaf| leaf.as_ref())
+        self.chain().next().unwrap_or_default()
+    }
+}
+
+/// The certificates of a text in PEM, in DER; what is none is skipped.
+#[must_use]
+pub fn certificates_in(text: &[u8]) -> Vec<Vec<u8>> {
+    CertificateDer::pem_slice_iter(text).flatten().map(|der| der.to_vec()).collect()
+}
+
+/// A key that notes on its thread which kind of signature it was asked for last.
+#[derive(Debug)]
+struct NotingKey(Arc<dyn SigningKey>);
+
+thread_local! {
+    static SIGNED: Cell<Option<SignatureScheme>> = const { Cell::new(None) };
+}
+
+/// Takes which kind of signature was made last on this thread.
+pub(crate) fn take_signature() -> Option<SignatureScheme> {
+    SIGNED.take()
+}
+
+impl SigningKey for NotingKey {
+    fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        let signer = self.0.choose_scheme(offered)?;
+        SIGNED.set(Some(signer.scheme()));
+        Some(signer)
+    }
+
+    fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
+        self.0.public_key()
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.0.algorithm()
     }
 }
 
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Certificate").field("chain_len", &self.0.cert.len()).finish_non_exhaustive()
+        f.debug_struct("Certificate")
+            .field("chain_len", &self.made.cert.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -11,7 +11,7 @@ use aws_lc_rs::digest;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::{Certificate, ClientAuth};
+use crate::{Certificate, ClientAuth, offers};
 
 /// Names one set of certificates of a [`ServerCerts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +20,14 @@ pub struct CertSet(u32);
 /// Maps a name that nothing else matched to a set: the regular expressions of `server_name`.
 type Patterns = dyn Fn(&str) -> Option<CertSet> + Send + Sync;
 
+/// Finds the certificates of one server out for a client that asks for a name, or says in words
+/// for the log why there are none.
+type Loader = dyn Fn(Option<&str>) -> Result<Vec<Certificate>, String> + Send + Sync;
+
 /// What handshakes of one server need.
-#[derive(Debug)]
 struct Set {
     certificates: Vec<Certificate>,
+    loader: Option<Box<Loader>>,
     client_auth: Option<Arc<ClientAuth>>,
 }
 
@@ -36,6 +40,8 @@ pub struct ServerCerts {
     suffix: HashMap<Box<str>, CertSet>,
     prefix: HashMap<Box<str>, CertSet>,
     patterns: Option<Box<Patterns>>,
+    /// Whether what clients offer is worth remembering.
+    notes_offers: bool,
 }
 
 impl ServerCerts {
@@ -50,8 +56,30 @@ impl ServerCerts {
     /// this server are refused.
     pub fn add(&mut self, certificates: Vec<Certificate>) -> CertSet {
         let set = CertSet(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
-        self.sets.push(Set { certificates, client_auth: None });
+        self.sets.push(Set { certificates, loader: None, client_auth: None });
         set
+    }
+
+    /// Lets a server's certificates be found out in the middle of each handshake. What `loader`
+    /// complains of is had by [`take_complaint`].
+    pub fn load(
+        &mut self,
+        set: CertSet,
+        loader: impl Fn(Option<&str>) -> Result<Vec<Certificate>, String> + Send + Sync + 'static,
+    ) {
+        if let Some(set) = self.sets.get_mut(set.0 as usize) {
+            set.loader = Some(Box::new(loader));
+        }
+    }
+
+    /// Whether some server's certificates are found out in the middle of handshakes.
+    pub(crate) fn loads(&self) -> bool {
+        self.sets.iter().any(|set| set.loader.is_some())
+    }
+
+    /// Remembers what clients offer, for `$ssl_ciphers` and `$ssl_curves`.
+    pub fn note_offers(&mut self) {
+        self.notes_offers = true;
     }
 
     /// Asks the clients of a server for their certificates.
@@ -111,7 +139,7 @@ impl ServerCerts {
     /// Whether no handshake can succeed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.sets.iter().all(|set| set.certificates.is_empty())
+        self.sets.iter().all(|set| set.certificates.is_empty() && set.loader.is_none())
     }
 
     /// The set for the name that a client asks for.
@@ -136,12 +164,27 @@ impl ServerCerts {
     }
 
     fn certified(&self, set: CertSet, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let certificates = &self.sets.get(set.0 as usize)?.certificates;
-        let schemes = hello.signature_schemes();
-        let fits = |cert: &&Certificate| cert.0.key.choose_scheme(schemes).is_some();
-        // Without a fitting key the handshake fails anyway; the library then names the reason.
-        certificates.iter().find(fits).or(certificates.first()).map(|cert| Arc::clone(&cert.0))
+        let set = self.sets.get(set.0 as usize)?;
+        let Some(loader) = &set.loader else { return fitting(&set.certificates, hello) };
+        match loader(hello.server_name()) {
+            Ok(certificates) => fitting(&certificates, hello),
+            Err(text) => {
+                COMPLAINTS.with_borrow_mut(|all| {
+                    // LIMIT: nobody may be there to take them.
+                    all.truncate(COMPLAINTS_MAX - 1);
+                    all.push(text);
+                });
+                None
+            }
+        }
     }
+}
+
+fn fitting(certificates: &[Certificate], hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+    let schemes = hello.signature_schemes();
+    let fits = |cert: &&Certificate| cert.key().choose_scheme(schemes).is_some();
+    // Without a fitting key the handshake fails anyway; the library then names the reason.
+    certificates.iter().find(fits).or(certificates.first()).map(Certificate::certified)
 }
 
 fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
@@ -153,17 +196,42 @@ fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
 struct Asked {
     name: Option<Box<str>>,
     set: Option<CertSet>,
+    offers: Option<Box<Offers>>,
 }
+
+/// What a client offered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Offers {
+    pub(crate) ciphers: Box<str>,
+    pub(crate) curves: Box<str>,
+}
+
+/// Complaints of one thread that nobody has taken.
+const COMPLAINTS_MAX: usize = 16;
 
 thread_local! {
     /// The hello that this thread's library call is looking at: the unbuffered connection does not
     /// tell it, and the resolver runs inside that call, before clients are asked for anything.
-    static ASKED: RefCell<Asked> = const { RefCell::new(Asked { name: None, set: None }) };
+    static ASKED: RefCell<Asked> =
+        const { RefCell::new(Asked { name: None, set: None, offers: None }) };
+    static COMPLAINTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Takes the server name that the resolver saw on this thread since the last call.
 pub(crate) fn take_server_name() -> Option<Box<str>> {
-    ASKED.take().name
+    take_asked().0
+}
+
+/// The same, with what the client offered, where that is noted.
+pub(crate) fn take_asked() -> (Option<Box<str>>, Option<Box<Offers>>) {
+    let asked = ASKED.take();
+    (asked.name, asked.offers)
+}
+
+/// Takes, for the log, why a certificate could not be found out on this thread; the oldest first.
+#[must_use]
+pub fn take_complaint() -> Option<String> {
+    COMPLAINTS.with_borrow_mut(|all| if all.is_empty() { None } else { Some(all.remove(0)) })
 }
 
 /// Whose hello the library is looking at; none before it came.
@@ -174,7 +242,14 @@ pub(crate) fn asked_set() -> Option<CertSet> {
 impl ResolvesServerCert for ServerCerts {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let set = self.choose(hello.server_name());
-        ASKED.set(Asked { name: hello.server_name().map(Into::into), set });
+        let offers = self.notes_offers.then(|| {
+            let curves = hello.named_groups().unwrap_or_default();
+            Box::new(Offers {
+                ciphers: offers::ciphers(hello.cipher_suites().iter().map(|one| (*one).into())),
+                curves: offers::curves(curves.iter().map(|one| (*one).into())),
+            })
+        });
+        ASKED.set(Asked { name: hello.server_name().map(Into::into), set, offers });
         self.certified(set?, &hello)
     }
 }

@@ -3,8 +3,16 @@
 /// Tags that are looked for.
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const OCTETS: u8 = 0x04;
+pub(crate) const NULL: u8 = 0x05;
 pub(crate) const OBJECT: u8 = 0x06;
+pub(crate) const ENUMERATED: u8 = 0x0a;
+pub(crate) const TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
+
+/// The tag that a structure gives its part of this number, which holds further values.
+pub(crate) const fn context(number: u8) -> u8 {
+    0xa0 | number
+}
 
 /// Takes a value from the front of `rest`: all of it, and what it holds.
 pub(crate) fn element<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
@@ -38,9 +46,29 @@ pub(crate) fn number(inside: &[u8]) -> Option<u32> {
         .then(|| inside.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
 }
 
+/// Appends a value with this tag that holds `inside`.
+pub(crate) fn push(out: &mut Vec<u8>, tag: u8, inside: &[u8]) {
+    out.push(tag);
+    match inside.len() {
+        len @ ..=0x7f => out.push(len as u8),
+        len @ 0x80..=0xff => out.extend_from_slice(&[0x81, len as u8]),
+        len => out.extend_from_slice(&[0x82, (len >> 8) as u8, len as u8]),
+    }
+    out.extend_from_slice(inside);
+}
+
+/// A value with this tag that holds `parts`, one after the other.
+pub(crate) fn join(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let mut out = Vec::new();
+    push(&mut out, tag, &parts.concat());
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{INTEGER, OCTETS, element, inside, number, take};
+    use proptest::prelude::proptest;
+
+    use super::{INTEGER, OCTETS, SEQUENCE, element, inside, join, number, push, take};
 
     #[test]
     fn values_are_taken_one_after_the_other() {
@@ -52,5 +80,18 @@ mod tests {
         assert_eq!(inside(&[0x30, 0x80, 0, 0]), b"");
         assert_eq!(number(&[8, 0]), Some(2048));
         assert_eq!((number(&[0x80]), number(&[]), number(&[1; 5])), (None, None, None));
+        assert_eq!(join(SEQUENCE, &[&[5, 0], &[4, 0]]), [0x30, 4, 5, 0, 4, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_pushed_is_taken(bytes: Vec<u8>, repeat in 1..400_usize) {
+            let bytes: Vec<u8> = bytes.repeat(repeat).into_iter().take(60_000).collect();
+            let mut out = Vec::new();
+            push(&mut out, OCTETS, &bytes);
+            let mut rest = &out[..];
+            assert_eq!(take(&mut rest, OCTETS), Some(&bytes[..]));
+            assert_eq!(rest, b"");
+        }
     }
 }

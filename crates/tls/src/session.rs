@@ -23,8 +23,12 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
 };
-use rustls::{Error, HandshakeKind, ProtocolVersion};
+use rustls::{Error, HandshakeKind, ProtocolVersion, SignatureScheme};
 
+use crate::asking::take_client_signature;
+use crate::cert::take_signature;
+use crate::certs::Offers;
+use crate::offers::signature_name;
 use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
 use crate::{Acceptor, certs, names};
 
@@ -92,6 +96,15 @@ struct Facts {
     alpn: Option<Box<[u8]>>,
     resumed: bool,
     client: Option<Box<ClientCert>>,
+    heard: Heard,
+}
+
+/// What only passes by during the handshake.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    offers: Option<Box<Offers>>,
+    signed: Option<SignatureScheme>,
+    client_signed: Option<SignatureScheme>,
 }
 
 /// A server's side of one TLS connection.
@@ -100,6 +113,7 @@ pub struct Session {
     /// Of what is established.
     facts: Option<Box<Facts>>,
     server_name: Option<Box<str>>,
+    heard: Heard,
     /// Who judges the client's certificates, when some server asks for them.
     judge: Option<Box<Acceptor>>,
     peer_closed: bool,
@@ -125,6 +139,7 @@ impl Session {
             stage: Stage::Library(conn),
             facts: None,
             server_name: None,
+            heard: Heard::default(),
             judge: acceptor.asks_clients().then(|| Box::new(acceptor.clone())),
             peer_closed: false,
             retained: 0,
@@ -198,13 +213,18 @@ impl Session {
             let shown = if handshaking && complete > 0 { whole } else { offered.len() };
             if handshaking {
                 // What a QUIC hello on this thread left behind is not this client's.
-                let _ = certs::take_server_name();
+                let _ = (certs::take_server_name(), take_signature(), take_client_signature());
             }
             let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
             // Taken in any case, so that no name is left lying for the next session of this thread.
-            let asked = certs::take_server_name();
+            let (asked, offers) = certs::take_asked();
             self.server_name = self.server_name.take().or(asked);
+            if handshaking {
+                self.heard.offers = self.heard.offers.take().or(offers);
+                self.heard.signed = self.heard.signed.or(take_signature());
+                self.heard.client_signed = self.heard.client_signed.or(take_client_signature());
+            }
             let taken = processed?;
             consumed += taken;
             self.retained = whole.saturating_sub(taken);
@@ -228,6 +248,7 @@ impl Session {
             return Ok(());
         };
         let mut facts = facts_of(&conn);
+        facts.heard = std::mem::take(&mut self.heard);
         if let Some(judge) = self.judge.take() {
             facts.client = judge.client_cert(self.server_name(), conn.peer_certificates());
         }
@@ -321,6 +342,26 @@ impl Session {
     #[must_use]
     pub fn curve(&self) -> &'static str {
         self.facts.as_ref().map_or("", |facts| facts.curve)
+    }
+
+    /// The values of `$ssl_ciphers` and `$ssl_curves`; none where nobody wants to know.
+    pub fn take_offers(&mut self) -> Option<(Box<str>, Box<str>)> {
+        let offers = self.facts.as_mut()?.heard.offers.take()?;
+        Some((offers.ciphers, offers.curves))
+    }
+
+    /// The value of `$ssl_sigalg`; empty when a session was resumed.
+    #[must_use]
+    pub fn signature(&self) -> &'static str {
+        let facts = self.facts.as_ref().filter(|facts| !facts.resumed);
+        facts.and_then(|facts| facts.heard.signed).map_or("", signature_name)
+    }
+
+    /// The value of `$ssl_client_sigalg`; empty when the client had nothing to sign.
+    #[must_use]
+    pub fn client_signature(&self) -> &'static str {
+        let facts = self.facts.as_ref();
+        facts.and_then(|facts| facts.heard.client_signed).map_or("", signature_name)
     }
 
     /// Whether a former session was resumed (`$ssl_session_reused`).
@@ -470,6 +511,7 @@ fn facts_of(conn: &UnbufferedServerConnection) -> Facts {
         alpn: conn.alpn_protocol().map(Box::from),
         resumed: conn.handshake_kind() == Some(HandshakeKind::Resumed),
         client: None,
+        heard: Heard::default(),
     }
 }
 

@@ -658,5 +658,8 @@ pub(crate) fn tls_facts(session: &mut tls::Session) -> TlsFacts {
         server_name: session.server_name().map(Box::from),
         reused: session.is_resumed(),
         client: session.take_client_cert().map(Into::into),
+        offers: session.take_offers().map(Box::new),
+        signature: session.signature(),
+        client_signature: session.client_signature(),
     }
 }

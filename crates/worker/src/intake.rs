@@ -170,6 +170,9 @@ impl<I: Io> Worker<I> {
         sealed.clear();
         let cipher = &mut self.scratch.received[..len];
         let was_handshaking = session.is_handshaking();
+        if was_handshaking {
+            crate::meeting::meet(&conn.generation, &conn.info);
+        }
         let result = session.receive(cipher, &mut plain, sealed);
         if !sealed.is_empty() {
             let flight = bytes::Bytes::copy_from_slice(sealed);
@@ -192,8 +195,8 @@ impl<I: Io> Worker<I> {
             }
             Err(error) => {
                 let info = conn.info.clone();
-                let text = format!("{error} while SSL handshaking");
-                self.log_conn(Level::Info, &info, &text);
+                let text = self.complain(&info).unwrap_or_else(|| error.to_string());
+                self.log_conn(Level::Info, &info, &format!("{text} while SSL handshaking"));
                 self.flush(key);
                 self.close(key, Reset::No);
             }

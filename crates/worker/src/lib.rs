@@ -15,6 +15,7 @@ pub mod librarian;
 mod links;
 mod log;
 mod mail;
+mod meeting;
 mod origin;
 mod outdated;
 mod output;

@@ -85,5 +85,6 @@ pub(crate) fn tls_facts(conn: &quic::Conn, acceptor: Option<&tls::Acceptor>) -> 
                 acceptor.client_cert(conn.server_name(), conn.client_chain().as_deref())
             })
             .map(Into::into),
+        ..TlsFacts::default()
     }
 }

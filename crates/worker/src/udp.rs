@@ -50,6 +50,14 @@ pub(crate) struct UdpSocket {
     wanted: bool,
 }
 
+/// Our end of a connection whose datagrams reach `ip`.
+pub(crate) fn local_end(udp: &UdpSocket, ip: Option<std::net::IpAddr>) -> Peer {
+    let bound = udp.socket.local().ok();
+    bound.map_or(Peer::Unix, |bound| {
+        Peer::Inet((ip.unwrap_or_else(|| bound.ip()), bound.port()).into())
+    })
+}
+
 /// Buffers of the UDP side.
 #[derive(Debug, Default)]
 pub(crate) struct UdpScratch {
@@ -132,6 +140,7 @@ impl<I: Io> Worker<I> {
                         continue;
                     }
                     let out = &mut scratch.outgoing;
+                    crate::meeting::meet_sender(&self.generation, udp, from);
                     if let Some(id) = udp.endpoint.receive(self.now, from, datagram, out)
                         && scratch.woken.last() != Some(&(slot, id))
                     {
@@ -164,6 +173,7 @@ impl<I: Io> Worker<I> {
         let Strayed { listen, message, bytes } = strayed;
         let Some(slot) = self.udp.iter().position(|udp| udp.listen == listen) else { return };
         let from = Arrival { remote: message.remote, local: message.local, ecn: message.ecn };
+        crate::meeting::meet_sender(&self.generation, &self.udp[slot], from);
         let mut outgoing = std::mem::take(&mut self.udp_scratch.outgoing);
         let id = self.udp[slot].endpoint.receive(self.now, from, &bytes, &mut outgoing);
         self.send_trains(slot, &mut outgoing);
@@ -183,14 +193,12 @@ impl<I: Io> Worker<I> {
         }
         let conn = udp.endpoint.conn(id)?;
         self.serial += 1;
-        let local = udp.socket.local().ok();
-        let local = local.map_or(Peer::Unix, |bound| {
-            let ip = conn.local().unwrap_or_else(|| bound.ip());
-            Peer::Inet((ip, bound.port()).into())
-        });
+        let ip = conn.local();
+        let remote = conn.remote();
+        let local = local_end(udp, ip);
         let info = Box::new(ConnInfo {
             serial: self.serial,
-            remote: Peer::Inet(conn.remote()),
+            remote: Peer::Inet(remote),
             local,
             listen: udp.listen,
             scheme: Scheme::Https,
@@ -257,6 +265,7 @@ impl<I: Io> Worker<I> {
                 conn.lost = true;
                 if let quic::Lost::Failed(..) = lost {
                     let info = conn.info.clone();
+                    let _ = self.complain(&info);
                     self.log_conn(Level::Info, &info, &format!("QUIC connection {lost}"));
                 }
                 return self.orphan(Owner::Quic(key));

@@ -146,13 +146,22 @@ fn pair_certificates(r: &mut Reader, scope: &mut Scope) {
         r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, None));
         return;
     }
-    let pem = |text: &Vec<u8>| match text.strip_prefix(b"data:") {
-        Some(data) => Pem::Data(data.into()),
-        None => Pem::File(r.beside_conf(text)),
+    let words = draft.certificates.iter().chain(&draft.keys);
+    // As soon as one has variables, the others are looked at for each client, too; in nginx that is
+    // seen by when a missing file is missed.
+    let computes = words.into_iter().any(|word| word.contains(&b'$'));
+    let mut pem = |text: &Vec<u8>| match computes {
+        true => r.computed_pem(text),
+        false => Ok(Pem::of(text, &r.beside_conf(b""))),
     };
-    let pairs = draft.certificates.iter().zip(&draft.keys);
-    let pairs = pairs.map(|(chain, key)| Certificate { chain: pem(chain), key: pem(key) });
-    draft.conf.certificates = Arc::new(pairs.collect());
+    let mut pairs = Vec::new();
+    for (chain, key) in draft.certificates.iter().zip(&draft.keys) {
+        match (pem(chain), pem(key)) {
+            (Ok(chain), Ok(key)) => pairs.push(Certificate { chain, key }),
+            (Err(fault), _) | (_, Err(fault)) => return r.judge_closed(fault),
+        }
+    }
+    draft.conf.certificates = Arc::new(pairs);
 }
 
 fn large_client_header_buffers(r: &mut Reader, node: &Node) -> Parsed {

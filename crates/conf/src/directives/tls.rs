@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::cache_zone::{self, SharedZone, Use};
 use crate::ast::Node;
 use crate::choice::chosen;
+use crate::diagnostic::Diagnostic;
 use crate::directive::{
     Args, Contexts, Directive, Form, accepted, flag, list, number, seconds, size, value,
 };
-use crate::model::{Protocols, SessionCache, TlsConf, VerifyClient};
+use crate::model::{CertificateCache, Level, Pem, Protocols, SessionCache, TlsConf, VerifyClient};
 use crate::reader::{Fault, Parsed, Reader, invalid_value, show};
-use crate::value as values;
+use crate::value::{self as values, Unit};
 
 const HS: Contexts = Contexts::HS;
 
@@ -103,8 +105,11 @@ pub(super) const TABLE: &[Directive] = &[
         file(r, node, |conf| &mut conf.stapling_file)
     })
     .doc("A file with a revocation answer.", "ssl_stapling_file ocsp.der;"),
-    accepted("ssl_stapling_responder", HS, Args::ONE, Form::Any)
-        .doc("The address to ask for revocation.", "ssl_stapling_responder http://ocsp.a.com/;"),
+    value("ssl_stapling_responder", HS, Args::ONE, |r, node| {
+        r.tls().conf.stapling_responder = Some(show(node.arg(0)).into_owned());
+        Ok(())
+    })
+    .doc("The address to ask for revocation.", "ssl_stapling_responder http://ocsp.a.com/;"),
     value("ssl_trusted_certificate", HS, Args::ONE, |r, node| {
         file(r, node, |conf| &mut conf.trusted_certificate)
     })
@@ -128,9 +133,9 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Where those answers are kept.", "ssl_ocsp_cache shared:ocsp:1m;"),
     accepted("ssl_ocsp_responder", HS, Args::ONE, Form::Any)
         .doc("The address to ask about clients.", "ssl_ocsp_responder http://ocsp.a.com/;"),
-    accepted("ssl_certificate_cache", HS, Args::between(1, 3), Form::Any)
+    value("ssl_certificate_cache", HS, Args::between(1, 3), certificate_cache)
         .doc("Keeps certificates named by variables.", "ssl_certificate_cache max=100;"),
-    accepted("ssl_certificate_compression", HS, Args::ONE, Form::Flag)
+    flag("ssl_certificate_compression", HS, |r| &mut r.tls().conf.certificate_compression)
         .doc("Whether certificates are sent compressed.", "ssl_certificate_compression on;"),
     value("ssl_ech_file", HS, Args::ONE, ignored)
         .doc("The file with keys for hidden names.", "ssl_ech_file ech.pem;"),
@@ -144,9 +149,6 @@ fn plain_file(node: &Node) -> Parsed {
     // A certificate of such a name is a file to nginx, too.
     if let Some((_, kind)) = kind.filter(|_| name.ends_with("_key")) {
         return Err(Fault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
-    }
-    if word.contains(&b'$') {
-        return Err(Fault::Text(format!("variables in \"{name}\" are not implemented yet")));
     }
     Ok(())
 }
@@ -200,6 +202,52 @@ fn protocols(r: &mut Reader, node: &Node) -> Parsed {
     }
     r.tls().conf.protocols = protocols;
     Ok(())
+}
+
+fn certificate_cache(r: &mut Reader, node: &Node) -> Parsed {
+    let (mut max, mut is_off) = (None, false);
+    let (mut inactive, mut valid) = (Duration::from_secs(10), Duration::from_secs(60));
+    for word in node.args() {
+        let invalid = || Fault::Text(format!("invalid parameter \"{}\"", show(word)));
+        let time = |text| values::time(text, Unit::Seconds).ok_or_else(invalid);
+        if let Some(digits) = word.strip_prefix(b"max=") {
+            let number = values::number(digits).and_then(|number| usize::try_from(number).ok());
+            max = Some(number.filter(|number| *number > 0).ok_or_else(invalid)?);
+        } else if let Some(text) = word.strip_prefix(b"inactive=") {
+            inactive = time(text)?;
+        } else if let Some(text) = word.strip_prefix(b"valid=") {
+            valid = time(text)?;
+        } else if word == b"off" {
+            is_off = true;
+        } else {
+            return Err(invalid());
+        }
+    }
+    if max.is_none() && !is_off {
+        let message = "\"ssl_certificate_cache\" must have the \"max\" parameter";
+        return Err(Fault::Text(message.to_owned()));
+    }
+    let cache = max.filter(|_| !is_off).map(|max| CertificateCache { max, inactive, valid });
+    r.tls().conf.certificate_cache = cache;
+    Ok(())
+}
+
+impl Reader {
+    /// Where a certificate is that may have variables in its name.
+    pub(super) fn computed_pem(&mut self, text: &[u8]) -> Result<Pem, Fault> {
+        let template = self.template(text)?;
+        Ok(Pem::Computed { template, beside: self.beside_conf(b"") })
+    }
+
+    /// Tells a fault that is seen when a block ends.
+    pub(super) fn judge_closed(&mut self, fault: Fault) {
+        let text = match fault {
+            Fault::Text(text) => text,
+            Fault::Value(text) => text.to_owned(),
+        };
+        let place = Some(self.http.closed_at.clone());
+        self.note(self.http.closed, Diagnostic::new(Level::Emerg, text, place));
+    }
 }
 
 fn session_cache(r: &mut Reader, node: &Node) -> Parsed {

@@ -1,16 +1,21 @@
 //! TLS as a server block asks for it.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Place;
+use crate::vars::Template;
 
 /// What `ssl_*` directives of one server say. Files are not opened here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConf {
     /// Pairs of certificate chain and key (absolute paths); several for several key types.
     pub certificates: Arc<Vec<Certificate>>,
+    /// `ssl_certificate_cache`; none: what variables name is read for each client.
+    pub certificate_cache: Option<CertificateCache>,
     /// `ssl_password_file`, and where it is written.
     pub password_file: Option<(PathBuf, Place)>,
     /// `ssl_protocols`
@@ -43,6 +48,10 @@ pub struct TlsConf {
     pub stapling: bool,
     /// `ssl_stapling_file`
     pub stapling_file: Option<PathBuf>,
+    /// `ssl_certificate_compression`
+    pub certificate_compression: bool,
+    /// `ssl_stapling_responder`
+    pub stapling_responder: Option<String>,
     /// `ssl_stapling_verify`
     pub stapling_verify: bool,
     /// `ssl_trusted_certificate`
@@ -55,6 +64,26 @@ pub struct TlsConf {
     pub verify_client: VerifyClient,
     /// `ssl_verify_depth`
     pub verify_depth: u32,
+}
+
+impl TlsConf {
+    /// Whether certificates are found out for each client.
+    #[must_use]
+    pub fn computes_certificates(&self) -> bool {
+        let is_computed = |pem: &Pem| matches!(pem, Pem::Computed { .. });
+        self.certificates.iter().any(|pair| is_computed(&pair.chain) || is_computed(&pair.key))
+    }
+}
+
+/// What is kept of certificates that variables name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateCache {
+    /// How many.
+    pub max: usize,
+    /// How long without being used.
+    pub inactive: Duration,
+    /// How long before the files are read again.
+    pub valid: Duration,
 }
 
 /// A certificate and its key; both can be in one file.
@@ -73,6 +102,24 @@ pub enum Pem {
     File(PathBuf),
     /// In the configuration itself: what stands behind `data:`.
     Data(Arc<[u8]>),
+    /// Where a text with variables says, for each client.
+    Computed {
+        /// The text.
+        template: Template,
+        /// The directory that its paths start from.
+        beside: PathBuf,
+    },
+}
+
+impl Pem {
+    /// What a word without variables, or their worth, means.
+    #[must_use]
+    pub fn of(word: &[u8], beside: &Path) -> Self {
+        match word.strip_prefix(b"data:") {
+            Some(data) => Self::Data(data.into()),
+            None => Self::File(beside.join(OsStr::from_bytes(word))),
+        }
+    }
 }
 
 impl std::fmt::Display for Pem {
@@ -80,6 +127,7 @@ impl std::fmt::Display for Pem {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Data(text) => write!(f, "data:{}", String::from_utf8_lossy(text)),
+            Self::Computed { .. } => f.write_str("(computed)"),
         }
     }
 }

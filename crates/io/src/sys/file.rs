@@ -1,9 +1,10 @@
 //! Files: open with a symlink rule, attributes, positioned reads, sendfile.
 
 use std::ffi::CString;
-use std::io::{Error, Result};
+use std::io::{Error, Read as _, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use base::{FileRange, FileRef};
 
@@ -283,6 +284,23 @@ pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
     };
     // SAFETY: the descriptor is new and nobody else's.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// Reads a small file in one go.
+pub(crate) fn read_small(path: &std::path::Path, max: u64) -> Result<Vec<u8>> {
+    let mut options = std::fs::File::options();
+    // A pipe of that name must not hold anybody up.
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let about = file.metadata()?;
+    if about.is_dir() {
+        return Err(Error::from_raw_os_error(libc::EISDIR));
+    }
+    if !about.is_file() || about.len() > max {
+        return Err(Error::from_raw_os_error(libc::EFBIG));
+    }
+    let mut bytes = Vec::new();
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A copy of standard error.

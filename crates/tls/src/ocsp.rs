@@ -1,0 +1,316 @@
+//! Whether a certificate of ours is revoked: the question to its authority (RFC 6960), and what an
+//! answer must say to be sent along. It asks nobody and reads no clock.
+//!
+//! Easiest to break: everything in an answer is a stranger's until a signature over it was proved
+//! with the issuer's key, or with a key that the issuer lets sign answers.
+
+use std::fmt;
+
+use aws_lc_rs::digest;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::oid_registry::Oid;
+use x509_parser::oid_registry::asn1_rs::oid;
+use x509_parser::prelude::FromDer;
+
+use crate::Certificate;
+use crate::der::{
+    ENUMERATED, INTEGER, NULL, OBJECT, OCTETS, SEQUENCE, TIME, context, element, inside, join, take,
+};
+use crate::signed::{Proof, prove};
+
+/// LIMIT: certificates in an answer that are looked at.
+const SIGNERS_MAX: usize = 4;
+/// LIMIT: certificates from an issuer up to its root.
+const CHAIN_MAX: usize = 8;
+/// Seconds that clocks may differ, as nginx allows.
+const SKEW: u64 = 300;
+/// `id-sha1`
+const SHA1: &[u8] = &[0x2b, 0x0e, 3, 2, 0x1a];
+/// `id-pkix-ocsp-basic`
+const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
+/// `id-ad-ocsp`
+const RESPONDER: Oid<'static> = oid!(1.3.6.1.5.5.7.48.1);
+
+/// Why an answer is not sent along; `Display` gives nginx's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OcspFault {
+    /// It is none.
+    Malformed,
+    /// It says that there is none: the status.
+    Unsuccessful(u8),
+    /// It is about other certificates.
+    NotFound,
+    /// It is from the future, or too old.
+    Untimely,
+    /// Nobody who may has signed it.
+    Unsigned,
+    /// Its signer has no trusted root.
+    Untrusted,
+    /// The certificate is revoked.
+    Revoked,
+    /// Its authority does not know the certificate.
+    Unknown,
+}
+
+impl fmt::Display for OcspFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Malformed => {
+                "d2i_OCSP_RESPONSE() failed (SSL: error:0688010A:asn1 encoding routines::nested \
+                 asn1 error:Type=OCSP_RESPONSE)"
+            }
+            Self::Unsuccessful(status) => {
+                let words = match status {
+                    1 => "malformedrequest",
+                    2 => "internalerror",
+                    3 => "trylater",
+                    5 => "sigrequired",
+                    6 => "unauthorized",
+                    _ => "(UNKNOWN)",
+                };
+                return write!(f, "OCSP response not successful ({status}: {words})");
+            }
+            Self::NotFound => "certificate status not found in the OCSP response",
+            Self::Untimely => "OCSP_check_validity() failed",
+            Self::Unsigned => {
+                "OCSP_basic_verify() failed (SSL: error:13800076:OCSP routines::signer \
+                 certificate not found)"
+            }
+            Self::Untrusted => {
+                "OCSP_basic_verify() failed (SSL: error:13800065:OCSP routines::certificate \
+                 verify error:Verify error: self-signed certificate in certificate chain)"
+            }
+            Self::Revoked => "certificate status \"revoked\" in the OCSP response",
+            Self::Unknown => "certificate status \"unknown\" in the OCSP response",
+        };
+        f.write_str(text)
+    }
+}
+
+/// A question about one certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OcspQuestion {
+    /// In DER, as it stands in question and answer.
+    id: Vec<u8>,
+    issuer: Vec<u8>,
+    /// What `ssl_stapling_verify` found out: whether the issuer has a trusted root.
+    is_trusted: bool,
+}
+
+impl OcspQuestion {
+    /// The question about the leaf of `certificate`, whose issuer is looked for in its chain and
+    /// among `trusted`; none when it is in neither. With `verifies`, an answer is good only if the
+    /// issuer's chain ends at a root among `trusted`.
+    #[must_use]
+    pub fn new(certificate: &Certificate, trusted: &[Vec<u8>], verifies: bool) -> Option<Self> {
+        let der = certificate.leaf();
+        let leaf = read(der)?;
+        let chain = certificate.chain().skip(1);
+        let all: Vec<&[u8]> = chain.chain(trusted.iter().map(Vec::as_slice)).collect();
+        let issuer = issuer_of(der, &all)?;
+        let key = read(issuer)?.public_key().subject_public_key.data.to_vec();
+        let hash = |bytes: &[u8]| {
+            let sum = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, bytes);
+            join(OCTETS, &[sum.as_ref()])
+        };
+        let sha1 = join(SEQUENCE, &[&join(OBJECT, &[SHA1]), &join(NULL, &[])]);
+        let serial = join(INTEGER, &[leaf.raw_serial()]);
+        let parts = [&sha1[..], &hash(leaf.issuer().as_raw()), &hash(&key), &serial];
+        Some(Self {
+            id: join(SEQUENCE, &parts),
+            issuer: issuer.to_vec(),
+            is_trusted: !verifies || has_root(issuer, &all, trusted),
+        })
+    }
+
+    /// The question in DER.
+    #[must_use]
+    pub fn request(&self) -> Vec<u8> {
+        let list = join(SEQUENCE, &[&join(SEQUENCE, &[&self.id])]);
+        join(SEQUENCE, &[&join(SEQUENCE, &[&list])])
+    }
+
+    /// Judges an answer at `now`, in seconds since 1970; until when it holds, if it says.
+    ///
+    /// # Errors
+    ///
+    /// It must not be sent along.
+    pub fn judge(&self, answer: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
+        let basic = unwrap(answer)?;
+        let mut body = inside(basic);
+        let told = take(&mut body, SEQUENCE).ok_or(OcspFault::Malformed)?;
+        let single = self.find(told).ok_or(OcspFault::NotFound)?;
+        let (status, until) = (single.0, timely(single.1, now)?);
+        if !self.has_signed(basic, body, now) {
+            return Err(OcspFault::Unsigned);
+        }
+        if !self.is_trusted {
+            return Err(OcspFault::Untrusted);
+        }
+        match status {
+            0x80 => Ok(until),
+            0xa1 => Err(OcspFault::Revoked),
+            _ => Err(OcspFault::Unknown),
+        }
+    }
+
+    /// The status of our certificate, and what stands behind it.
+    fn find<'a>(&self, mut told: &'a [u8]) -> Option<(u8, &'a [u8])> {
+        // The version, and who has answered when.
+        let _ = take(&mut told, context(0));
+        element(&mut told)?;
+        take(&mut told, TIME)?;
+        let mut all = take(&mut told, SEQUENCE)?;
+        while let Some(mut single) = take(&mut all, SEQUENCE) {
+            let (id, _) = element(&mut single)?;
+            if same_id(id, &self.id) {
+                let (status, _) = element(&mut single)?;
+                return Some((*status.first()?, single));
+            }
+        }
+        None
+    }
+
+    /// Whether the issuer, or whom it lets answer, has signed. `rest` begins with the algorithm.
+    fn has_signed(&self, basic: &[u8], mut rest: &[u8], now: u64) -> bool {
+        let Some(issuer) = read(&self.issuer) else { return false };
+        let issuer_key = issuer.public_key().raw;
+        if prove(basic, issuer_key) == Proof::Good {
+            return true;
+        }
+        let (_, _) = (element(&mut rest), element(&mut rest));
+        let Some(mut signers) = take(&mut rest, context(0)).map(inside) else { return false };
+        (0..SIGNERS_MAX).map_while(|_| element(&mut signers)).any(|(der, _)| {
+            let Some(signer) = read(der) else { return false };
+            prove(der, issuer_key) == Proof::Good
+                && may_answer(&signer, now)
+                && prove(basic, signer.public_key().raw) == Proof::Good
+        })
+    }
+}
+
+/// The address that the certificate says to ask, if it says one.
+#[must_use]
+pub fn responder(certificate: &Certificate) -> Option<String> {
+    let leaf = read(certificate.leaf())?;
+    leaf.extensions().iter().find_map(|extension| {
+        let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else {
+            return None;
+        };
+        access.accessdescs.iter().find_map(|one| match &one.access_location {
+            GeneralName::URI(uri) if one.access_method == RESPONDER => Some((*uri).to_owned()),
+            _ => None,
+        })
+    })
+}
+
+fn read(der: &[u8]) -> Option<X509Certificate<'_>> {
+    X509Certificate::from_der(der).ok().map(|(_, cert)| cert)
+}
+
+/// Of `all`, the certificate whose key has signed `der`, not itself.
+fn issuer_of<'a>(der: &[u8], all: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let cert = read(der)?;
+    all.iter().copied().find(|other| {
+        *other != der
+            && read(other).is_some_and(|other| {
+                other.subject().as_raw() == cert.issuer().as_raw()
+                    && prove(der, other.public_key().raw) == Proof::Good
+            })
+    })
+}
+
+/// Whether the issuers of `der` lead to a root among `trusted`.
+fn has_root(der: &[u8], all: &[&[u8]], trusted: &[Vec<u8>]) -> bool {
+    let mut der = der;
+    for _ in 0..CHAIN_MAX {
+        let Some(cert) = read(der) else { return false };
+        let is_root = cert.subject().as_raw() == cert.issuer().as_raw()
+            && prove(der, cert.public_key().raw) == Proof::Good;
+        if is_root {
+            return trusted.iter().any(|known| known == der);
+        }
+        match issuer_of(der, all) {
+            Some(issuer) => der = issuer,
+            None => return false,
+        }
+    }
+    false
+}
+
+/// RFC 6960 §4.2.2.2: who answers for an issuer is told so by its certificate.
+fn may_answer(signer: &X509Certificate<'_>, now: u64) -> bool {
+    let validity = signer.validity();
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    let is_valid = validity.not_before.timestamp() <= now && now <= validity.not_after.timestamp();
+    let usage = signer.extended_key_usage();
+    is_valid && matches!(usage, Ok(Some(usage)) if usage.value.ocsp_signing)
+}
+
+/// The signed part of an answer, in DER.
+fn unwrap(mut answer: &[u8]) -> Result<&[u8], OcspFault> {
+    let mut whole = take(&mut answer, SEQUENCE).ok_or(OcspFault::Malformed)?;
+    match take(&mut whole, ENUMERATED) {
+        Some([0]) => {}
+        Some([status]) => return Err(OcspFault::Unsuccessful(*status)),
+        _ => return Err(OcspFault::Malformed),
+    }
+    let mut basic = || {
+        let mut wrapped = take(&mut whole, context(0))?;
+        let mut bytes = take(&mut wrapped, SEQUENCE)?;
+        (take(&mut bytes, OBJECT)? == BASIC).then(|| take(&mut bytes, OCTETS)).flatten()
+    };
+    let mut basic = basic().ok_or(OcspFault::Malformed)?;
+    let is_one = basic.first() == Some(&SEQUENCE);
+    let whole = is_one.then(|| element(&mut basic)).flatten();
+    whole.map(|(whole, _)| whole).ok_or(OcspFault::Malformed)
+}
+
+/// Whether two identifiers are the same; parameters of the algorithm may be left out.
+fn same_id(one: &[u8], other: &[u8]) -> bool {
+    let parts = |der: &'_ [u8]| -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut rest = inside(der);
+        let mut algorithm = take(&mut rest, SEQUENCE)?;
+        Some((take(&mut algorithm, OBJECT)?.to_vec(), rest.to_vec()))
+    };
+    parts(one).is_some_and(|one| Some(one) == parts(other))
+}
+
+/// Whether what stands behind a status holds at `now`; until when.
+fn timely(mut single: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
+    let from = take(&mut single, TIME).and_then(seconds).ok_or(OcspFault::Malformed)?;
+    let until = match take(&mut single, context(0)) {
+        None => None,
+        Some(mut until) => {
+            let until = take(&mut until, TIME).and_then(seconds);
+            Some(until.ok_or(OcspFault::Malformed)?)
+        }
+    };
+    let is_over = until.is_some_and(|until| until.saturating_add(SKEW) < now);
+    if from > now.saturating_add(SKEW) || is_over { Err(OcspFault::Untimely) } else { Ok(until) }
+}
+
+/// Seconds since 1970 of `YYYYMMDDHHMMSSZ`, the only form that RFC 5280 §4.1.2.5.2 allows.
+fn seconds(text: &[u8]) -> Option<u64> {
+    let digits = text.strip_suffix(b"Z").filter(|digits| digits.len() == 14)?;
+    let number = |at: usize, len: usize| {
+        digits[at..at + len].iter().try_fold(0_u64, |number, byte| {
+            byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0'))
+        })
+    };
+    let (year, month, day) = (number(0, 4)?, number(4, 2)?, number(6, 2)?);
+    let (hour, minute, second) = (number(8, 2)?, number(10, 2)?, number(12, 2)?);
+    let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month);
+    if !is_date || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Years that begin in March, so that the odd day comes last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let days = days.checked_sub(719_468)?;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! Handshakes that need a certificate found out for their client: the client is made known before,
+//! and what could not be found is told afterwards.
+
+use conf::model::Level;
+use engine::handshake::{Client, meet as make_known};
+use engine::{ConnInfo, Peer};
+use io::Io;
+
+use crate::worker::Worker;
+use crate::{Generation, udp};
+
+/// What nginx says of a handshake without a certificate, beside why there is none.
+const NONE_FOUND: &str =
+    "SSL_do_handshake() failed (SSL: error:0A000179:SSL routines::cert cb error)";
+
+/// Makes the client of a stream socket known.
+pub(crate) fn meet(generation: &Generation, info: &ConnInfo) {
+    let tls = generation.listens.get(info.listen).and_then(|listen| listen.tls.as_ref());
+    if tls.is_some_and(tls::Acceptor::loads) {
+        make_known(Client { serial: info.serial, remote: info.remote, local: info.local });
+    }
+}
+
+/// Makes the sender of a datagram known.
+pub(crate) fn meet_sender(generation: &Generation, socket: &udp::UdpSocket, from: quic::Arrival) {
+    let tls = generation.listens.get(socket.listen).and_then(|listen| listen.tls.as_ref());
+    if tls.is_some_and(tls::Acceptor::loads) {
+        let local = udp::local_end(socket, from.local);
+        make_known(Client { serial: 0, remote: Peer::Inet(from.remote), local });
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Logs why there was no certificate for a client, if that is so; what else to say then.
+    pub(crate) fn complain(&mut self, info: &ConnInfo) -> Option<String> {
+        let why = tls::take_complaint()?;
+        self.log_conn(Level::Error, info, &format!("{why} while SSL handshaking"));
+        Some(NONE_FOUND.to_owned())
+    }
+}

@@ -1,0 +1,139 @@
+//! Certificates whose names have variables: found out, read and kept while clients shake hands.
+//!
+//! Their files are read at once in the middle of a turn, as a first look at a small static file is;
+//! what is kept for `ssl_certificate_cache` is shared by all workers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use base::Now;
+use conf::model::{CertificateCache, Pem, TlsConf};
+use engine::{Site, handshake};
+use tls::Certificate;
+
+use super::certificates::{self, Part};
+
+/// LIMIT: bytes of a certificate or key that is read while a client waits.
+const FILE_MAX: u64 = 1 << 20;
+
+/// What certificates of one server are made of.
+pub(super) struct Computed {
+    /// What lives as long as connections do, which may be longer than the site, must not hold it.
+    site: Weak<Site>,
+    /// The listen and the server.
+    place: (usize, u32),
+    conf: Arc<TlsConf>,
+    passwords: Vec<Vec<u8>>,
+    kept: Option<Kept>,
+}
+
+impl Computed {
+    /// # Errors
+    ///
+    /// In nginx's words: the pass phrases cannot be read.
+    pub(super) fn new(
+        site: &Arc<Site>,
+        place: (usize, u32),
+        conf: &Arc<TlsConf>,
+    ) -> Result<Self, String> {
+        let passwords = certificates::passwords(conf)?;
+        let kept = conf.certificate_cache.map(Kept::new);
+        Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), passwords, kept })
+    }
+
+    /// The certificates for a client that asks for `name`.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words, for the log.
+    pub(super) fn load(&self, name: Option<&str>) -> Result<Vec<Certificate>, String> {
+        let now = io::process::now();
+        let pairs = self.conf.certificates.iter();
+        pairs.map(|pair| self.pair(&pair.chain, &pair.key, name, now)).collect()
+    }
+
+    fn pair(
+        &self,
+        chain: &Pem,
+        key: &Pem,
+        name: Option<&str>,
+        now: Now,
+    ) -> Result<Certificate, String> {
+        let (chain, key) = (self.settle(chain, name, now), self.settle(key, name, now));
+        let names = (chain.to_string(), key.to_string());
+        let kept = self.kept.as_ref().filter(|_| is_file(&chain) && is_file(&key));
+        if let Some(known) = kept.and_then(|kept| kept.find(&names, now)) {
+            return Ok(known);
+        }
+        let (chain, key) = (read(Part::Chain, &chain)?, read(Part::Key, &key)?);
+        let made = Certificate::from_pem(&chain, &key, &self.passwords).map_err(|error| {
+            let text = certificates::complaint(&error, &names.0, &names.1);
+            text.replacen("SSL_CTX_use", "SSL_use", 1)
+        })?;
+        if let Some(kept) = kept {
+            kept.keep(names, &made, now);
+        }
+        Ok(made)
+    }
+
+    /// Where a text is found for this client.
+    fn settle(&self, pem: &Pem, name: Option<&str>, now: Now) -> Pem {
+        let Pem::Computed { template, beside } = pem else { return pem.clone() };
+        let site = self.site.upgrade();
+        let text = site.map(|site| handshake::expand(&site, self.place, name, now, template));
+        let text = text.unwrap_or_default();
+        Pem::of(&text, beside)
+    }
+}
+
+const fn is_file(pem: &Pem) -> bool {
+    matches!(pem, Pem::File(_))
+}
+
+fn read(part: Part, pem: &Pem) -> Result<Vec<u8>, String> {
+    match pem {
+        Pem::Data(text) => Ok(text.to_vec()),
+        Pem::File(path) => io::file::read_small(path, FILE_MAX)
+            .map_err(|error| certificates::unreadable(part, path, &error)),
+        Pem::Computed { .. } => Ok(Vec::new()),
+    }
+}
+
+/// Certificates and keys by the names of their files.
+struct Kept {
+    rules: CertificateCache,
+    all: Mutex<HashMap<(String, String), Entry>>,
+}
+
+struct Entry {
+    certificate: Certificate,
+    read: base::Instant,
+    used: base::Instant,
+}
+
+impl Kept {
+    fn new(rules: CertificateCache) -> Self {
+        Self { rules, all: Mutex::default() }
+    }
+
+    fn find(&self, names: &(String, String), now: Now) -> Option<Certificate> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = all.get_mut(names)?;
+        let is_good = now.mono.since(entry.used) < self.rules.inactive
+            && now.mono.since(entry.read) < self.rules.valid;
+        entry.used = now.mono;
+        is_good.then(|| entry.certificate.clone())
+    }
+
+    fn keep(&self, names: (String, String), certificate: &Certificate, now: Now) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, entry| now.mono.since(entry.used) < self.rules.inactive);
+        while all.len() >= self.rules.max && !all.contains_key(&names) {
+            let oldest = all.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(oldest) = oldest.map(|(names, _)| names.clone()) else { break };
+            all.remove(&oldest);
+        }
+        let entry = Entry { certificate: certificate.clone(), read: now.mono, used: now.mono };
+        all.insert(names, entry);
+    }
+}
