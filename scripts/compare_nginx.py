@@ -2,10 +2,11 @@
 """Owns: the comparison of Bolide with the real nginx, byte for byte.
 
 Starts both on each configuration of compare/sites.py and sends both the same raw bytes; runs both
-with -t on each mistake of compare/mistakes.py. Prints every difference that compare/allowed.py
-does not excuse, and every excuse that no difference needs; either makes the exit status 1.
+with -t on each mistake of compare/mistakes.py and on those that compare/generated.py makes. Prints
+every difference that compare/allowed.py does not excuse, and every excuse that no difference needs;
+either makes the exit status 1.
 
-    compare_nginx.py --bolide PATH --nginx PATH [--ports A B] [--only WORD] [--verbose]
+    compare_nginx.py --bolide PATH --nginx PATH [--ports A B] [--only WORD] [--thorough] [--verbose]
 """
 import argparse
 import difflib
@@ -27,11 +28,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from compare.allowed import headings, must_excuse, reason_for  # noqa: E402
 from compare import cache_mistakes, client_certs, fastcgi, fastcgi_mistakes, log_mistakes, zones  # noqa: E402, F401
 from compare.files import fill  # noqa: E402
+from compare.generated import compare_generated  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, identity, limiting, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
-from compare import headers, ssi  # noqa: E402, F401
+from compare import headers, inheriting, ssi  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -476,6 +478,7 @@ def main():
     parser.add_argument("--nginx", default=shutil.which("nginx-sid"))
     parser.add_argument("--ports", nargs=2, type=int, default=[17000, 17010], help="multiples of 10")
     parser.add_argument("--only", default="", help="only sites and mistakes whose name has this")
+    parser.add_argument("--thorough", action="store_true", help="every value for every directive")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if not options.nginx or not Path(options.nginx).exists():
@@ -496,6 +499,7 @@ def main():
         judge = Judge(options.verbose)
         compare_sites(programs, judge, options.only)
         compare_mistakes(programs, judge, options.only)
+        compare_generated(programs, judge, options.only, options.thorough)
         return judge.finish(options.only)
     finally:
         if origin:

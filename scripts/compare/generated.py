@@ -2,7 +2,8 @@
 words, twice, as a block, and with values of every kind in place of each of its own.
 
 The rows are read from docs/reference; directives that only Bolide has are known by nginx's not
-knowing them. Each text is tested by both programs (-t) on two threads.
+knowing them. Each text is tested by both programs (-t) on two threads. Of the values one in SHARE
+is tried, unless all are asked for.
 """
 import re
 import shutil
@@ -10,8 +11,12 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from zlib import crc32
+
+from .odd_texts import ODD
 
 THREADS = 2
+SHARE = 6
 KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 REFERENCE = Path(__file__).parent.parent.parent / "docs/reference"
 ROW = re.compile(r"^## (\S+)\n.*?^- in: (.*?)\n- arguments: (.*?)\n.*?^```nginx\n(.*?)\n```", re.M | re.S)
@@ -30,7 +35,7 @@ BLOCKS = {
     "upstream": HEAD + "events {} http { access_log off; upstream u { server 127.0.0.1:@P1@;\n%s\n} server { " + LISTEN + " } }\n",
 }
 # Where the words of a directive are tried, the first of these that allows it.
-PREFERRED = ("http", "server", "location", "main", "events", "upstream", "limit_except", "if in location", "if in server")
+PREFERRED = ("http", "server", "location", "main", "events", "upstream", "limit_except", "if in location", "if in server", "php_pool")
 
 # Words of every kind, good for one directive and bad for another.
 VALUES = ['""', "on", "off", "ON", "maybe", "0", "1", "2", "7", "64", "100", "600", "-1", "-0", "+1", "1k", "4K", "1m", "1g", "8G", "k", "1kk", "1.5", "10x", "0x10", "1ms", "1s", "1m30s", "30s1m",
@@ -71,55 +76,57 @@ def rows():
             yield Row(*match)
 
 
-def statements(row):
-    """What is tried of a directive in one block."""
+def forms(row):
+    """What is tried of a directive in one block whatever its values are."""
     name, end = row.name, " { }" if row.block else ";"
-    for count in range(10):
+    for count in {0, 1, 2, row.least - 1, row.least, min(row.most, 8), min(row.most, 8) + 1} - {-1}:
         yield name + " a" * count + end
     yield f"{name} a{';' if row.block else ' { }'}"
     yield name
     yield row.example
     yield f"{row.example} {row.example}"
-    if row.takes(1):
-        for value in VALUES:
-            yield f"{name} {value}{end}"
     words = row.words()
-    if not words:
-        return
-    written = " ".join([name, *words])
-    yield f"{written} {{ }}"
-    yield f"{written} {{"
-    yield written
+    if words:
+        written = " ".join([name, *words])
+        yield from (f"{written} {{ }}", f"{written} {{", written)
+
+
+def with_values(row):
+    """The directive with each value in each place."""
+    name, end, words = row.name, " { }" if row.block else ";", row.words() or []
     for value in VALUES:
-        if row.takes(len(words) + 1):
-            yield f"{written} {value};"
+        if row.takes(1):
+            yield f"{name} {value}{end}"
+        if words and row.takes(len(words) + 1):
+            yield " ".join([name, *words, value]) + ";"
         if len(words) > 1:
             for index in range(len(words)):
                 yield " ".join([name, *words[:index], value, *words[index + 1:]]) + ";"
 
 
-def cases():
+def cases(thorough=False):
     """(key, text) of each, without repetitions."""
     seen = {}
     for row in rows():
         for place, block in BLOCKS.items():
             seen.setdefault(f"{place}: {row.example}", block % row.example)
-        place = next(place for place in PREFERRED + ("php_pool",) if place in row.places)
+        place = next(place for place in PREFERRED if place in row.places)
         if place == "php_pool":
             continue
-        for text in statements(row):
+        values = (text for text in with_values(row) if thorough or crc32(text.encode()) % SHARE == 0)
+        for text in (*forms(row), *values):
             seen.setdefault(f"{place}: {text}", BLOCKS[place] % text)
     return seen
 
 
-def complaint(program, text, number, files=None):
+def complaint(program, text, files, number):
     """How a program ends and what it says up to the first mistake, as Bolide goes on."""
     # nginx makes directories, and later tests would find them.
     prefix = program.home / f"generated-{number}"
     shutil.rmtree(prefix, ignore_errors=True)
     prefix.mkdir()
     (prefix / "logs").mkdir()
-    for name, inside in (files or {}).items():
+    for name, inside in files.items():
         (prefix / name).parent.mkdir(exist_ok=True)
         (prefix / name).write_text(inside, newline="")
     conf = (prefix if files else program.home) / f"generated-{number}.conf"
@@ -150,25 +157,28 @@ def first_mistake(text):
 
 def is_own(key, seen):
     """Whether it is about a directive that only Bolide has."""
-    name = re.match(r"[^:]*: (\w*)", key)[1]
+    name = re.match(r"generated: [^:]*: (\w*)", key)[1]
     return f'SERVER: [emerg] unknown directive "{name}"' in seen[0][1]
 
 
-def compare_generated(programs, judge, only):
+def compare_generated(programs, judge, only, thorough):
+    """All of it, or only the odd texts or the directives whose name is `only`."""
     free = SimpleQueue()
     for number in range(THREADS):
         free.put(number)
 
     def ask(case):
-        key, text = case
         number = free.get()
         try:
-            return key, [complaint(program, text, number) for program in programs]
+            return case[0], [complaint(program, *case[1:], number) for program in programs]
         finally:
             free.put(number)
 
-    wanted = [(key, text) for key, text in cases().items() if only in "generated"]
+    wanted = [(f"generated: {key}", text, {}) for key, text in cases(thorough).items()
+              if only in ("", "generated") or re.match(rf"[^:]*: {only}\b", key)]
+    if only in ("", "odd"):
+        wanted += [(f"odd: {name}", text, files) for name, text, files in ODD]
     with ThreadPoolExecutor(THREADS) as pool:
         for key, seen in pool.map(ask, wanted):
-            if not is_own(key, seen):
-                judge.compare(f"generated: {key}", *seen)
+            if key.startswith("odd: ") or not is_own(key, seen):
+                judge.compare(key, *seen)
