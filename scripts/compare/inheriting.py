@@ -10,10 +10,10 @@ for _row in rows():
     PLACES.setdefault(_row.name, set()).update(_row.places)
 
 GZIP = "Accept-Encoding: gzip"
-HELP = "location = /yes { return 204; } location = /no { return 403; } location @named { return 200 named; }"
+HELP = "location = /yes { return 204; } location = /no { return 403; } location = /set { set $u 1; return 204; } location @named { return 200 named; }"
 # %(x)s is the outer value, %(y)s the inner one.
 BLOCKS = """
-    %(http)s %(more)s
+    %(more)s %(http)s
     server {
         listen 127.0.0.1:@P0@; server_name one; root @DIR@/www; %(help)s %(server)s
         location /b/ {
@@ -100,6 +100,9 @@ inherits("gzip_vary", "on; gzip on;", "off", "page.html", GZIP)
 inherits("gzip_vary", "on; gzip on;", "off", "page.html")
 inherits("gzip_proxied", "off; gzip on;", "any", "page.html", GZIP, "Via: 1.1 a")
 inherits("gzip_proxied", "auth; gzip on;", "expired no-cache", "page.html", GZIP, "Via: 1.1 a", "Authorization: Basic eDp5")
+inherits("gzip_proxied", "expired; gzip on; expires -1;", "no-cache; expires 1h;", ["page.html", "dir"], GZIP, "Via: 1.1 a")
+inherits("gzip_proxied", "no_etag private; gzip on;", "no_etag; etag off;", ["page.html", "none"], GZIP, "Via: 1.1 a")
+inherits("gzip_proxied", "private; add_header Cache-Control 'a, private'; gzip on;", "private; add_header Cache-Control a;", "page.html", GZIP, "Via: 1.1 a")
 inherits("gzip_disable", "moz; gzip on;", "opera", "page.html", GZIP, "User-Agent: Opera")
 inherits("gzip_disable", "moz; gzip on;", "opera", "page.html", GZIP, "User-Agent: moz")
 inherits("gzip_http_version", "1.0; gzip on;", "1.1", "page.html HTTP/1.0", GZIP, "Host: one")
@@ -135,7 +138,7 @@ inherits("keepalive_requests", "1", "9")
 inherits("disable_symlinks", "on", "off", ["link.txt", "linkdir/file.txt", "hello.txt"])
 inherits("disable_symlinks", "off", "if_not_owner", ["link.txt", "hello.txt"])
 inherits("sub_filter", "It That", "works wins", "index.html")
-inherits("sub_filter", "e E; sub_filter_once off;", "It This; sub_filter works '';", "index.html")
+inherits("sub_filter", "w W; sub_filter_once off;", "It This; sub_filter works '';", "index.html")
 inherits("sub_filter_once", "off; sub_filter p P;", "on", "index.html")
 inherits("sub_filter_types", "text/plain; sub_filter l L;", "text/css", ["hello.txt", "style.css", "index.html"])
 inherits("sub_filter_last_modified", "on; sub_filter It That;", "off", "index.html")
@@ -147,12 +150,11 @@ inherits("real_ip_recursive", "on; real_ip_header X-Forwarded-For; set_real_ip_f
 inherits("secure_link", "$arg_s", "$uri", "hello.txt?s=a", more="add_header X \"$secure_link\";")
 inherits("access_log", "@LOGS@/access.log all", "off", log=True)
 inherits("access_log", "@LOGS@/access.log short", "@LOGS@/access.log long", log=True, more="log_format short '$uri'; log_format long 'long $uri';")
-inherits("log_subrequest", "on; auth_request /yes;", "off", log=True)
+inherits("log_subrequest", "on; auth_request /yes; access_log @LOGS@/access.log short;", "off; access_log @LOGS@/access.log long;", log=True, open=True, more="log_format short '$uri'; log_format long 'long $uri';")
 inherits("limit_conn_status", "429", "444")
 inherits("limit_req_dry_run", "on; limit_req zone=a;", "off", more="limit_req_zone $uri zone=a:1m rate=1r/m;", alone=True)
 inherits("limit_req_status", "429; limit_req zone=a;", "430", more="limit_req_zone $host zone=a:1m rate=1r/m;", alone=True)
 inherits("limit_rate", "100k", "200k", more="add_header X $limit_rate;")
-inherits("root", "@DIR@/www/dir", "@DIR@/www/other", ["index.html", "x.txt"])
 inherits("try_files", "/hello.txt /none", "/digits.txt =404", "none")
 inherits("merge_slashes", "off", "on", "/a//b")
 inherits("underscores_in_headers", "on", "off", "hello.txt", "A_B: 1", more="add_header X $http_a_b;")

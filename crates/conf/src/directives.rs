@@ -68,6 +68,7 @@ pub(crate) use cache_zone::{HeldPath, SharedZone};
 pub(crate) use headers::settle as settle_headers;
 pub(crate) use limit::none as no_limits;
 pub(crate) use log::combined;
+pub(crate) use map::Keys;
 pub(crate) use origin::OriginDraft;
 pub(crate) use pass::GroupKey;
 pub(crate) use secure_link::Forms;

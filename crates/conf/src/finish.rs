@@ -251,7 +251,7 @@ impl Reader {
         let mut said = Vec::new();
         for listen in &self.http.listens {
             // With a single server every name leads to it.
-            if listen.servers.len() > 1 || self.has_regex(listen) {
+            if listen.servers.len() > 1 || self.has_captures(listen) {
                 self.check_names_of(listen, &mut said);
             }
         }
@@ -260,9 +260,11 @@ impl Reader {
         }
     }
 
-    fn has_regex(&self, listen: &Listen) -> bool {
-        let mut names = listen.servers.iter().flat_map(|id| &self.http.servers[id.index()].names);
-        names.any(|name| matches!(name, ServerName::Regex(_)))
+    fn has_captures(&self, listen: &Listen) -> bool {
+        let mut names = self.http.servers[listen.default_server.index()].names.iter();
+        names.any(
+            |name| matches!(name, ServerName::Regex(regex) if regex.compiled().captures_len() > 1),
+        )
     }
 
     fn check_names_of(&self, listen: &Listen, said: &mut Vec<(Level, String)>) {

@@ -150,6 +150,10 @@ pub(crate) struct Scope {
     pub(crate) cache: CacheDraft,
     /// The same for `proxy_*`.
     pub(crate) proxied_cache: CacheDraft,
+    /// Directives that are sets, with the words that they had in this block.
+    pub(crate) said: HashSet<(Box<[u8]>, Box<[u8]>)>,
+    /// Hosts of `valid_referers` in this block.
+    pub(crate) referers: directives::Keys,
     /// Rows met in this block, by number.
     seen: Seen,
 }
@@ -207,6 +211,8 @@ impl Scope {
             proxied: OriginDraft::default(),
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
+            said: HashSet::new(),
+            referers: directives::Keys::default(),
             seen: Seen::default(),
         }
     }
@@ -244,6 +250,8 @@ impl Scope {
             proxied: self.proxied,
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
+            said: HashSet::new(),
+            referers: directives::Keys::default(),
             seen: Seen::default(),
         }
     }

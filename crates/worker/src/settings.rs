@@ -50,7 +50,7 @@ impl ListenSettings {
             proxy_protocol: listen.proxy_protocol,
             http2: server.http2 || listen.http2,
             http3: server.http3,
-            h1: h1_settings(server, settings, scheme),
+            h1: h1_settings(server, scheme),
             h2: h2_settings(server, settings, scheme),
             h3: h3_settings(server, settings),
             quic: quic_settings(server, settings),
@@ -65,7 +65,7 @@ impl ListenSettings {
     }
 }
 
-fn h1_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h1::Settings {
+fn h1_settings(server: &Server, scheme: Scheme) -> h1::Settings {
     let own = &server.settings;
     h1::Settings {
         scheme,
@@ -75,7 +75,8 @@ fn h1_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h1::Sett
         large_buffer_size: own.large_client_header_buffer_size,
         underscores_in_headers: own.underscores_in_headers,
         ignore_invalid_headers: own.ignore_invalid_headers,
-        keepalive_requests: settings.keepalive_requests,
+        // The location that answers decides, and says so with its answer.
+        keepalive_requests: u64::MAX,
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) enum Use {
     Connections,
     /// `ssl_session_cache`
     Sessions,
+    /// `ssl_ocsp_cache`
+    Revocations,
 }
 
 /// A directory that was named.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::listen::{Number, addresses_for};
+use super::peer::{Peer, cut, look_up};
 use crate::ast::Node;
-use crate::choice::chosen;
+use crate::choice::{chosen, say_once};
 use crate::directive::{
     Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, size, value,
 };
@@ -39,7 +39,7 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("How many requests one connection may carry.", "keepalive_requests 1000;"),
-    value("keepalive_disable", HSL, Args::between(1, 2), keepalive_disable)
+    list("keepalive_disable", HSL, Args::between(1, 2), keepalive_disable)
         .doc("Browsers whose connections close after a POST.", "keepalive_disable msie6;"),
     millis("send_timeout", HSL, |r| &mut r.settings().send_timeout)
         .doc("How long a client may take nothing of an answer.", "send_timeout 60s;"),
@@ -105,7 +105,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("How long a name may take.", "resolver_timeout 5s;"),
     value("aio", HSL, Args::ONE, aio)
         .doc("Chose how files are read, which is automatic.", "aio threads;"),
-    value("early_hints", HSL, Args::at_least(1), |r, node| {
+    list("early_hints", HSL, Args::at_least(1), |r, node| {
         node.args().try_for_each(|word| r.template(word).map(|_| ()))
     })
     .doc("Chose when 103 answers of an origin are passed on.", "early_hints $http2;"),
@@ -168,6 +168,9 @@ fn keepalive_timeout(r: &mut Reader, node: &Node) -> Parsed {
 
 fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
     let mut disable = KeepaliveDisable { msie6: false, safari: false };
+    if r.again {
+        disable = r.settings().keepalive_disable;
+    }
     let mut none = false;
     for word in node.args() {
         let bit = match &*word.to_ascii_lowercase() {
@@ -176,9 +179,8 @@ fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
             b"safari" => &mut disable.safari,
             _ => return Err(invalid_value(word)),
         };
-        if std::mem::replace(bit, true) {
-            r.warn(format!("duplicate value \"{}\"", show(word)));
-        }
+        *bit = true;
+        say_once(r, node, word);
     }
     r.settings().keepalive_disable = disable;
     Ok(())
@@ -248,7 +250,14 @@ fn resolver(r: &mut Reader, node: &Node) -> Parsed {
     if r.again {
         return Err(DUPLICATE);
     }
-    let mut words = Vec::new();
+    let words = name_servers(r, node)?;
+    r.settings().resolver = Arc::new(words);
+    Ok(())
+}
+
+/// Checks name servers and what is said about them.
+pub(super) fn name_servers(r: &Reader, node: &Node) -> Result<Vec<String>, Fault> {
+    let (mut words, mut has_server) = (Vec::new(), false);
     for word in node.args() {
         let text = show(word);
         let (name, value) = text.split_once('=').unwrap_or((&text, ""));
@@ -257,8 +266,15 @@ fn resolver(r: &mut Reader, node: &Node) -> Parsed {
             "ipv4" | "ipv6" => matches!(value, "on" | "off"),
             "status_zone" => !value.is_empty(),
             _ => {
-                addresses_for(r, word, 53, Number::Host)
-                    .map_err(|why| Fault::Text(format!("{why} in resolver \"{text}\"")))?;
+                let fault = |why| Fault::Text(format!("{why} in resolver \"{text}\""));
+                match cut(word) {
+                    Ok(Peer::Unix(_)) => {}
+                    Ok(Peer::Inet { host, port }) => {
+                        look_up(r, &host, port.unwrap_or(53)).map_err(fault)?;
+                    }
+                    Err(why) => return Err(fault(why)),
+                }
+                has_server = true;
                 true
             }
         };
@@ -267,12 +283,14 @@ fn resolver(r: &mut Reader, node: &Node) -> Parsed {
         }
         words.push(text.into_owned());
     }
+    if !has_server {
+        return Err(Fault::Text("no name servers defined".to_owned()));
+    }
     let off = |family: &str| words.iter().any(|word| *word == format!("{family}=off"));
     if off("ipv4") && off("ipv6") {
         return Err(Fault::Text("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned()));
     }
-    r.settings().resolver = Arc::new(words);
-    Ok(())
+    Ok(words)
 }
 
 fn aio(r: &mut Reader, node: &Node) -> Parsed {

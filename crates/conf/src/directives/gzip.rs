@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::types::content_types;
 use crate::ast::Node;
-use crate::choice::chosen;
+use crate::choice::{chosen, say_once};
 use crate::directive::{Args, Contexts, Directive, Form, accepted, buffers, flag, list, value};
 use crate::model::{Gzip, GzipProxied, Precompressed};
-use crate::reader::{Fault, INVALID, Parsed, Reader, bounded, invalid_value, show, size};
+use crate::reader::{Fault, INVALID, Parsed, Reader, bounded, invalid_value, size};
 use crate::regex::Case;
 use crate::value as values;
 
@@ -103,9 +103,8 @@ fn proxied(r: &mut Reader, node: &Node) -> Parsed {
             b"any" => &mut proxied.any,
             _ => return Err(invalid_value(word)),
         };
-        if std::mem::replace(bit, true) {
-            r.warn(format!("duplicate value \"{}\"", show(word)));
-        }
+        *bit = true;
+        say_once(r, node, word);
     }
     gzip_mut(r).proxied = if off { GzipProxied::default() } else { proxied };
     Ok(())

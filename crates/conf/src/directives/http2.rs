@@ -10,12 +10,23 @@ const H: Contexts = Contexts::HTTP;
 const HS: Contexts = Contexts::HS;
 const HSL: Contexts = Contexts::HSL;
 
+/// RFC 9113 §6.9.1: the largest flow-control window.
+const WINDOW_MAX: usize = (1 << 31) - 1;
+
 pub(super) const TABLE: &[Directive] = &[
     flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is spoken.", "http2 on;"),
     number("http2_max_concurrent_streams", HS, |r| &mut r.server().h2.max_concurrent_streams)
         .doc("Requests at a time on one connection.", "http2_max_concurrent_streams 128;"),
-    size("http2_body_preread_size", HS, |r| &mut r.server().h2.body_preread_size)
-        .doc("How much of a body may come before it is read.", "http2_body_preread_size 64k;"),
+    value("http2_body_preread_size", HS, Args::ONE, |r, node| {
+        let size = bytes(node.arg(0))?;
+        if size > WINDOW_MAX {
+            let message = format!("the maximum body preread buffer size is {WINDOW_MAX}");
+            return Err(Fault::Text(message));
+        }
+        r.server().h2.body_preread_size = size;
+        Ok(())
+    })
+    .doc("How much of a body may come before it is read.", "http2_body_preread_size 64k;"),
     size("http2_recv_buffer_size", H, |r| &mut r.server().h2.recv_buffer_size)
         .doc("Bytes read from a connection at a time.", "http2_recv_buffer_size 256k;"),
     accepted("http2_chunk_size", HSL, Args::ONE, Form::Check(chunk_size))

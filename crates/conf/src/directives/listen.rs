@@ -92,7 +92,7 @@ pub(super) fn addresses_for(
     if host.is_empty() {
         return Err("no host");
     }
-    if host == "*" {
+    if host == "*" && alone == Number::Port {
         return Ok(vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)]);
     }
     let mut addresses: Vec<SocketAddr> = Vec::new();

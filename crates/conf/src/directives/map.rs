@@ -83,8 +83,8 @@ fn row(r: &mut Reader, map: &mut Map, rows: &mut Rows, entry: &Node) -> Parsed {
 }
 
 /// The keys of a table, to find those that are there twice.
-#[derive(Default)]
-pub(super) struct Keys {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
     exact: HashSet<Box<[u8]>>,
     suffixes: HashSet<Box<[u8]>>,
     prefixes: HashSet<Box<[u8]>>,

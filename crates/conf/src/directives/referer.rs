@@ -31,7 +31,6 @@ fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
             ..Referers::default()
         },
     };
-    let mut keys = super::map::Keys::default();
     for word in node.args() {
         match word {
             b"none" => referers.none = true,
@@ -51,7 +50,7 @@ fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
             text => {
                 let slash = text.iter().position(|byte| *byte == b'/').unwrap_or(text.len());
                 let (host, path) = text.split_at(slash);
-                referers.hosts.push((keys.read(host, true)?, path.into()));
+                referers.hosts.push((r.scope.referers.read(host, true)?, path.into()));
             }
         }
     }

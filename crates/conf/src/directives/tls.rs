@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::cache_zone::{self, SharedZone, Use};
 use crate::ast::Node;
-use crate::choice::chosen;
+use crate::choice::{chosen, say_once};
 use crate::diagnostic::Diagnostic;
 use crate::directive::{
     Args, Contexts, Directive, Form, accepted, flag, list, number, seconds, size, value,
@@ -74,7 +74,7 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("A setting in OpenSSL's own words.", "ssl_conf_command Options KTLS;"),
-    value("ssl_session_cache", HS, Args::between(1, 2), session_cache)
+    list("ssl_session_cache", HS, Args::between(1, 2), session_cache)
         .doc("Where sessions are remembered.", "ssl_session_cache shared:SSL:10m;"),
     seconds("ssl_session_timeout", HS, |r| &mut r.tls().conf.session_timeout)
         .doc("How long a session can be taken up again.", "ssl_session_timeout 1d;"),
@@ -129,7 +129,7 @@ pub(super) const TABLE: &[Directive] = &[
         if is_off { Ok(()) } else { Err(closed_door("ssl_ocsp", node.arg(0))) }
     })
     .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;"),
-    accepted("ssl_ocsp_cache", HS, Args::ONE, Form::Any)
+    accepted("ssl_ocsp_cache", HS, Args::ONE, Form::Check(ocsp_cache))
         .doc("Where those answers are kept.", "ssl_ocsp_cache shared:ocsp:1m;"),
     accepted("ssl_ocsp_responder", HS, Args::ONE, Form::Any)
         .doc("The address to ask about clients.", "ssl_ocsp_responder http://ocsp.a.com/;"),
@@ -186,19 +186,14 @@ fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathB
 fn protocols(r: &mut Reader, node: &Node) -> Parsed {
     let none = Protocols { tls12: false, tls13: false, obsolete: false };
     let mut protocols = if r.again { r.tls().conf.protocols } else { none };
-    let mut seen: Vec<Vec<u8>> = Vec::new();
     for word in node.args() {
-        let name = word.to_ascii_lowercase();
-        match &*name {
+        match &*word.to_ascii_lowercase() {
             b"sslv2" | b"sslv3" | b"tlsv1" | b"tlsv1.1" => protocols.obsolete = true,
             b"tlsv1.2" => protocols.tls12 = true,
             b"tlsv1.3" => protocols.tls13 = true,
             _ => return Err(invalid_value(word)),
         }
-        if seen.contains(&name) {
-            r.warn(format!("duplicate value \"{}\"", show(word)));
-        }
-        seen.push(name);
+        say_once(r, node, word);
     }
     r.tls().conf.protocols = protocols;
     Ok(())
@@ -289,6 +284,24 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
     }
     r.tls().conf.session_cache = cache;
     Ok(())
+}
+
+fn ocsp_cache(r: &mut Reader, node: &Node) -> Parsed {
+    let text = show(node.arg(0));
+    if text == "off" {
+        return Ok(());
+    }
+    let invalid = || Fault::Text(format!("invalid OCSP cache \"{text}\""));
+    let zone = text.strip_prefix("shared:").ok_or_else(invalid)?;
+    let (name, size) = zone.split_once(':').ok_or_else(invalid)?;
+    let size = values::size(size.as_bytes()).ok_or_else(invalid)?;
+    if name.is_empty() {
+        return Err(invalid());
+    }
+    if size < 8 * 4096 {
+        return Err(Fault::Text(format!("OCSP cache \"{text}\" is too small")));
+    }
+    cache_zone::share(r, name.as_bytes(), SharedZone { size, used_by: Use::Revocations })
 }
 
 fn verify_client(r: &mut Reader, node: &Node) -> Parsed {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::cache_zone::{SharedZone, Use, share};
+use super::core::name_servers;
 use super::pass::{self, GroupKey};
 use super::peer::{self, Peer};
 use crate::ast::Node;
@@ -57,8 +58,13 @@ pub(super) const TABLE: &[Directive] = &[
     ),
     own("zone", U, Args::between(1, 2), zone)
         .doc("Named shared memory for the group, which is always shared.", "zone php 64k;"),
-    accepted("resolver", U, Args::at_least(1), Form::Any)
-        .doc("Chose name servers for `resolve`.", "resolver 127.0.0.53;"),
+    accepted(
+        "resolver",
+        U,
+        Args::at_least(1),
+        Form::Check(|r, node| name_servers(r, node).map(|_| ())),
+    )
+    .doc("Chose name servers for `resolve`.", "resolver 127.0.0.53;"),
     accepted("resolver_timeout", U, Args::ONE, Form::Millis)
         .doc("Chose how long a name may take.", "resolver_timeout 5s;"),
 ];

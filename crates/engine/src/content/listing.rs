@@ -151,7 +151,7 @@ impl Exchange {
         if !location.coded || !kind.is_codable() {
             return text;
         }
-        let client = compress::client_codings(&self.request, location);
+        let client = compress::codings_for_text(&self.request, location);
         let len = text.len() as u64;
         let choice = compress::choose(location, kind, status, Some(len), client);
         draft.varies = choice.varies;

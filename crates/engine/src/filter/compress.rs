@@ -3,7 +3,7 @@
 //! Decides only; files beside the original and compressed forms made on the fly are looked up by
 //! the content that owns the body.
 
-use conf::model::{Gzip, GzipProxied, Precompressed};
+use conf::model::{Expires, ExpiresRule, Gzip, GzipProxied, Precompressed};
 use http::negotiate::{Coding, Codings, accepted};
 use http::{Fields, Name, Version};
 
@@ -25,7 +25,23 @@ pub(crate) struct Choice {
 
 /// The codings that the client takes in this location, or none where compression is refused.
 pub(crate) fn client_codings(request: &Request, location: &Location) -> Codings {
-    codings(request, location, is_allowed_for_proxies)
+    codings(request, location, |request, gzip| {
+        is_allowed_for_proxies(request, gzip) || is_own_private(location, Validators::Carried)
+    })
+}
+
+/// The same for a text that no file holds.
+pub(crate) fn codings_for_text(request: &Request, location: &Location) -> Codings {
+    codings(request, location, |request, gzip| {
+        is_allowed_for_proxies(request, gzip) || is_own_private(location, Validators::Missing)
+    })
+}
+
+/// Whether an answer has `Last-Modified`, and `ETag` where that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Validators {
+    Carried,
+    Missing,
 }
 
 /// The same for the answer of an origin, whose fields have a say; `now` is in seconds since 1970.
@@ -77,11 +93,48 @@ fn is_allowed(
     !gzip.disable.iter().any(|pattern| pattern.is_match(agent))
 }
 
-/// Our own answers carry validators and no `Expires` or `Cache-Control` at this point, so that
-/// of the other parameters only these can apply.
+/// Whether `gzip_proxied` allows it whatever the answer is.
 fn is_allowed_for_proxies(request: &Request, gzip: &Gzip) -> bool {
     gzip.proxied.any
         || (gzip.proxied.auth && request.head().fields.get(Name::Authorization).is_some())
+}
+
+/// Whether `gzip_proxied` names our own answers here, which carry what the location says about how
+/// long they may be kept. What only a variable says names none.
+fn is_own_private(location: &Location, validators: Validators) -> bool {
+    let settings = &location.settings;
+    let proxied = settings.gzip.proxied;
+    if proxied == GzipProxied::default() {
+        return false;
+    }
+    match &*settings.expires {
+        Expires::Fixed(ExpiresRule::Off) => {}
+        Expires::Fixed(ExpiresRule::Epoch) => return proxied.expired,
+        Expires::Fixed(ExpiresRule::After(seconds) | ExpiresRule::Modified(seconds)) => {
+            return proxied.expired && *seconds < 0;
+        }
+        Expires::Fixed(_) | Expires::Variable { .. } => return false,
+    }
+    let mut controls = settings.add_headers.iter().filter(|added| is_cache_control(&added.name));
+    if let Some(first) = controls.next() {
+        let mut texts = std::iter::once(first).chain(controls).map(|added| added.value.as_text());
+        return texts.any(|text| text.is_some_and(|text| names_privacy(text, proxied)));
+    }
+    let has = validators == Validators::Carried;
+    !has || !(proxied.no_last_modified || proxied.no_etag && settings.etag)
+}
+
+fn is_cache_control(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"cache-control")
+}
+
+/// Whether a `Cache-Control` says what `gzip_proxied` names.
+fn names_privacy(value: &[u8], proxied: GzipProxied) -> bool {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).any(|item| {
+        proxied.no_cache && item.starts_with(b"no-cache")
+            || proxied.no_store && item.starts_with(b"no-store")
+            || proxied.private && item.starts_with(b"private")
+    })
 }
 
 /// Whether an origin's answer is one that `gzip_proxied` names, by nginx's order of questions.
@@ -94,15 +147,8 @@ fn is_private(answer: &Fields, proxied: GzipProxied, now: u64) -> bool {
         let expires = http::date::parse(expires);
         return proxied.expired && expires.is_some_and(|expires| date.is_none_or(|d| expires < d));
     }
-    let says = |word: &[u8]| {
-        answer.all(Name::CacheControl).any(|value| {
-            value.split(|byte| *byte == b',').any(|item| item.trim_ascii().starts_with(word))
-        })
-    };
     if answer.get(Name::CacheControl).is_some() {
-        return proxied.no_cache && says(b"no-cache")
-            || proxied.no_store && says(b"no-store")
-            || proxied.private && says(b"private");
+        return answer.all(Name::CacheControl).any(|value| names_privacy(value, proxied));
     }
     !(proxied.no_last_modified && answer.get(Name::LastModified).is_some()
         || proxied.no_etag && answer.get(Name::Etag).is_some())
