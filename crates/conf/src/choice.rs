@@ -16,7 +16,8 @@ pub(crate) fn choice<T: Clone>(word: &[u8], choices: &[(&str, T)]) -> Result<T, 
 
 /// Warns of a word of a set that the directive had in this block before.
 pub(crate) fn say_once(r: &mut Reader, node: &Node, word: &[u8]) {
-    if !r.scope.said.insert((node.name().into(), word.to_ascii_lowercase().into())) {
+    let key = [node.name(), b" ", &*word.to_ascii_lowercase()].concat();
+    if !r.scope.said.insert(key) {
         r.warn(format!("duplicate value \"{}\"", show(word)));
     }
 }

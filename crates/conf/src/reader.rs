@@ -151,7 +151,7 @@ pub(crate) struct Scope {
     /// The same for `proxy_*`.
     pub(crate) proxied_cache: CacheDraft,
     /// Directives that are sets, with the words that they had in this block.
-    pub(crate) said: HashSet<(Box<[u8]>, Box<[u8]>)>,
+    pub(crate) said: HashSet<Vec<u8>>,
     /// Hosts of `valid_referers` in this block.
     pub(crate) referers: directives::Keys,
     /// Rows met in this block, by number.
