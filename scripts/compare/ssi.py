@@ -18,6 +18,7 @@ NAMED = {
     "dir/p.html": '<!--#include file="q.html"-->|<!--#include virtual="../e.html"-->|<!--#include virtual="q.html?a=b"-->',
     "p.html": 'a XX b<!--#echo var="uri"-->YY<!--#foo-->', "p.txt": 'a<!--#echo var="uri"-->', "v5.html": '<!--#set var="a" value="12345"--><!--#echo var="uri"--><!--#echo var="ur"-->',
     "proxied.html": '<!--#include virtual="/px/a"-->|<!--#include virtual="/no/b?c" wait="yes"-->',
+    "logged.html": '<!--#include virtual="/t200?a"-->|<!--#include virtual="/r403" wait="yes"-->|<!--#include virtual="/fwd"-->|<!--#include virtual="/nowhere" set="x"-->|<!--#include virtual="/cond/"-->|<!--#include virtual="/cond/?a=b"-->|<!--#include virtual="/quiet/hello.html"-->',
     "self.html": '<!--#include virtual="/self.html"-->x', "big.html": '<!--#include virtual="/hello.html"-->' + "y" * 100_000 + '<!--#include virtual="/e.html"-->' + "z" * 100_000 + '<!--#echo var="uri"-->',
     "many.html": "".join(f'<!--#include virtual="/t200/{n}"-->{n}\n' for n in range(60)), "nested.html": '<!--#include virtual="/many.html"--><!--#include virtual="/big.html"--><!--#include virtual="/e.html"-->',
     "vars.html": '<!--#include virtual="/setv" wait="yes"-->|<!--#echo var="mine"-->|<!--#include virtual="/map" wait="yes"-->|<!--#echo var="which"-->',
@@ -52,6 +53,8 @@ server("ssi here and there", LOCATIONS.replace("location /empty {", "location = 
     location /text { default_type text/html; return 200 'a<!--#echo var="args"-->b'; } location /err { default_type text/html; return 500 '<!--#echo var="status"-->'; }
 """, [f"{method} {path}{more}" for method in ("GET", "HEAD") for path in ("/p.html", "/p.txt", "/silent/p.html", "/lm/p.html", "/short/v5.html", "/all/p.txt", "/all/lm/p.txt", "/txt/p.txt", "/txt/p.html", "/off/p.html", "/if/p.html", "/if/p.html?on=1", "/sub/p.html", "/text?x", "/empty.html", "/nowhere", "/r301", "/err")
     for more in MORE] + ["GET /self.html", "GET /big.html", "GET /many.html", "GET /nested.html", "GET /dir/p.html", "GET /dir/", "GET /dir", "POST /p.html", "GET /p.html HTTP/1.0", "GET /vars.html"])
+server("ssi, logged", LOCATIONS + "log_subrequest on; location /quiet/ { log_subrequest off; alias @DIR@/www/ssi/; } location /cond/ { access_log @LOGS@/access.log all if=$arg_a; return 200 cond; }",
+       ["GET /dir/p.html", "GET /logged.html", "GET /fwd", "HEAD /logged.html", "GET /quiet/logged.html"], log=True)
 server("ssi and gzip", LOCATIONS + "gzip on; gzip_min_length 0; gzip_vary on;", [f"{method} {path} | Accept-Encoding: {coding}" for method in ("GET", "HEAD") for path in ("/p.html", "/big.html", "/many.html", "/empty.html", "/nowhere") for coding in ("gzip", "identity")], lengths="any")
 php("ssi", "ssi on; root @DIR@/www;", [
     say(text='a<!--#echo var="uri"-->b<!--#include virtual="/t"-->c'), say("Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT", "ETag: \"x\"", "Accept-Ranges: bytes", text='<!--#echo var="uri"-->'), say("Content-Type: text/plain", text='<!--#echo var="uri"-->'),
