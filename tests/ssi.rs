@@ -4,7 +4,7 @@
 use std::fs;
 
 use testkit::server::LISTEN;
-use testkit::{App, Proto, Said, Server};
+use testkit::{App, Proto, Said, Server, wait_until};
 
 use crate::{http, report, site};
 
@@ -234,6 +234,64 @@ fn a_page_of_an_application_asks_it_for_its_parts() {
     let request = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
     let broken = server.connect().send(request).try_answer("GET");
     assert!(broken.is_err(), "a page whose part breaks is cut: {broken:?}");
+}
+
+#[test]
+fn parts_are_asked_for_at_once_and_leave_in_order() {
+    let app = App::start();
+    let address = app.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} ssi on; {PARAMS} location / {{ fastcgi_pass {address}; }} }}"
+    ));
+    let page = b"a<!--#include virtual=\"/one\"-->b<!--#include virtual=\"/two\"-->c";
+    app.plan("/page", vec![Said::head(HTML).body(page)]);
+    app.plan("/one", vec![Said::head(HTML).body(b"1")]);
+    app.plan("/two", vec![Said::head(HTML).body(b"2")]);
+    app.hold("/one");
+    let mut client = server.connect();
+    client.send("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("both are asked for", || app.count("/one") == 1 && app.count("/two") == 1);
+    app.release();
+    assert_eq!(client.answer().text(), "a1b2c");
+    app.plan(
+        "/page",
+        vec![Said::head(HTML).body(
+            b"<!--#include virtual=\"/one\" wait=\"yes\"--><!--#include virtual=\"/two\"-->",
+        )],
+    );
+    app.hold("/one");
+    client.send("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("one is asked for", || app.count("/one") == 2);
+    assert_eq!(app.count("/two"), 1, "nothing else is before it is there");
+    drop(client);
+    app.release();
+    assert_eq!(server.connect().get("/page", "").text(), "12");
+}
+
+#[test]
+fn a_page_may_have_fragments_and_parts() {
+    let app = App::start();
+    let address = app.address();
+    let server = http(&format!(
+        "server {{ {LISTEN} ssi on; gzip on; {PARAMS}
+             location / {{ fastcgi_pass {address}; page_cache auto; }} }}"
+    ));
+    let page = "X-LiteSpeed-Cache-Control: public,max-age=60,esi=on\nContent-Type: text/html";
+    let text = b"<esi:include src=\"/fragment\"/>|<!--#include virtual=\"/part\"-->|\
+                 <esi:include src=\"/fragment\"/>|<!--#echo var=\"http_x\"-->";
+    app.plan("/page", vec![Said::head(page).body(text)]);
+    app.plan("/fragment", vec![Said::head(page).body(b"<!--#include virtual=\"/part\"-->!")]);
+    app.plan("/part", vec![Said::head(page).body(b"P<esi:include src=\"/fragment2\"/>")]);
+    app.plan("/fragment2", vec![Said::head(page).body(b"F")]);
+    for round in 0..3 {
+        for proto in [Proto::H1, Proto::H2] {
+            let url = server.url(proto, "/page");
+            let field = format!("X: {round}");
+            let asked = server.curl(proto).field(&field).args(["--compressed"]);
+            let answer = asked.get(&url);
+            assert_eq!(answer.text(), format!("PF!|PF|PF!|{round}"), "{proto:?} {round}");
+        }
+    }
 }
 
 #[test]

@@ -34,6 +34,7 @@ REDIRECTED = "X-Accel and its errors"
 PROXIED = "Small things about answers of origins"
 LOGGED = "Lines of the error log about origins"
 ZONES = "What zones keep"
+PARTS = "Answers in other answers"
 ORIGINS = "HTTP origins"
 
 _PATTERNS = {
@@ -49,6 +50,7 @@ _PATTERNS = {
     HOSTS: ["hosts: GET / | Host: .test"],
     BOTH: ["zone conditions: * | If-None-Match: \"a\" | If-Modified-Since: *", "plain: GET /hello.txt | If-None-Match: * | If-Modified-Since: *", "if_modified_since *: GET /hello.txt | If-Modified-Since: nonsense | If-None-Match: *"],
     KEPT: ["empty gif: GET /g | If-Match: *", "empty gif: GET /g | If-Unmodified-Since: *", "zone conditions: * | If-Match: \"*", "zone conditions: *n=d10&* | If-Unmodified-Since: *", "zone conditions: *n=l10&* | If-Unmodified-Since: *", "plain: * | If-Match:*", "plain: * | If-Unmodified-Since: *", "error_page: GET /hello.txt | If-Match: \"x\"", "no etag: GET /hello.txt | If-Match: *"],
+    PARTS: ["proxy ssi: POST *| Content-Length: 0"],
     TEXTS: ["return: GET /200/t | If-*", "ssi here and there: * /text?x | If-None-Match: *", "addition: * /text | If-None-Match: *"],
     RANGES: ["plain: 40 ranges"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],

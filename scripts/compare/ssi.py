@@ -4,6 +4,8 @@ from .fastcgi import php, say
 from .files import FILES
 from .mistakes import http as http_mistake
 from .mistakes import location as location_mistake
+from .proxying import answer
+from .proxying import server as proxied
 from .sites import http
 from .ssi_pages import PAGES
 
@@ -15,6 +17,8 @@ NAMED = {
     "s2.html": 'S<!--#set var="k" value="v"-->', "dir/index.html": "DIR", "dir/q.html": "Q",
     "dir/p.html": '<!--#include file="q.html"-->|<!--#include virtual="../e.html"-->|<!--#include virtual="q.html?a=b"-->',
     "p.html": 'a XX b<!--#echo var="uri"-->YY<!--#foo-->', "p.txt": 'a<!--#echo var="uri"-->', "v5.html": '<!--#set var="a" value="12345"--><!--#echo var="uri"--><!--#echo var="ur"-->',
+    "proxied.html": '<!--#include virtual="/px/a"-->|<!--#include virtual="/no/b?c" wait="yes"-->',
+    "logged.html": '<!--#include virtual="/t200?a"-->|<!--#include virtual="/r403" wait="yes"-->|<!--#include virtual="/fwd"-->|<!--#include virtual="/nowhere" set="x"-->|<!--#include virtual="/cond/"-->|<!--#include virtual="/cond/?a=b"-->|<!--#include virtual="/quiet/hello.html"-->',
     "self.html": '<!--#include virtual="/self.html"-->x', "big.html": '<!--#include virtual="/hello.html"-->' + "y" * 100_000 + '<!--#include virtual="/e.html"-->' + "z" * 100_000 + '<!--#echo var="uri"-->',
     "many.html": "".join(f'<!--#include virtual="/t200/{n}"-->{n}\n' for n in range(60)), "nested.html": '<!--#include virtual="/many.html"--><!--#include virtual="/big.html"--><!--#include virtual="/e.html"-->',
     "vars.html": '<!--#include virtual="/setv" wait="yes"-->|<!--#echo var="mine"-->|<!--#include virtual="/map" wait="yes"-->|<!--#echo var="which"-->',
@@ -49,11 +53,20 @@ server("ssi here and there", LOCATIONS.replace("location /empty {", "location = 
     location /text { default_type text/html; return 200 'a<!--#echo var="args"-->b'; } location /err { default_type text/html; return 500 '<!--#echo var="status"-->'; }
 """, [f"{method} {path}{more}" for method in ("GET", "HEAD") for path in ("/p.html", "/p.txt", "/silent/p.html", "/lm/p.html", "/short/v5.html", "/all/p.txt", "/all/lm/p.txt", "/txt/p.txt", "/txt/p.html", "/off/p.html", "/if/p.html", "/if/p.html?on=1", "/sub/p.html", "/text?x", "/empty.html", "/nowhere", "/r301", "/err")
     for more in MORE] + ["GET /self.html", "GET /big.html", "GET /many.html", "GET /nested.html", "GET /dir/p.html", "GET /dir/", "GET /dir", "POST /p.html", "GET /p.html HTTP/1.0", "GET /vars.html"])
+server("ssi, logged", LOCATIONS + "log_subrequest on; location /quiet/ { log_subrequest off; alias @DIR@/www/ssi/; } location /cond/ { access_log @LOGS@/access.log all if=$arg_a; return 200 cond; }",
+       ["GET /dir/p.html", "GET /logged.html", "GET /fwd", "HEAD /logged.html", "GET /quiet/logged.html"], log=True)
 server("ssi and gzip", LOCATIONS + "gzip on; gzip_min_length 0; gzip_vary on;", [f"{method} {path} | Accept-Encoding: {coding}" for method in ("GET", "HEAD") for path in ("/p.html", "/big.html", "/many.html", "/empty.html", "/nowhere") for coding in ("gzip", "identity")], lengths="any")
 php("ssi", "ssi on; root @DIR@/www;", [
     say(text='a<!--#echo var="uri"-->b<!--#include virtual="/t"-->c'), say("Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT", "ETag: \"x\"", "Accept-Ranges: bytes", text='<!--#echo var="uri"-->'), say("Content-Type: text/plain", text='<!--#echo var="uri"-->'),
     say("Content-Length: 22", text='<!--#echo var="uri"-->'), say(s=404, text='<!--#echo var="status"-->'), say(text='<!--#include virtual="/say.php?b=inner"-->|<!--#include virtual="/say.php?b=%3C!--%23echo var=%22args%22--%3E"-->'), "HEAD /say.php?b=x",
     "GET /php.html", "GET /php404.html"], 'location /t { return 200 "[t $request_uri]"; } location ~ \\.html$ { ssi on; root @DIR@/www/ssi; }')
+HTML = "Content-Type: text/html"
+proxied("ssi", r"""
+    location / { ssi on; proxy_pass http://@ORIGIN@; } location /t { return 200 "[$uri $request_method]"; } location ~ \.html$ { ssi on; root @DIR@/www/ssi; }
+    location /px/ { proxy_pass http://@ORIGIN@/base/; } location /no/ { proxy_pass http://@ORIGIN@; } location /add/ { proxy_pass http://@ORIGIN@/; add_before_body /t; add_after_body /px/after?x; }
+""", [answer(HTML, body='a<!--#echo var="uri"--><!--#include virtual="/t"-->'), answer(HTML, "ETag: \"x\"", "Accept-Ranges: bytes", body='<!--#echo var="sent_http_etag"-->', more=" | Range: bytes=0-2"), answer(HTML, status="404 Not Found", body='<!--#echo var="status"-->'),
+     answer("Content-Type: text/plain", body='<!--#echo var="uri"-->'), answer(HTML, body='<!--#include virtual="/px/a b%20c?d=%41"-->|<!--#include virtual="/no/a%3fb"-->'), answer(HTML, body='<!--#include virtual="/no/e" set="x"-->[<!--#echo var="x" encoding="none"-->]'),
+     answer(HTML, body="<!--#include virtual=\"/px/e\"-->", request="HEAD"), answer(HTML, body="<!--#include virtual=\"/px/e\"--><!--#echo var=\"request_method\"-->", request="POST"), answer(HTML, body="<!--#include virtual=\"/px/e\"-->", request="POST", more=" | Content-Length: 0"), "GET /q404.html", answer(HTML, body="body", base="/add"), answer(HTML, status="201 Created", body="body", base="/add"), "GET /add/x", "POST /proxied.html | X: y"])
 server("addition", r"""
     location /t { ssi off; default_type text/plain; return 200 "[$uri|$args|$request_uri|$request_method]"; }
     location /b/ { add_before_body /t; alias @DIR@/www/ssi/; } location /a/ { add_after_body /t?x=y; alias @DIR@/www/ssi/; } location /ab/ { add_before_body /t1; add_after_body /t2; alias @DIR@/www/ssi/;

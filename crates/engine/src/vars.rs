@@ -21,6 +21,7 @@ use http::{Fields, Name, Scheme, Version};
 use crate::answer::Answer;
 use crate::credentials::push_basic;
 use crate::ctx::{Around, ConnInfo, Ctx, Peer};
+use crate::exchange::Exchange;
 use crate::request::Request;
 use crate::site::{Location, Site};
 use crate::tally::{Count, Tallies};
@@ -262,7 +263,10 @@ impl<'a> Scope<'a> {
             }
             Var::BodyBytesSent => number(out, answer.body_sent),
             Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
-            Var::RequestCompletion => text(out, if answer.is_complete { b"OK" } else { b"" }),
+            Var::RequestCompletion => {
+                let is_told = answer.is_complete && !Exchange::is_in_parts(self.request);
+                text(out, if is_told { b"OK" } else { b"" })
+            }
             Var::SentField(name) => self.write_sent(name, out),
             Var::SentTrailer(name) => joined(&answer.trailers, name, out),
             Var::GzipRatio => ratio(answer, "gzip", out),

@@ -30,7 +30,8 @@ pub(crate) struct Family {
     over: Vec<(Key<Live>, End)>,
     /// Pages that want more fragments asked for.
     eager: Vec<Key<Live>>,
-    /// The page whose fragments are being asked for; it learns at the end what became of them.
+    /// The page whose fragments are being asked for, which learns at the end what became of them;
+    /// or one that has left.
     starting: Option<Key<Live>>,
 }
 
@@ -198,24 +199,41 @@ impl<I: Io> Worker<I> {
         let Some(live) = self.core.exchanges.get(page) else { return };
         if live.exchange.is_assembling() {
             self.origins.news.push_back((page, Wake::Fragment));
-        } else {
+        } else if self.root(page).map(|(root, _)| root) != self.origins.family.starting {
             self.with_stream(page, StreamAct::Ready);
+        }
+    }
+
+    /// Ends what is over before the page that it was a part of, which has left.
+    pub(crate) fn end_parts_of(&mut self, page: Key<Live>) {
+        if self.origins.family.over.is_empty() {
+            return;
+        }
+        let before = self.origins.family.starting.replace(page);
+        self.end_children();
+        self.origins.family.starting = before;
+    }
+
+    /// Ends fragments and parts that are over, in order.
+    fn end_children(&mut self) {
+        while !self.origins.family.over.is_empty() {
+            for (child, end) in std::mem::take(&mut self.origins.family.over) {
+                match end {
+                    End::Sent(body_bytes) => {
+                        self.step(child, Wake::Sent { body_bytes, head_bytes: 0 });
+                    }
+                    End::Unwanted => {
+                        self.step(child, Wake::SentAway);
+                        self.retire(child);
+                    }
+                }
+            }
         }
     }
 
     /// Does what could not be done while bodies were pulled.
     pub(crate) fn settle_family(&mut self) {
-        while let Some((child, end)) = self.origins.family.over.pop() {
-            match end {
-                End::Sent(body_bytes) => {
-                    self.step(child, Wake::Sent { body_bytes, head_bytes: 0 });
-                }
-                End::Unwanted => {
-                    self.step(child, Wake::SentAway);
-                    self.retire(child);
-                }
-            }
-        }
+        self.end_children();
         for page in std::mem::take(&mut self.origins.family.eager) {
             if let Some(wake) = self.start_fragments(page) {
                 self.step(page, wake);

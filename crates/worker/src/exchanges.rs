@@ -153,6 +153,7 @@ impl<I: Io> Worker<I> {
             }
             Event::Reset { user } => self.wake(user, Wake::ClientGone),
             Event::Sent { user, body_bytes } => {
+                self.end_parts_of(Key::from_bits(user));
                 self.wake(user, Wake::Sent { body_bytes, head_bytes: 0 });
             }
         }

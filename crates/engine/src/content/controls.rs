@@ -135,7 +135,7 @@ pub(crate) fn is_trusted(page: &PageCache, conn: &ConnInfo) -> bool {
 
 /// `CacheEnable` and `CacheDisable`: the last that fits holds for each of the two kinds.
 fn set_by_prefix(page: &PageCache, request: &Request, site: &Site, environment: &mut Environment) {
-    let target = &request.head().target;
+    let target = request.address();
     let mut decoded = Vec::new();
     let merge = site.server(request.server).merge_slashes;
     let Ok(parsed) = http::uri::normalise(target, merge, &mut decoded) else { return };

@@ -22,6 +22,7 @@ use crate::exchange::{Exchange, Next};
 use crate::filter::accel::is_unsafe;
 use crate::filter::headers::Draft;
 use crate::phase::limits::Told;
+use crate::request::Request;
 use crate::site::Site;
 use crate::vars::{Found, Scope};
 
@@ -277,6 +278,13 @@ impl Exchange {
         }
     }
 
+    /// Whether it is a part, or has asked for some: as in nginx, `$request_completion` is said of
+    /// neither.
+    pub(crate) fn is_in_parts(request: &Request) -> bool {
+        request.inclusion.is_some()
+            || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
+    }
+
     /// What reads the commands of this page.
     pub(crate) fn reader(&mut self, value_max: usize) -> Reader {
         Reader::new(value_max, self.family().shared.clone())
@@ -509,7 +517,6 @@ fn inherit(head: &mut RequestHead, page: &RequestHead) {
     for field in page.fields.iter().filter(|field| !is_about_content(field.name)) {
         head.fields.push_parsed(field.name, field.text, field.value);
     }
-    head.wire_size = page.wire_size;
     head.early = page.early;
 }
 

@@ -220,6 +220,8 @@ fn method_of<'a>(scope: &Scope<'a>) -> &'a [u8] {
     let (request, head) = (scope.request, scope.request.head());
     match request.method {
         Method::Get if head.method != Method::Get => b"GET",
+        // Of these, the text is the client's.
+        _ if request.question.is_some() || request.inclusion.is_some() => b"GET",
         _ => &head.method_text,
     }
 }

@@ -357,7 +357,7 @@ impl Exchange {
 
     /// Whether the client encoded something in the path.
     fn is_encoded(&self) -> bool {
-        let target = &self.request.head().target;
+        let target = self.request.address();
         let end = memchr::memchr(b'?', target).unwrap_or(target.len());
         memchr::memchr2(b'%', b'+', &target[..end]).is_some()
     }
