@@ -31,7 +31,7 @@ from compare.files import fill  # noqa: E402
 from compare.generated import compare_generated  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
-from compare import filters, identity, limiting, proxying, published, rewriting  # noqa: E402, F401
+from compare import filters, identity, limiting, logs, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
 from compare import headers, inheriting, ssi  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
@@ -105,19 +105,20 @@ class Program:
                     return (self.logs / "stderr").read_text()
                 time.sleep(0.01)
 
-    def new_errors(self, count):
-        """What the error log got since this was asked last, from [warn] on. An answer may come
-        before the lines about it: `count` of them are waited for."""
+    def new_errors(self, count, which):
+        """What the error log got since this was asked last, from [warn] on; with `which` "info" all
+        that is about requests. An answer may come before the lines about it: `count` of them are
+        waited for."""
         lines, deadline = [], time.monotonic() + 0.5
         time.sleep(0.002)
         while True:
-            lines += self.read_errors()
+            lines += self.read_errors(which)
             if len(lines) >= count or time.monotonic() > deadline:
                 break
             time.sleep(0.005)
         return lines
 
-    def read_errors(self):
+    def read_errors(self, which):
         path = self.logs / "error.log"
         with open(path, errors="replace") as log:
             log.seek(self.error_log_read)
@@ -127,6 +128,10 @@ class Program:
         text = re.sub(r"(?<=excess: )\d+\.\d+", lambda m: str(round(float(m[0]))), text)
         lines = [re.sub(r"(PID: )\*\d+ ", r"\1*N ", line) for line in STAMP.sub(r"DATE [\1] PID: ", text).splitlines()]
         quiet = ("DATE [info]", "DATE [notice]", "DATE [debug]")
+        if which == "info":
+            # What a server says of itself and of connections without a request is its own.
+            lines = [line for line in lines if ", server: " in line and ", request: " in line]
+            quiet = ("DATE [debug]",)
         # Bolide does not warn of what it was told to do; whether it must depends on timing.
         told = " is buffered to a temporary file "
         return ["log " + self.normalise(line) for line in lines
@@ -351,6 +356,7 @@ def user_line():
 def lines_of(program, name):
     path = program.logs / name
     text = path.read_text(errors="replace") if path.exists() else ""
+    text = re.sub(r"\[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]", "[TIME]", text)
     lines = [program.normalise(line) for line in text.splitlines()]
     # Variables of a head that could not be read are nobody's business.
     return [line for line in lines if "|400|" not in line]
@@ -401,7 +407,7 @@ def compare_cases(site, programs, judge):
             seen.append(ask_together(site, program, together))
             if site.get("errors"):
                 count = sum(line.startswith("log ") for line in seen[0])
-                seen[-1] += program.new_errors(count)
+                seen[-1] += program.new_errors(count, site["errors"])
         judge.compare(f"{site['name']}: {who}{key}", *seen)
 
 

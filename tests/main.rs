@@ -22,6 +22,7 @@ mod client_cert;
 mod compare;
 mod compression;
 mod config;
+mod error_log;
 mod esi;
 mod explain;
 mod filters;

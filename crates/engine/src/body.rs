@@ -166,6 +166,12 @@ impl Upload {
         }
     }
 
+    /// Whether somebody wanted the body, so that its bytes belong to the request's length. What
+    /// nginx throws away over HTTP/1 is not counted.
+    pub(crate) const fn counts(&self) -> bool {
+        !matches!(self.plan, Plan::Undecided)
+    }
+
     /// Whether nobody gets the body.
     pub(crate) fn is_refused(&self) -> bool {
         self.plan == Plan::Refused

@@ -408,10 +408,7 @@ impl Exchange {
         if !self.request.head().target.is_empty() {
             let _unusable_too = self.request.settle_target(server.merge_slashes);
         }
-        record::error(&self.request, &site, ctx, client::level_of(refusal.reason), |out| {
-            out.extend_from_slice(refusal.reason.as_bytes());
-            out.extend_from_slice(reading_what(refusal.reason).as_bytes());
-        });
+        self.log_refusal(refusal, &site, ctx);
         self.answer.head.close = true;
         self.run(Next::Fail(refusal.status), ctx)
     }
@@ -747,15 +744,20 @@ impl Exchange {
 
     /// What clients do wrong is logged at `info`, as in nginx.
     fn log_refusal(&self, refusal: Refusal, site: &Site, ctx: &mut Ctx<'_>) {
-        record::error(&self.request, site, ctx, client::level_of(refusal.reason), |out| {
+        let level = client::level_of(refusal.reason);
+        let reading = reading_what(refusal.reason);
+        let fields =
+            if reading.ends_with(" line") { record::Fields::Unread } else { record::Fields::Read };
+        record::error_within(&self.request, (None, fields), site, ctx, level, |out| {
             out.extend_from_slice(refusal.reason.as_bytes());
+            out.extend_from_slice(reading.as_bytes());
         });
     }
 }
 
 /// What was being read when framing refused a request, as nginx's lines say it.
 fn reading_what(reason: &str) -> &'static str {
-    let line = ["method", "URI", "version", "invalid request", "URL"];
+    let line = ["invalid method", "URI", "version", "invalid request", "URL"];
     if line.iter().any(|word| reason.contains(word)) {
         " while reading client request line"
     } else if reason.contains("body") {

@@ -60,6 +60,7 @@ fn variable_file(scope: &Scope<'_>, name: &Template, format: &LogFormat, ctx: &m
     context.extend_from_slice(b" while logging request, client: ");
     address(&mut context, scope.client());
     push_circumstances(scope.request, None, scope.site, &mut context);
+    push_fields(scope.request, &mut context);
     let (cache, serial) = (scope.location().settings.log_file_cache, ctx.conn.serial);
     let file = VariableFile { path: &path, root: &root, cache, context: &context, serial };
     ctx.logs.line(LogTarget::Variable(file), ctx.now.mono, |out| full_line(scope, format, out));
@@ -158,6 +159,27 @@ pub(crate) fn error_about(
     level: Level,
     text: impl Fn(&mut Vec<u8>),
 ) {
+    error_within(request, (origin, Fields::Read), site, ctx, level, text);
+}
+
+/// How much of a request had been read, in nginx's order, when something was said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fields {
+    /// Only its line.
+    Unread,
+    /// All of the head.
+    Read,
+}
+
+/// As [`error_about`], with as much of the head as nginx has read.
+pub(crate) fn error_within(
+    request: &Request,
+    (origin, fields): (Option<(&str, &str)>, Fields),
+    site: &Site,
+    ctx: &mut Ctx<'_>,
+    level: Level,
+    text: impl Fn(&mut Vec<u8>),
+) {
     let logs: &[ErrorLog] = match site.http() {
         Some(http) if !http.locations.is_empty() => {
             &site.location(request.location).settings.error_log
@@ -171,6 +193,9 @@ pub(crate) fn error_about(
         out.extend_from_slice(b", client: ");
         address(out, request.client(ctx.conn));
         push_circumstances(request, origin, site, out);
+        if fields == Fields::Read {
+            push_fields(request, out);
+        }
     });
 }
 
@@ -284,7 +309,7 @@ fn push_circumstances(
     }
     if !request.head().line.is_empty() {
         out.extend_from_slice(b", request: \"");
-        push_log(out, &request.head().line);
+        push_plain(out, &request.head().line);
         out.push(b'"');
     }
     let within = match (&request.question, &request.inclusion) {
@@ -294,12 +319,15 @@ fn push_circumstances(
     };
     if let Some(uri) = within {
         out.extend_from_slice(b", subrequest: \"");
-        out.extend_from_slice(uri);
+        push_plain(out, uri);
         out.push(b'"');
     }
     if let Some((scheme, peer)) = origin {
         push_origin(scheme, peer, &request.origin_target, out);
     }
+}
+
+fn push_fields(request: &Request, out: &mut Vec<u8>) {
     let quoted: [(&[u8], Option<&[u8]>); 2] = [
         (b", host: \"", request.head().fields.get(Name::Host)),
         (b", referrer: \"", request.head().fields.get(Name::Referer)),
@@ -307,8 +335,22 @@ fn push_circumstances(
     for (label, value) in quoted {
         if let Some(value) = value {
             out.extend_from_slice(label);
-            push_log(out, value);
+            push_plain(out, value);
             out.push(b'"');
+        }
+    }
+}
+
+/// Appends what a client sent as it is, like nginx, but for controls, which could do harm where a
+/// log is read.
+fn push_plain(out: &mut Vec<u8>, text: &[u8]) {
+    for piece in text.split_inclusive(|byte| matches!(byte, 0..=0x1f | 0x7f)) {
+        match piece.split_last() {
+            Some((last @ (0..=0x1f | 0x7f), rest)) => {
+                out.extend_from_slice(rest);
+                push_log(out, &[*last]);
+            }
+            _ => out.extend_from_slice(piece),
         }
     }
 }

@@ -342,4 +342,5 @@ static NO_HEAD: RequestHead = RequestHead {
     expects_continue: false,
     wire_size: 0,
     early: false,
+    pipelined: false,
 };

@@ -204,7 +204,11 @@ impl<'a> Scope<'a> {
                 (http::Method::Get, sent) if sent != http::Method::Get => text(out, b"GET"),
                 _ => maybe(out, (!head.method_text.is_empty()).then_some(&head.method_text)),
             },
-            Var::RequestLength => number(out, u64::from(head.wire_size) + request.body_received),
+            Var::RequestLength => {
+                let counts = head.version >= Version::Http2 || request.upload.counts();
+                let body = if counts { request.body_received } else { 0 };
+                number(out, u64::from(head.wire_size) + body)
+            }
             Var::RequestPort => match request.port {
                 Some(port) => number(out, u64::from(port)),
                 None => Found::Yes,
@@ -228,6 +232,7 @@ impl<'a> Scope<'a> {
                 Found::Yes
             }
             Var::RemoteUser => remote_user(&head.fields, out),
+            Var::ServerProtocol if head.version == Version::Http09 => Found::No,
             Var::ServerProtocol => text(out, head.version.text().as_bytes()),
             Var::ServerName => text(out, self.site.server(request.server).name.as_bytes()),
             Var::Http2 => text(out, self.http2()),
@@ -306,7 +311,7 @@ impl<'a> Scope<'a> {
             }
             Var::Pid => number(out, u64::from(self.pid)),
             Var::NginxVersion => text(out, env!("CARGO_PKG_VERSION").as_bytes()),
-            Var::Pipe => text(out, b"."),
+            Var::Pipe => text(out, if self.request.head().pipelined { b"p" } else { b"." }),
             _ => return None,
         })
     }

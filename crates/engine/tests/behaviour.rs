@@ -123,7 +123,7 @@ fn directories_are_redirected_indexed_listed_or_forbidden() {
     assert_eq!(world.get("a.test", "/none/").status, 404);
     let log = world.take_log("/srv/logs/error.log");
     assert!(
-        log.contains("\"/srv/www/none/\" is not found (2: No such file or directory)"),
+        log.contains("\"/srv/www/none/index.html\" is not found (2: No such file or directory)"),
         "{log}"
     );
     let listing = world.get("a.test", "/l/");

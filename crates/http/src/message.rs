@@ -79,6 +79,8 @@ pub struct RequestHead {
     pub wire_size: u32,
     /// Whether the head arrived in 0-RTT data and may be a replay.
     pub early: bool,
+    /// Whether it was here before the request before it was answered, for `$pipe`.
+    pub pipelined: bool,
 }
 
 impl RequestHead {
@@ -95,6 +97,7 @@ impl RequestHead {
         self.expects_continue = false;
         self.wire_size = 0;
         self.early = false;
+        self.pipelined = false;
     }
 }
 
@@ -113,6 +116,7 @@ impl RequestHead {
         self.expects_continue = other.expects_continue;
         self.wire_size = other.wire_size;
         self.early = other.early;
+        self.pipelined = other.pipelined;
     }
 }
 

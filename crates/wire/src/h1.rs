@@ -192,6 +192,8 @@ pub struct Conn {
     going: bool,
     /// Trailer fields are asked for at the end of the answer.
     trailed: bool,
+    /// The next head had begun when the answer before it was complete.
+    pipelined: bool,
 }
 
 // An idle connection is this and nothing else: ten thousand of them must stay cheap.
@@ -221,6 +223,7 @@ impl Default for Conn {
             lingers: false,
             going: false,
             trailed: false,
+            pipelined: false,
         }
     }
 }

@@ -256,6 +256,14 @@ impl Exchange {
             }
             Look::Failed(Failure::NotFound) => {
                 self.path.push(b'/');
+                // nginx names the index that it looked for.
+                if let Some(template) = location.settings.index.get(index) {
+                    let mut name = std::mem::take(&mut self.scratch);
+                    name.clear();
+                    Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut name);
+                    self.path.extend_from_slice(&name);
+                    self.scratch = name;
+                }
                 self.log_index(Failure::NotFound, site, ctx);
                 Next::Fail(404)
             }

@@ -103,7 +103,8 @@ impl Conn {
         };
         match step {
             Step::Partial => used,
-            Step::Complete(head, after) => {
+            Step::Complete(mut head, after) => {
+                head.pipelined = self.pipelined;
                 self.begin(&head, after);
                 if self.requests >= settings.keepalive_requests {
                     self.close_after_answer();
@@ -212,6 +213,7 @@ impl Conn {
     /// Goes on after an answered request whose body was taken to its end.
     pub(super) const fn next_request(&mut self) {
         self.answer = Answer::Idle;
+        self.pipelined = self.held > 0;
         self.input = match self.after {
             After::KeepAlive => Input::Head,
             After::Close => Input::Discarding,

@@ -1,0 +1,181 @@
+//! Owns: error logs by block and level, what their lines say of a request, and that a mistake in a
+//! directive about logs is refused with nginx's words and line.
+
+use std::fs;
+
+use testkit::server::{Home, prelude};
+use testkit::{Server, wait_until};
+
+use crate::{BOLIDE, report};
+
+/// A server with logs `main` in the main block and what else is given.
+fn server(http: &str) -> Server {
+    let full = prelude(1).replace("logs/error.log info", "logs/main.log notice");
+    Server::start(
+        Home::new(BOLIDE),
+        &format!("{full} http {{ {http} }}").replace("@LISTEN@", "listen 127.0.0.1:@HTTP@;"),
+    )
+}
+
+#[test]
+fn each_block_has_its_logs_and_their_levels() {
+    let server = server(
+        "error_log logs/http.log;
+         server { @LISTEN@ root @DIR@/www;
+            location /own { error_log logs/own.log; location /own/deep { }
+                location /own/two { error_log logs/a.log crit; error_log logs/b.log error;
+                    error_log logs/c.log debug_http; } }
+            location /deny { deny all; error_log logs/deny.log warn; }
+            location /low { error_log logs/low.log emerg; }
+            location /memory { error_log memory:64k; }
+            location /rw { error_log logs/rw.log notice; rewrite_log on; rewrite ^ /none break; }
+            location /rw/warn { error_log logs/warn.log warn; rewrite_log on; rewrite ^ /x break; }
+         }
+         server { @LISTEN@ server_name second; error_log logs/server.log; root @DIR@/www; }",
+    );
+    let mut client = server.connect();
+    for path in
+        ["/a", "/own/a", "/own/deep/a", "/own/two/a", "/deny", "/low", "/memory", "/rw", "/rw/warn"]
+    {
+        client.get(path, "");
+    }
+    client.send("GET /b HTTP/1.1\r\nHost: second\r\n\r\n").answer();
+    let read = |name: &str| server.home().read(&format!("logs/{name}.log"));
+    wait_until("the last line", || read("server").contains("/www/b"));
+    let dir = server.home().dir().display().to_string();
+    let mut failures = Vec::new();
+    let rows: &[(&str, &[(&str, &str)])] = &[
+        ("http", &[("error", "open() \"{}/a\"")]),
+        ("own", &[("error", "open() \"{}/own/a\""), ("error", "open() \"{}/own/deep/a\"")]),
+        ("a", &[]),
+        ("b", &[("error", "open() \"{}/own/two/a\"")]),
+        ("c", &[("error", "open() \"{}/own/two/a\"")]),
+        ("deny", &[("error", "access forbidden by rule, client: ")]),
+        ("low", &[]),
+        (
+            "rw",
+            &[
+                ("notice", "\"^\" matches \"/rw\", client: "),
+                ("notice", "rewritten data: \"/none\", args: \"\", client: "),
+                ("error", "open() \"{}/none\""),
+            ],
+        ),
+        ("warn", &[("error", "open() \"{}/x\"")]),
+        ("server", &[("error", "open() \"{}/b\"")]),
+    ];
+    for (name, wanted) in rows {
+        let text = read(name);
+        let lines: Vec<&str> = text.lines().collect();
+        let fits = lines.len() == wanted.len()
+            && lines.iter().zip(*wanted).all(|(line, (level, words))| {
+                line.contains(&format!(" [{level}] "))
+                    && line.contains(&words.replace("{}", &format!("{dir}/www")))
+            });
+        if !fits {
+            failures.push(format!("{name}.log:\n{text}"));
+        }
+    }
+    report(rows.len(), &failures);
+    assert!(!read("main").contains("client: "), "{}", read("main"));
+}
+
+#[test]
+fn standard_error_is_a_log_too() {
+    let home = Home::new(BOLIDE);
+    let full = prelude(1).replace("@DIR@/logs/error.log info", "stderr");
+    let conf = format!(
+        "{full} http {{ log_format f 'line $uri'; server {{ listen 127.0.0.1:@HTTP@;
+         access_log \"\" f; root @DIR@/www; error_log stderr; }} }}"
+    );
+    let server = Server::start(home, &conf);
+    server.get("/missing");
+    let read = || server.home().read("stderr");
+    wait_until("both lines", || {
+        read().contains("/www/missing\" failed (2: ") && read().contains("line /missing\n")
+    });
+}
+
+#[test]
+fn what_clients_sent_is_quoted_as_it_came_but_for_controls() {
+    let server = server(
+        "server { @LISTEN@ root @DIR@/www; error_log logs/e.log info; server_name site.test; }",
+    );
+    let mut client = server.connect();
+    let head = "GET /a\"\\\u{e9} HTTP/1.1\r\nHost: Site.test:80\r\nReferer: x\u{1b}[31m\ty\"z\r\n";
+    client.send(format!("{head}\r\n")).answer();
+    let end = ", client: 127.0.0.1, server: site.test, request: \"GET /a\"\\\u{e9} HTTP/1.1\", \
+               host: \"Site.test:80\", referrer: \"x\\x1B[31m\\x09y\"z\"\n";
+    wait_until("the line", || server.home().read("logs/e.log").ends_with(end));
+}
+
+#[test]
+fn log_not_found_is_of_its_block() {
+    let server = server(
+        "error_log logs/e.log; log_not_found off;
+         server { @LISTEN@ root @DIR@/www; location /on { log_not_found on; }
+            location /on/off { log_not_found off; } }",
+    );
+    let mut client = server.connect();
+    for path in ["/a", "/on/off/b", "/on/c"] {
+        assert_eq!(client.get(path, "").status, 404);
+    }
+    wait_until("a line", || !server.home().read("logs/e.log").is_empty());
+    let log = server.home().read("logs/e.log");
+    assert!(log.lines().count() == 1 && log.contains("/on/c"), "{log}");
+}
+
+#[test]
+fn mistakes_are_refused_with_nginxs_words() {
+    let rows = [
+        ("access_log;", "invalid number of arguments in \"access_log\" directive"),
+        ("access_log a nope;", "unknown log format \"nope\""),
+        ("access_log off x;", "invalid parameter \"x\""),
+        ("access_log a combined buffer=0;", "invalid buffer size \"0\""),
+        ("access_log a combined flush=1s;", "no buffer is defined for access_log \"a\""),
+        ("access_log a combined gzip=10;", "invalid compression level \"10\""),
+        (
+            "access_log a combined gzip; access_log a combined gzip=2;",
+            "access_log \"a\" already defined with conflicting parameters",
+        ),
+        ("access_log $uri combined gzip;", "buffered logs cannot have variables in name"),
+        ("access_log syslog:server=[::1] combined gzip;", "logs to syslog cannot be buffered"),
+        ("access_log syslog:tag=a;", "no syslog server specified"),
+        ("access_log syslog:server=;", "no host in syslog server \"\""),
+        ("access_log syslog:server=a,server=b;", "host not found in syslog server \"a\""),
+        ("access_log syslog:server=unix:;", "no path in the unix domain socket in syslog server"),
+        ("access_log syslog:server=[::1],tag=a-b;", "syslog \"tag\" only allows alphanumeric"),
+        ("access_log syslog:server=[::1],facility=x;", "unknown syslog facility \"x\""),
+        ("access_log syslog:server=[::1],severity=x;", "unknown syslog severity \"x\""),
+        ("access_log syslog:server=[::1],nohost;", "unknown syslog parameter \"nohost\""),
+        ("open_log_file_cache max=0;", "\"open_log_file_cache\" must have \"max\" parameter"),
+        ("open_log_file_cache max=1 valid=x;", "invalid \"open_log_file_cache\" parameter \"va"),
+        ("log_format a escape=x y;", "unknown log format escaping \"x\""),
+        ("log_format a x; log_format a y;", "duplicate \"log_format\" name \"a\""),
+        ("log_subrequest maybe;", "invalid value \"maybe\" in \"log_subrequest\" directive"),
+        ("log_not_found 1;", "invalid value \"1\" in \"log_not_found\" directive"),
+        ("rewrite_log x;", "invalid value \"x\" in \"rewrite_log\" directive"),
+        ("error_log e.log loud;", "invalid log level \"loud\""),
+        ("error_log e.log warn error;", "duplicate log level \"error\""),
+        ("error_log memory:1k;", "invalid buffer size \"1k\""),
+    ];
+    let home = Home::new(BOLIDE);
+    let mut failures = Vec::new();
+    for (text, wanted) in rows {
+        let conf = home.write("bad.conf", &format!("events {{}}\nhttp {{\n{text}\n}}\n"));
+        let conf = conf.to_str().unwrap();
+        let done = home.run(&["-t", "-c", conf, "-e", "logs/start.log"]);
+        let place = format!(" in {conf}:3");
+        let said = done.stderr.lines().any(|line| line.contains(wanted) && line.ends_with(&place));
+        if done.code != 1 || !said {
+            failures.push(format!("{text}\n{done}"));
+        }
+    }
+    report(rows.len(), &failures);
+    let bad = "events {\ndebug_connection nobody.invalid; }\n";
+    let conf = home.write("bad.conf", bad);
+    let done = home.run(&["-t", "-c", conf.to_str().unwrap(), "-e", "logs/start.log"]);
+    let wanted = "host not found in debug_connection \"nobody.invalid\" in ";
+    assert!(done.code == 1 && done.stderr.contains(wanted), "{done}");
+    let logged = fs::read_to_string(home.dir().join("logs/start.log")).unwrap();
+    assert!(logged.contains(wanted), "{logged}");
+}
