@@ -311,6 +311,13 @@ impl Site {
         self.listens.get(listen).map_or(0, |listening| listening.names.find(host, captures))
     }
 
+    /// The server on `listen` for a name of a TLS handshake.
+    #[must_use]
+    pub fn server_named(&self, listen: usize, name: &str) -> u32 {
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        self.server_of_host(listen, name.as_bytes(), &mut Captures::default())
+    }
+
     /// Whether some server on `listen` has a name that `host` matches.
     pub(crate) fn is_named(&self, listen: usize, host: &[u8], captures: &mut Captures) -> bool {
         let listening = self.listens.get(listen);

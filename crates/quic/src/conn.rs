@@ -158,6 +158,8 @@ pub struct Conn {
     opened: [bool; 2],
     /// Streams whose last write was short.
     blocked: Vec<u64>,
+    /// Streams that we opened; they never end.
+    own: usize,
     /// Events that the library does not queue itself.
     events: VecDeque<QuicEvent>,
 }
@@ -178,6 +180,7 @@ impl Conn {
             handshake: Handshake::default(),
             opened: [false; 2],
             blocked: Vec::new(),
+            own: 0,
             events: VecDeque::new(),
         }
     }
@@ -215,7 +218,16 @@ impl Conn {
 
     /// Opens a stream towards the peer; none when the peer allows no more now.
     pub fn open_uni(&mut self) -> Option<u64> {
-        self.inner.streams().open(Dir::Uni).map(u64::from)
+        let opened = self.inner.streams().open(Dir::Uni)?;
+        self.own += 1;
+        Some(u64::from(opened))
+    }
+
+    /// Whether the client has not confirmed all that was written to streams which it opened. To
+    /// [`Self::close`] then would take back what it has not got.
+    #[must_use]
+    pub fn owes(&mut self) -> bool {
+        !self.inner.is_closed() && self.inner.streams().send_streams() > self.own
     }
 
     /// Moves bytes from the front of `bytes` to the stream, without copying, and tells how many.

@@ -31,6 +31,9 @@ mod streams;
 pub use frame::code;
 pub use fuzz::fuzz;
 
+use std::time::Duration;
+
+use base::Instant;
 use base::limits::{BODY_WINDOW, CONN_WINDOW, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX};
 use bytes::Bytes;
 use http::Scheme;
@@ -54,7 +57,7 @@ const QUEUE_KEPT: usize = 8192;
 const EARLY_MAX: usize = 16;
 
 /// What the server allows on a connection; the same for the connection's whole life.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How the connection is made; the `:scheme` of requests is not trusted.
     pub scheme: Scheme,
@@ -74,6 +77,8 @@ pub struct Settings {
     pub ignore_invalid_headers: bool,
     /// Requests after which the connection is shut down gracefully.
     pub keepalive_requests: u64,
+    /// Age of the connection after which its next request is the last.
+    pub keepalive_time: Duration,
 }
 
 impl Default for Settings {
@@ -88,6 +93,7 @@ impl Default for Settings {
             underscores_in_headers: false,
             ignore_invalid_headers: true,
             keepalive_requests: 1000,
+            keepalive_time: Duration::from_hours(1),
         }
     }
 }
@@ -159,6 +165,8 @@ pub struct Conn {
     /// The highest stream the peer opened, and the highest we looked at.
     last_seen: u32,
     last_taken: u32,
+    /// When the first bytes came.
+    started: Option<Instant>,
     /// Control frames queued since the last transmit.
     control_queued: u32,
     /// Largest DATA payload.
@@ -199,6 +207,7 @@ impl Conn {
             settings_are_acked: false,
             last_seen: 0,
             last_taken: 0,
+            started: None,
             control_queued: 0,
             chunk_size: 0,
             requests: 0,

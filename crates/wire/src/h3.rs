@@ -70,7 +70,7 @@ pub trait QuicStreams {
 }
 
 /// What the configuration says about HTTP/3 connections.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Requests at once; QUIC enforces it by its credit, we size what follows from it.
     pub max_concurrent_streams: u32,

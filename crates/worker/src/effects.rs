@@ -139,7 +139,12 @@ impl<I: Io> Worker<I> {
         let paced = live.exchange.is_paced();
         let answered = match live.owner {
             Owner::Tcp(conn) => {
-                let framing = self.conns.get_mut(conn)?.framing.as_mut()?;
+                let owner = self.conns.get_mut(conn)?;
+                let framing = owner.framing.as_mut()?;
+                if framing.is_plain_h1() {
+                    // As nginx has it: over HTTP/1 the location says how long the client may idle.
+                    owner.idle_max = live.exchange.settings().map(|s| s.keepalive_timeout);
+                }
                 let answered = framing.respond(live.stream, head, &mut self.scratch.replies);
                 self.mark_dirty(conn);
                 answered

@@ -359,6 +359,10 @@ impl<I: Io> Worker<I> {
                 if let Some(conn) = self.quics.get_mut(conn) {
                     conn.exchanges += 1;
                     conn.h3.bind(stream, key.to_bits());
+                    let age = self.now.mono.since(conn.info.started.mono);
+                    if age > conn.settings().keepalive_time && !conn.h3.is_closing() {
+                        conn.h3.announce_end();
+                    }
                 }
             }
             Owner::Page(_) => {}
@@ -385,14 +389,14 @@ impl<I: Io> Worker<I> {
     /// The site that answers: the newest, unless it no longer listens where the client came in.
     fn current_site(&mut self, owner: Owner) -> Option<SiteRef> {
         let newest = &self.generation;
-        let (info, generation) = match owner {
+        let (info, generation, profile) = match owner {
             Owner::Tcp(key) => {
                 let conn = self.conns.get_mut(key)?;
-                (&mut *conn.info, &mut conn.generation)
+                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
             }
             Owner::Quic(key) => {
                 let conn = self.quics.get_mut(key)?;
-                (&mut *conn.info, &mut conn.generation)
+                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
             }
             Owner::Page(_) => return None,
         };
@@ -402,6 +406,7 @@ impl<I: Io> Worker<I> {
         if let Some(listen) = newest.same_listen(generation, info.listen) {
             info.listen = listen;
             *generation = newest.clone();
+            *profile = newest.profile(info);
             return Some(self.site.clone());
         }
         Some(SiteRef::new(generation.site.clone(), generation.groups.clone()))

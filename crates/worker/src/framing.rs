@@ -5,7 +5,7 @@ use http::ResponseHead;
 use wire::h1::Replies;
 use wire::{BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User, h1, h2};
 
-use crate::ListenSettings;
+use crate::settings::Limits;
 
 /// A closed set, hence an enum and not a trait.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Framing {
 
     pub(crate) fn receive(
         &mut self,
-        settings: &ListenSettings,
+        settings: &Limits,
         now: Now,
         input: &[u8],
         heads: &mut HeadPool,

@@ -6,7 +6,7 @@ use engine::Site;
 use io::listen::Listener;
 
 use crate::log::OpenLogs;
-use crate::settings::ListenSettings;
+use crate::settings::{ListenSettings, Profile};
 
 /// The listening sockets of one worker, in the order of the configuration's `listens`.
 pub type Sockets = Vec<Arc<Listener>>;
@@ -52,6 +52,16 @@ pub struct Generation {
 }
 
 impl Generation {
+    /// Whose limits hold for a connection: those of the server that its client named.
+    pub(crate) fn profile(&self, info: &engine::ConnInfo) -> Profile {
+        let listen = &self.listens[info.listen];
+        let name = info.tls.as_ref().and_then(|facts| facts.server_name.as_deref());
+        match name.filter(|_| listen.has_profiles()) {
+            Some(name) => listen.profile(self.site.server_named(info.listen, name)),
+            None => Profile::default(),
+        }
+    }
+
     /// Whether a listen is a UDP socket.
     pub(crate) fn is_quic(&self, listen: usize) -> bool {
         let http = self.site.config().http.as_ref();

@@ -13,6 +13,7 @@ use io::{Client, Io, Received, Reset, Watch};
 use crate::exchanges::Owner;
 use crate::framing::{FirstBytes, Framing, first_bytes};
 use crate::preface::Opening;
+use crate::settings::Profile;
 use crate::tcp::{ROOM_MIN, TcpConn, Waiting};
 use crate::token::Token;
 use crate::worker::Worker;
@@ -59,6 +60,8 @@ impl<I: Io> Worker<I> {
             fd: client.fd,
             info,
             generation: self.generation.clone(),
+            profile: Profile::default(),
+            idle_max: None,
             framing: None,
             session,
             input: Vec::new(),
@@ -209,6 +212,7 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let Some(session) = &mut conn.session else { return };
         conn.info.tls = Some(crate::exchanges::tls_facts(session));
+        conn.profile = conn.generation.profile(&conn.info);
         conn.framing = Some(match session.alpn() {
             Some(b"h2") => Framing::h2(),
             _ => Framing::h1(),
@@ -250,7 +254,7 @@ impl<I: Io> Worker<I> {
             if !framing.wants_input() {
                 return;
             }
-            let settings = &conn.generation.listens[conn.info.listen];
+            let settings = conn.generation.listens[conn.info.listen].limits(conn.profile);
             let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
             let taken = framing.receive(settings, self.now, &bytes[*from..], heads, events);
             match taken {

@@ -9,6 +9,7 @@ use quic::ConnId;
 use wire::h3::{self, QuicStreams, StreamGone};
 
 use crate::Generation;
+use crate::settings::{Limits, Profile};
 
 /// One connection of one of the worker's UDP sockets.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct QuicConn {
     pub(crate) id: ConnId,
     pub(crate) info: Box<ConnInfo>,
     pub(crate) generation: Arc<Generation>,
+    /// Whose limits of the listen hold.
+    pub(crate) profile: Profile,
     pub(crate) h3: h3::Conn,
     /// The framing has been started.
     pub(crate) started: bool,
@@ -33,6 +36,12 @@ pub(crate) struct QuicConn {
     pub(crate) pings: bool,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
+}
+
+impl QuicConn {
+    pub(crate) fn settings(&self) -> &Limits {
+        self.generation.listens[self.info.listen].limits(self.profile)
+    }
 }
 
 /// The streams of a QUIC connection as the framing sees them.

@@ -1,30 +1,47 @@
 //! What one listening socket needs to know of its configuration.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use conf::model::{Http, Listen, Server, Settings};
+use conf::model::{Http, Listen, Server, ServerId, Settings, Transport};
 use http::Scheme;
 use wire::{h1, h2, h3};
 
 /// What a connection needs to know of the socket that it came in on.
 #[derive(Debug)]
 pub struct ListenSettings {
+    /// What connections are held to.
+    pub limits: Limits,
+    /// The same for servers that a client can name in its handshake, where it is not the same.
+    others: Vec<Limits>,
+    /// Which of the others holds for a server.
+    by_server: HashMap<u32, Profile>,
     /// The TLS side, for `listen … ssl` and `listen … quic`.
     pub tls: Option<tls::Acceptor>,
     /// Whether clients are announced by a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Whether HTTP/2 is spoken here.
-    pub http2: bool,
     /// Whether HTTP/1 request heads may be answered at all by HTTP/3 (`http3 on`).
     pub http3: bool,
+    /// QUIC transport.
+    pub quic: quic::Settings,
+}
+
+/// Which limits of a listen hold for a connection: those of the default server, or of the one that
+/// the client named in its handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Profile(u16);
+
+/// What a server says about connections before it is known what they ask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Whether HTTP/2 is spoken here.
+    pub http2: bool,
     /// HTTP/1 framing.
     pub h1: h1::Settings,
     /// HTTP/2 framing.
     pub h2: h2::Settings,
     /// HTTP/3 framing.
     pub h3: h3::Settings,
-    /// QUIC transport.
-    pub quic: quic::Settings,
     /// Time for a TLS handshake and for each request head.
     pub header_timeout: Duration,
     /// Time between two reads of a request body.
@@ -33,35 +50,83 @@ pub struct ListenSettings {
     pub send_timeout: Duration,
     /// Idle time of a kept connection; zero closes after each answer.
     pub keepalive_timeout: Duration,
+    /// Age of a connection after which its next request is its last.
+    pub keepalive_time: Duration,
     /// Time that a closing connection listens for what the client still sends.
     pub lingering_timeout: Duration,
     /// Close timed-out connections by reset.
     pub reset_timedout: bool,
 }
 
-impl ListenSettings {
-    /// What `listen` needs, from its default server; `tls` for those that speak it.
-    #[must_use]
-    pub fn new(http: &Http, listen: &Listen, tls: Option<tls::Acceptor>) -> Self {
-        let server = http.server(listen.default_server);
+impl Limits {
+    fn new(http: &Http, listen: &Listen, id: ServerId) -> Self {
+        let server = http.server(id);
         let settings = &http.location(server.root).settings;
-        let scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
+        let is_secure = listen.tls || listen.transport == Transport::Quic;
+        let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         Self {
-            proxy_protocol: listen.proxy_protocol,
             http2: server.http2 || listen.http2,
-            http3: server.http3,
             h1: h1_settings(server, scheme),
             h2: h2_settings(server, settings, scheme),
             h3: h3_settings(server, settings),
-            quic: quic_settings(server, settings),
             header_timeout: server.settings.client_header_timeout,
             body_timeout: settings.client_body_timeout,
             send_timeout: settings.send_timeout,
             keepalive_timeout: settings.keepalive_timeout,
+            keepalive_time: settings.keepalive_time,
             lingering_timeout: settings.lingering_timeout,
             reset_timedout: settings.reset_timedout_connection,
+        }
+    }
+}
+
+impl ListenSettings {
+    /// What `listen` needs, from its servers; `tls` for those that speak it.
+    #[must_use]
+    pub fn new(http: &Http, listen: &Listen, tls: Option<tls::Acceptor>) -> Self {
+        let server = http.server(listen.default_server);
+        let settings = &http.location(server.root).settings;
+        let limits = Limits::new(http, listen, listen.default_server);
+        let (mut others, mut by_server) = (Vec::new(), HashMap::new());
+        for &id in listen.servers.iter().filter(|_| tls.is_some()) {
+            let own = Limits::new(http, listen, id);
+            if own == limits {
+                continue;
+            }
+            let at = others.iter().position(|other| *other == own).unwrap_or_else(|| {
+                others.push(own);
+                others.len() - 1
+            });
+            // LIMIT: kinds of servers behind one socket that differ in what they say here.
+            if let Ok(number) = u16::try_from(at + 1) {
+                by_server.insert(id.0, Profile(number));
+            }
+        }
+        Self {
+            limits,
+            others,
+            by_server,
+            proxy_protocol: listen.proxy_protocol,
+            http3: server.http3,
+            quic: quic_settings(server, settings),
             tls,
         }
+    }
+
+    /// What connections of this profile are held to.
+    pub(crate) fn limits(&self, profile: Profile) -> &Limits {
+        let other = usize::from(profile.0).checked_sub(1).and_then(|at| self.others.get(at));
+        other.unwrap_or(&self.limits)
+    }
+
+    /// Whether servers differ in what they say about connections.
+    pub(crate) const fn has_profiles(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// The profile of connections whose client named this server.
+    pub(crate) fn profile(&self, server: u32) -> Profile {
+        self.by_server.get(&server).copied().unwrap_or_default()
     }
 }
 
@@ -93,6 +158,7 @@ fn h2_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h2::Sett
         underscores_in_headers: own.underscores_in_headers,
         ignore_invalid_headers: own.ignore_invalid_headers,
         keepalive_requests: settings.keepalive_requests,
+        keepalive_time: settings.keepalive_time,
     }
 }
 

@@ -8,15 +8,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::wheel::Armed;
 use base::{Instant, Segment};
 use engine::{ConnInfo, Count};
 use io::Fd;
 
+use crate::Generation;
 use crate::framing::Framing;
 use crate::preface::Opening;
-use crate::{Generation, ListenSettings};
+use crate::settings::{Limits, Profile};
 
 /// Bytes of the first write of a connection; it grows while the client takes all at once.
 pub(crate) const ROOM_MIN: usize = 32 * 1024;
@@ -42,6 +44,10 @@ pub(crate) struct TcpConn {
     pub(crate) fd: Fd,
     pub(crate) info: Box<ConnInfo>,
     pub(crate) generation: Arc<Generation>,
+    /// Whose limits of the listen hold.
+    pub(crate) profile: Profile,
+    /// How long it may idle after what was answered last.
+    pub(crate) idle_max: Option<Duration>,
     pub(crate) session: Option<Box<tls::Session>>,
     pub(crate) framing: Option<Framing>,
     /// Plaintext that the framing has not consumed yet.
@@ -84,8 +90,8 @@ pub(crate) struct TcpConn {
 }
 
 impl TcpConn {
-    pub(crate) fn settings(&self) -> &ListenSettings {
-        &self.generation.listens[self.info.listen]
+    pub(crate) fn settings(&self) -> &Limits {
+        self.generation.listens[self.info.listen].limits(self.profile)
     }
 
     /// What the connection waits for, as its parts say.

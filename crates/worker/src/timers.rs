@@ -31,7 +31,7 @@ impl<I: Io> Worker<I> {
         let settings = conn.settings();
         let timeout = match waiting {
             Waiting::Head => settings.header_timeout,
-            Waiting::Request => settings.keepalive_timeout,
+            Waiting::Request => conn.idle_max.unwrap_or(settings.keepalive_timeout),
             Waiting::Exchange => settings.body_timeout,
             Waiting::Room => settings.send_timeout,
             Waiting::Linger => settings.lingering_timeout,

@@ -17,6 +17,7 @@ use crate::effects::StreamAct;
 use crate::exchanges::Owner;
 use crate::mail::{Mail, Strayed};
 use crate::quic_conn::{QuicConn, Streams, tls_facts};
+use crate::settings::Profile;
 use crate::token::Token;
 use crate::worker::Worker;
 
@@ -211,6 +212,7 @@ impl<I: Io> Worker<I> {
             id,
             info,
             generation: self.generation.clone(),
+            profile: Profile::default(),
             h3: h3::Conn::new(),
             started: false,
             dirty: false,
@@ -248,7 +250,8 @@ impl<I: Io> Worker<I> {
             QuicEvent::Connected { .. } => {
                 let settings = &conn.generation.listens[conn.info.listen];
                 conn.info.tls = Some(tls_facts(transport, settings.tls.as_ref()));
-                conn.h3.start(&settings.h3, &mut Streams(transport));
+                conn.profile = conn.generation.profile(&conn.info);
+                conn.h3.start(&settings.limits(conn.profile).h3, &mut Streams(transport));
                 conn.started = true;
                 Ok(())
             }
@@ -292,7 +295,7 @@ impl<I: Io> Worker<I> {
             let early = transport.is_early();
             let mut chunks = std::mem::take(&mut self.udp_scratch.chunks);
             let end = transport.read(stream, READ_MAX, &mut chunks);
-            let settings = &conn.generation.listens[conn.info.listen].h3;
+            let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
             let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
             let mut result = Ok(());
             let count = chunks.len();
@@ -487,7 +490,7 @@ impl<I: Io> Worker<I> {
                     pid: self.core.logs.pid(),
                 },
             };
-            let settings = &conn.generation.listens[conn.info.listen].h3;
+            let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
             self.scratch.chain.configure(Weave::Shared(1024), false);
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
             let streams = &mut Streams(transport);
@@ -496,9 +499,17 @@ impl<I: Io> Worker<I> {
             self.arm_paced();
             self.settle_quic(key, Ok(()));
         }
-        if self.quics.get(key).is_some_and(|conn| conn.h3.is_closing() && !conn.lost) {
+        let Some(conn) = self.quics.get(key) else { return };
+        if conn.h3.is_closing() && !conn.lost && self.is_served(key) {
             self.close_quic(key);
         }
+    }
+
+    /// Whether the client has all that it asked for.
+    fn is_served(&mut self, key: Key<QuicConn>) -> bool {
+        let Some(conn) = self.quics.get(key) else { return true };
+        let transport = self.udp[conn.slot].endpoint.conn(conn.id);
+        conn.h3.is_idle() && transport.is_none_or(|transport| !transport.owes())
     }
 
     /// QUIC streams into datagrams.
@@ -575,9 +586,11 @@ impl<I: Io> Worker<I> {
     /// Ends a connection with its requests.
     pub(crate) fn end_quic(&mut self, key: Key<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
-        if conn.h3.is_idle() || !conn.started {
-            self.close_quic(key);
-        } else if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+        if !conn.started || self.is_served(key) {
+            return self.close_quic(key);
+        }
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
             conn.h3.shutdown(&mut Streams(transport));
             self.mark_quic(key);
         }

@@ -181,7 +181,8 @@ impl Conn {
             return self.stream_error(id, code::PROTOCOL_ERROR, turn.events);
         }
         self.open(turn, opening, finished, head);
-        if self.requests >= turn.settings.keepalive_requests {
+        let age = self.started.map(|at| turn.now.mono.since(at)).unwrap_or_default();
+        if self.requests >= turn.settings.keepalive_requests || age > turn.settings.keepalive_time {
             self.shutdown();
         }
         Ok(())

@@ -46,6 +46,7 @@ impl Conn {
         events: &mut Vec<Event>,
     ) -> Result<usize, ConnError> {
         events.append(&mut self.deferred);
+        self.started.get_or_insert(now.mono);
         let mut turn = Turn { settings, now, heads, events };
         let result = match self.phase {
             // The error was told once; nothing that comes later matters.

@@ -252,7 +252,7 @@ impl Conn {
     }
 
     /// Says GOAWAY with an id that lets through what the client may have sent already.
-    pub(super) fn announce_end(&mut self) {
+    pub fn announce_end(&mut self) {
         self.send_goaway(self.next_id + 4 * u64::from(self.streams_max));
     }
 
