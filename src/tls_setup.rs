@@ -7,9 +7,9 @@ mod sessions;
 
 use std::sync::Arc;
 
-use conf::model::{Listen, Server, ServerName, Transport};
+use conf::model::{Http, Listen, Server, ServerName, Transport};
 use engine::Site;
-use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
+use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, Odd, ServerCerts};
 
 pub(crate) use certificates::openssl_words;
 
@@ -53,7 +53,6 @@ pub(crate) fn acceptor(
         return Ok(None);
     }
     let mut certs = ServerCerts::new();
-    let mut patterns = Vec::new();
     let sets = sets(site, at, &mut certs, state, warnings)?;
     if http.reads_offers {
         certs.note_offers();
@@ -63,9 +62,21 @@ pub(crate) fn acceptor(
     if let Some(set) = default {
         certs.set_default(set);
     }
-    for (&id, own) in listen.servers.iter().zip(&sets) {
-        // A server without certificates of its own borrows the default server's, and all else.
-        let Some(set) = own.or(default) else { continue };
+    // A server without certificates of its own borrows the default server's, and all else.
+    let sets: Vec<_> = sets.into_iter().map(|own| own.or(default)).collect();
+    name_all(&mut certs, http, listen, &sets);
+    let server = http.server(listen.default_server);
+    let mut options = options(server, listen, warnings);
+    options.odd = odd(http, listen).map(Arc::new);
+    state.kept.settle(server, &mut options)?;
+    Acceptor::new(&Arc::new(certs), &options).map(Some).map_err(|error| error.to_string())
+}
+
+/// Gives the names of each server of a listen to its set.
+fn name_all(certs: &mut ServerCerts, http: &Http, listen: &Listen, sets: &[Option<CertSet>]) {
+    let mut patterns = Vec::new();
+    for (&id, set) in listen.servers.iter().zip(sets) {
+        let Some(set) = *set else { continue };
         for name in &http.server(id).names {
             match name {
                 ServerName::Exact(name) if name.is_empty() => {}
@@ -82,10 +93,24 @@ pub(crate) fn acceptor(
             patterns.iter().find(|(regex, _)| regex.is_match(name.as_bytes())).map(|(_, set)| *set)
         });
     }
-    let server = http.server(listen.default_server);
-    let mut options = options(server, listen, warnings);
-    state.kept.settle(server, &mut options)?;
-    Acceptor::new(&Arc::new(certs), &options).map(Some).map_err(|error| error.to_string())
+}
+
+/// The names of servers that speak HTTP/2 where the default server does not, or the other way
+/// round; none where all agree.
+fn odd(http: &Http, listen: &Listen) -> Option<Odd> {
+    let usual = http.server(listen.default_server).http2;
+    let is_odd: Vec<bool> =
+        listen.servers.iter().map(|id| http.server(*id).http2 != usual).collect();
+    // `listen … http2` is said for all of them.
+    if listen.http2 || !is_odd.contains(&true) {
+        return None;
+    }
+    let mut names = ServerCerts::new();
+    let (even, odd) = (names.add(Vec::new()), names.add(Vec::new()));
+    names.set_default(even);
+    let sets: Vec<_> = is_odd.iter().map(|is_odd| Some(if *is_odd { odd } else { even })).collect();
+    name_all(&mut names, http, listen, &sets);
+    Some(Odd::new(names, odd))
 }
 
 /// What handshakes of each server of a listen need; none for those without certificates.

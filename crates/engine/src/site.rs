@@ -52,6 +52,13 @@ struct Listening {
     alt_svc: Vec<Box<[u8]>>,
 }
 
+/// Which newer versions a server does not speak.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Silent {
+    pub(crate) http2: bool,
+    pub(crate) http3: bool,
+}
+
 /// A server, as requests need it.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -67,6 +74,8 @@ pub(crate) struct Server {
     pub(crate) believes: bool,
     /// `merge_slashes`
     pub(crate) merge_slashes: http::uri::MergeSlashes,
+    /// Which of HTTP/2 and HTTP/3 it does not speak.
+    pub(crate) silent: Silent,
     /// `ssl_verify_client`
     pub(crate) verify_client: model::VerifyClient,
 }

@@ -12,6 +12,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::asking::Asker;
+use crate::by_name::{Odd, Other};
 use crate::sessions::{Stamp, StampedSessions, StampedTickets};
 use crate::{ServerCerts, Sessions, Tickets, names};
 
@@ -52,6 +53,8 @@ pub struct AcceptorOptions {
     pub versions: Versions,
     /// Application protocols of TCP connections, preferred first; none: ALPN is not answered.
     pub alpn: Vec<Vec<u8>>,
+    /// Servers that speak HTTP/2 where the default server does not, or the other way round.
+    pub odd: Option<Arc<Odd>>,
     /// TLS 1.2 suites, preferred first.
     pub ciphers: Vec<SupportedCipherSuite>,
     /// TLS 1.3 suites, preferred first.
@@ -75,6 +78,7 @@ impl Default for AcceptorOptions {
         Self {
             versions: Versions { tls12: true, tls13: true },
             alpn: Vec::new(),
+            odd: None,
             ciphers: names::default_ciphers(),
             ciphersuites: names::default_ciphersuites(),
             curves: names::default_curves(),
@@ -103,6 +107,7 @@ impl std::error::Error for AcceptorError {}
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     pub(crate) tcp: Arc<ServerConfig>,
+    pub(crate) other: Option<Other>,
     quic: Option<Arc<ServerConfig>>,
     /// Only when some server asks clients for certificates.
     asking: Option<Arc<ServerCerts>>,
@@ -129,7 +134,12 @@ impl Acceptor {
             Err(_) => None,
         };
         let asking = asks.map(|_| Arc::clone(certs));
-        Ok(Self { tcp: Arc::new(tcp), quic, asking, loads: certs.loads() })
+        let other = options.odd.clone().map(|odd| {
+            let mut config = tcp.clone();
+            toggle_http2(&mut config.alpn_protocols);
+            Other { odd, config: Arc::new(config) }
+        });
+        Ok(Self { tcp: Arc::new(tcp), other, quic, asking, loads: certs.loads() })
     }
 
     /// The QUIC side (TLS 1.3, ALPN `h3`) for `quic::Endpoint`; none when the options leave no
@@ -172,6 +182,13 @@ impl Acceptor {
         let certs = self.asking.as_ref()?;
         let auth = certs.client_auth(certs.choose(server_name)?)?;
         auth.judge(chain?, self.tcp.time_provider.current_time()?)
+    }
+}
+
+fn toggle_http2(alpn: &mut Vec<Vec<u8>>) {
+    match alpn.iter().position(|protocol| protocol == b"h2") {
+        Some(at) => drop(alpn.remove(at)),
+        None => alpn.insert(0, b"h2".to_vec()),
     }
 }
 

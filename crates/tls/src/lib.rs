@@ -5,6 +5,7 @@
 mod acceptor;
 mod asking;
 mod authority;
+mod by_name;
 mod cert;
 mod certs;
 mod client;
@@ -25,6 +26,7 @@ mod tickets;
 mod warm;
 
 pub use acceptor::{Acceptor, AcceptorError, AcceptorOptions, CipherOrder, EarlyData, Versions};
+pub use by_name::Odd;
 pub use cert::{CertError, Certificate, Staple, certificates_in};
 pub use certs::{CertSet, ServerCerts, take_complaint};
 pub use client::Client;

@@ -26,6 +26,7 @@ use rustls::unbuffered::{
 use rustls::{Error, HandshakeKind, ProtocolVersion, SignatureScheme};
 
 use crate::asking::take_client_signature;
+use crate::by_name::{Choice, Other};
 use crate::cert::take_signature;
 use crate::certs::Offers;
 use crate::offers::signature_name;
@@ -110,6 +111,8 @@ struct Heard {
 /// A server's side of one TLS connection.
 pub struct Session {
     stage: Stage,
+    /// Until the hello has come, where servers differ in what they speak.
+    other: Option<Box<Other>>,
     /// Of what is established.
     facts: Option<Box<Facts>>,
     server_name: Option<Box<str>>,
@@ -137,6 +140,7 @@ impl Session {
         let conn = Box::new(UnbufferedServerConnection::new(Arc::clone(&acceptor.tcp))?);
         Ok(Self {
             stage: Stage::Library(conn),
+            other: acceptor.other.clone().map(Box::new),
             facts: None,
             server_name: None,
             heard: Heard::default(),
@@ -165,6 +169,19 @@ impl Session {
         if self.peer_closed {
             // After a close nothing more is looked at.
             return Ok(Received { consumed: cipher.len(), peer_closed: true });
+        }
+        if let Some(other) = self.other.take() {
+            match other.choose(cipher) {
+                Choice::Unknown => {
+                    self.other = Some(other);
+                    return Ok(Received::default());
+                }
+                Choice::Usual => {}
+                Choice::Other(config) => {
+                    let conn = UnbufferedServerConnection::new(config)?;
+                    self.stage = Stage::Library(Box::new(conn));
+                }
+            }
         }
         let mut consumed = 0;
         if matches!(self.stage, Stage::Library(_)) {

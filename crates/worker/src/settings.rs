@@ -20,8 +20,6 @@ pub struct ListenSettings {
     pub tls: Option<tls::Acceptor>,
     /// Whether clients are announced by a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Whether HTTP/1 request heads may be answered at all by HTTP/3 (`http3 on`).
-    pub http3: bool,
     /// QUIC transport.
     pub quic: quic::Settings,
 }
@@ -36,6 +34,8 @@ pub(crate) struct Profile(u16);
 pub struct Limits {
     /// Whether HTTP/2 is spoken here.
     pub http2: bool,
+    /// Whether HTTP/3 is, over QUIC.
+    pub http3: bool,
     /// HTTP/1 framing.
     pub h1: h1::Settings,
     /// HTTP/2 framing.
@@ -66,6 +66,7 @@ impl Limits {
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         Self {
             http2: server.http2 || listen.http2,
+            http3: server.http3,
             h1: h1_settings(server, scheme),
             h2: h2_settings(server, settings, scheme),
             h3: h3_settings(server, settings),
@@ -107,7 +108,6 @@ impl ListenSettings {
             others,
             by_server,
             proxy_protocol: listen.proxy_protocol,
-            http3: server.http3,
             quic: quic_settings(server, settings),
             tls,
         }

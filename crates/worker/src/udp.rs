@@ -251,6 +251,11 @@ impl<I: Io> Worker<I> {
                 let settings = &conn.generation.listens[conn.info.listen];
                 conn.info.tls = Some(tls_facts(transport, settings.tls.as_ref()));
                 conn.profile = conn.generation.profile(&conn.info);
+                if !settings.limits(conn.profile).http3 {
+                    // The library offers `h3` to every name; RFC 9114 §8.1: the client may retry
+                    // over an older version.
+                    return self.close_quic_with(key, H3_VERSION_FALLBACK, "");
+                }
                 conn.h3.start(&settings.limits(conn.profile).h3, &mut Streams(transport));
                 conn.started = true;
                 Ok(())
@@ -596,6 +601,9 @@ impl<I: Io> Worker<I> {
         }
     }
 }
+
+/// RFC 9114 §8.1.
+const H3_VERSION_FALLBACK: u64 = 0x110;
 
 const EMPTY: DatagramOut<'static> = DatagramOut {
     bytes: &[],

@@ -3,7 +3,7 @@
 
 use base::client_cert::Fault;
 use conf::model::VerifyClient;
-use http::Method;
+use http::{Method, Version};
 
 use crate::captures::Captures;
 use crate::ctx::{ConnInfo, Refusal, TlsFacts};
@@ -14,7 +14,20 @@ use crate::site::Site;
 /// misdirected goes back to the server of the handshake, whose error page it gets: what the other
 /// one has is for clients that showed it who they are.
 pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Result<(), Refusal> {
-    let verify = site.server(request.server).verify_client;
+    let server = site.server(request.server);
+    let is_silent = match request.head().version {
+        Version::Http2 => server.silent.http2 && !is_spoken_by_all(request, site),
+        Version::Http3 => server.silent.http3,
+        _ => false,
+    };
+    if is_silent {
+        return Err(Refusal {
+            status: 421,
+            reason: "client attempted to request the server name for which the negotiated protocol \
+                     is disabled",
+        });
+    }
+    let verify = server.verify_client;
     let asked = if verify == VerifyClient::Off { None } else { conn.tls.as_ref() };
     if let Some(tls) = asked
         && let Some(name) = other_name(request, site, tls)
@@ -42,6 +55,13 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
         _ => {}
     }
     asked.map_or(Ok(()), |tls| verdict(verify, tls))
+}
+
+/// Whether `listen` itself says HTTP/2, for all its servers.
+#[cold]
+fn is_spoken_by_all(request: &Request, site: &Site) -> bool {
+    let http = site.config().http.as_ref();
+    http.and_then(|http| http.listens.get(request.listen)).is_some_and(|listen| listen.http2)
 }
 
 /// The name in the handshake, if that was made for another server than the one that is asked for:

@@ -13,7 +13,7 @@ use http::Name;
 use http::conditional::ModifiedSince;
 use http::uri::MergeSlashes;
 
-use super::{Builtin, Caching, Header, Listening, Location, Origin, Server, Site};
+use super::{Builtin, Caching, Header, Listening, Location, Origin, Server, Silent, Site};
 use crate::captures::Pattern;
 use crate::content::params::Plan;
 use crate::content::proxied;
@@ -140,6 +140,7 @@ fn server(http: &Http, conf: &model::Server, sieves: &mut Sieves) -> Server {
             true => MergeSlashes::On,
             false => MergeSlashes::Off,
         },
+        silent: Silent { http2: !conf.http2, http3: !conf.http3 },
         verify_client: conf.tls.verify_client,
     }
 }
