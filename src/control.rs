@@ -82,7 +82,7 @@ fn finish(result: Result<(), Vec<String>>) -> ExitCode {
 pub(crate) fn shared(open: &mut Open, config: &Config) -> Result<Shared, Vec<String>> {
     let tls = TlsState::new().map_err(|text| vec![text])?;
     let workers = assemble::worker_count(config);
-    let quic_keys = Arc::new(upgrade::quic_keys(open, workers).map_err(|text| vec![text])?);
+    let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
     Ok(Shared {
         tls,
         quic_keys,

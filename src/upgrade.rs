@@ -7,7 +7,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command};
 
-use conf::model::Level;
+use conf::model::{Config, Level};
 use io::listen::{Address, Inherit, Listener};
 
 use crate::control_log::ControlLog;
@@ -31,20 +31,47 @@ pub(crate) fn has_predecessor() -> bool {
 ///
 /// # Errors
 ///
-/// In words, when the system's randomness fails.
-pub(crate) fn quic_keys(open: &mut Open, workers: u16) -> Result<quic::SharedKeys, String> {
+/// In words, when the system's randomness fails, or nginx's, when `quic_host_key` cannot be read.
+pub(crate) fn quic_keys(
+    open: &mut Open,
+    config: &Config,
+    workers: u16,
+) -> Result<quic::SharedKeys, String> {
+    let own = host_secret(config)?;
+    let fresh = || match own {
+        Some(secret) => Ok(quic::SharedKeys::from_secret(secret)),
+        None => quic::SharedKeys::generate(),
+    };
     let told = std::env::var(ELDER).ok();
     let workers = u8::try_from(workers).unwrap_or(u8::MAX);
     let Some((pid, numbers)) = told.as_deref().and_then(parse_elder) else {
-        return quic::SharedKeys::generate();
+        return fresh();
     };
     let mut secret = [0; 32];
     if std::io::stdin().lock().read_exact(&mut secret).is_err() {
-        return quic::SharedKeys::generate();
+        return fresh();
     }
-    let Some(own) = numbers.beside(workers) else { return quic::SharedKeys::generate() };
+    let Some(own) = numbers.beside(workers) else { return fresh() };
     open.follow(pid, numbers);
     Ok(quic::SharedKeys::from_secret(secret).numbered_from(own.first))
+}
+
+/// What `quic_host_key` holds, of the first QUIC listener that has one; all files are read.
+fn host_secret(config: &Config) -> Result<Option<[u8; 32]>, String> {
+    let mut first = None;
+    for server in config.http.iter().flat_map(|http| &http.servers) {
+        let Some((path, place)) = &server.settings.h3.host_key else { continue };
+        let shown = path.display();
+        let bytes = std::fs::read(path).map_err(|error| {
+            let why = crate::sockets::describe(&error);
+            format!("open() \"{shown}\" failed ({why}) in {place}")
+        })?;
+        if bytes.is_empty() {
+            return Err(format!("\"{shown}\" zero key size in {place}"));
+        }
+        first = first.or_else(|| Some(tls::secret_of(&bytes)));
+    }
+    Ok(first)
 }
 
 fn parse_elder(told: &str) -> Option<(u32, quic::Numbers)> {

@@ -31,6 +31,7 @@ mod h1;
 mod h2;
 mod h3;
 mod headers;
+mod http2_directives;
 mod limiting;
 mod limits;
 mod log_targets;

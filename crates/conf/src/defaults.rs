@@ -234,19 +234,12 @@ pub(crate) const fn server() -> ServerSettings {
         ignore_invalid_headers: true,
         underscores_in_headers: false,
         merge_slashes: true,
-        h2: Http2 {
-            max_concurrent_streams: 128,
-            body_preread_size: 64 << 10,
-            recv_buffer_size: 256 << 10,
-        },
+        h2: Http2 { max_concurrent_streams: 128 },
         h3: Http3 {
-            hq: false,
             max_concurrent_streams: 128,
             stream_buffer_size: 64 << 10,
             retry: false,
-            gso: false,
             host_key: None,
-            active_connection_id_limit: 2,
         },
     }
 }

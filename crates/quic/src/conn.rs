@@ -223,6 +223,12 @@ impl Conn {
         Some(u64::from(opened))
     }
 
+    /// How long a datagram and the answer to it take.
+    #[must_use]
+    pub fn round_trip(&self) -> Duration {
+        self.inner.rtt()
+    }
+
     /// Whether the client has not confirmed all that was written to streams which it opened. To
     /// [`Self::close`] then would take back what it has not got.
     #[must_use]

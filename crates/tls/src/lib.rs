@@ -37,4 +37,4 @@ pub use selfsigned::self_signed;
 pub use session::{Received, Session, TlsError, opens_handshake};
 pub use sessions::Sessions;
 pub use tickets::Tickets;
-pub use warm::{random_seed, warm_up};
+pub use warm::{random_seed, secret_of, warm_up};

@@ -34,3 +34,11 @@ pub fn random_seed() -> u64 {
     let _ = aws_lc_rs::rand::fill(&mut bytes);
     u64::from_ne_bytes(bytes)
 }
+
+/// A secret of fixed length made of one of any length.
+#[must_use]
+pub fn secret_of(bytes: &[u8]) -> [u8; 32] {
+    let mut secret = [0; 32];
+    secret.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref());
+    secret
+}

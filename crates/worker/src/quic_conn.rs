@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::Instant;
 use base::wheel::Armed;
 use bytes::Bytes;
 use engine::{ConnInfo, TlsFacts};
@@ -32,6 +33,8 @@ pub(crate) struct QuicConn {
     /// Streams whose bytes were left in the transport until the framing wants them.
     pub(crate) waiting: Vec<u64>,
     pub(crate) armed: Armed,
+    /// When it closes, once told to go away and served: until then the client may hear of it.
+    pub(crate) close_at: Option<Instant>,
     /// A moment is set at which it is looked whether its client waits for an origin.
     pub(crate) pings: bool,
     /// Exchanges that it owns.

@@ -130,6 +130,9 @@ impl ListenSettings {
     }
 }
 
+/// What `http3_stream_buffer_size` is where nobody sets it.
+const STREAM_BUFFER_DEFAULT: usize = 64 << 10;
+
 fn h1_settings(server: &Server, scheme: Scheme) -> h1::Settings {
     let own = &server.settings;
     h1::Settings {
@@ -183,6 +186,11 @@ fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
         idle_timeout: settings.keepalive_timeout,
         ..quic::Settings::default()
     };
+    // nginx's own default would hold uploads up: ours counts where nothing else is said.
+    let buffer = server.settings.h3.stream_buffer_size;
+    if buffer != STREAM_BUFFER_DEFAULT {
+        quic.stream_window = u32::try_from(buffer).unwrap_or(u32::MAX);
+    }
     if server.settings.h3.retry {
         quic.retry = quic::Retry::Always;
     }

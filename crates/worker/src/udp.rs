@@ -213,6 +213,7 @@ impl<I: Io> Worker<I> {
             info,
             generation: self.generation.clone(),
             profile: Profile::default(),
+            close_at: None,
             h3: h3::Conn::new(),
             started: false,
             dirty: false,
@@ -504,9 +505,28 @@ impl<I: Io> Worker<I> {
             self.arm_paced();
             self.settle_quic(key, Ok(()));
         }
-        let Some(conn) = self.quics.get(key) else { return };
-        if conn.h3.is_closing() && !conn.lost && self.is_served(key) {
-            self.close_quic(key);
+        if self.quics.get(key).is_some_and(|conn| conn.h3.is_closing() && !conn.lost) {
+            self.close_served(key);
+        }
+    }
+
+    /// Closes a connection whose client was told to go away and has all that it asked for. What it
+    /// may have asked before it heard of that is waited for.
+    fn close_served(&mut self, key: Key<QuicConn>) {
+        let is_served = self.is_served(key);
+        let Some(conn) = self.quics.get_mut(key) else { return };
+        let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
+        match conn.close_at {
+            _ if !is_served => conn.close_at = None,
+            None => {
+                let grace = 2 * transport.round_trip() + ACK_DELAY;
+                conn.close_at = Some(self.now.mono.after(grace));
+            }
+            Some(at) if at <= self.now.mono => {
+                conn.close_at = None;
+                self.close_quic(key);
+            }
+            Some(_) => {}
         }
     }
 
@@ -535,7 +555,9 @@ impl<I: Io> Worker<I> {
 
     fn rearm_quic(&mut self, key: Key<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
-        if let Some(deadline) = self.udp[conn.slot].endpoint.deadline(conn.id) {
+        let deadline = self.udp[conn.slot].endpoint.deadline(conn.id);
+        let close_at = conn.close_at.filter(|_| !conn.lost);
+        if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
             self.wheel.arm(&mut conn.armed, deadline, Token::Quic(key).pack());
         }
     }
@@ -544,6 +566,9 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.quics.get_mut(key) else { return };
         conn.armed.fired(at);
         let (slot, id) = (conn.slot, conn.id);
+        if conn.close_at.is_some_and(|at| at <= self.now.mono) && !conn.lost {
+            self.mark_quic(key);
+        }
         let endpoint = &mut self.udp[slot].endpoint;
         if endpoint.deadline(id).is_some_and(|deadline| deadline <= self.now.mono) {
             endpoint.handle_deadline(id, self.now);
@@ -601,6 +626,9 @@ impl<I: Io> Worker<I> {
         }
     }
 }
+
+/// How long a client may take to confirm what it got (RFC 9000 §18.2).
+const ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// RFC 9114 §8.1.
 const H3_VERSION_FALLBACK: u64 = 0x110;

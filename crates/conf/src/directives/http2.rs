@@ -2,7 +2,7 @@
 
 use super::server::pool;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, number, own, size, value};
+use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, number, own, value};
 use crate::reader::{Fault, Parsed, Reader, show, size as bytes};
 use crate::value::number as number_of;
 
@@ -17,18 +17,12 @@ pub(super) const TABLE: &[Directive] = &[
     flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is spoken.", "http2 on;"),
     number("http2_max_concurrent_streams", HS, |r| &mut r.server().h2.max_concurrent_streams)
         .doc("Requests at a time on one connection.", "http2_max_concurrent_streams 128;"),
-    value("http2_body_preread_size", HS, Args::ONE, |r, node| {
-        let size = bytes(node.arg(0))?;
-        if size > WINDOW_MAX {
-            let message = format!("the maximum body preread buffer size is {WINDOW_MAX}");
-            return Err(Fault::Text(message));
-        }
-        r.server().h2.body_preread_size = size;
-        Ok(())
-    })
-    .doc("How much of a body may come before it is read.", "http2_body_preread_size 64k;"),
-    size("http2_recv_buffer_size", H, |r| &mut r.server().h2.recv_buffer_size)
-        .doc("Bytes read from a connection at a time.", "http2_recv_buffer_size 256k;"),
+    accepted("http2_body_preread_size", HS, Args::ONE, Form::Check(preread)).doc(
+        "Bounded what of a body comes before it is read, which other limits do.",
+        "http2_body_preread_size 64k;",
+    ),
+    accepted("http2_recv_buffer_size", H, Args::ONE, Form::Size)
+        .doc("Sized a buffer that sizes itself.", "http2_recv_buffer_size 256k;"),
     accepted("http2_chunk_size", HSL, Args::ONE, Form::Check(chunk_size))
         .doc("Bytes of an answer sent at a time.", "http2_chunk_size 8k;"),
     accepted("http2_pool_size", HS, Args::ONE, Form::Check(|_, node| pool(node).map(|_| ())))
@@ -58,6 +52,14 @@ pub(super) const TABLE: &[Directive] = &[
     own("http2_push_preload", HSL, Args::ONE, obsolete)
         .doc("Pushed what `Link` fields name.", "http2_push_preload on;"),
 ];
+
+fn preread(_: &mut Reader, node: &Node) -> Parsed {
+    if bytes(node.arg(0))? > WINDOW_MAX {
+        let message = format!("the maximum body preread buffer size is {WINDOW_MAX}");
+        return Err(Fault::Text(message));
+    }
+    Ok(())
+}
 
 fn chunk_size(_: &mut Reader, node: &Node) -> Parsed {
     match bytes(node.arg(0))? {

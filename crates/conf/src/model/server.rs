@@ -90,27 +90,17 @@ pub struct ServerSettings {
 pub struct Http2 {
     /// `http2_max_concurrent_streams`
     pub max_concurrent_streams: u32,
-    /// `http2_body_preread_size` in bytes.
-    pub body_preread_size: usize,
-    /// `http2_recv_buffer_size` in bytes.
-    pub recv_buffer_size: usize,
 }
 
 /// `http3_*` and `quic_*` of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http3 {
-    /// `http3_hq`: HTTP/0.9 over QUIC, for interoperation tests.
-    pub hq: bool,
     /// `http3_max_concurrent_streams`
     pub max_concurrent_streams: u32,
     /// `http3_stream_buffer_size` in bytes.
     pub stream_buffer_size: usize,
     /// `quic_retry`: whether clients must prove their address first.
     pub retry: bool,
-    /// `quic_gso`
-    pub gso: bool,
-    /// `quic_host_key`: file of the secret for tokens.
-    pub host_key: Option<std::path::PathBuf>,
-    /// `quic_active_connection_id_limit`
-    pub active_connection_id_limit: u32,
+    /// `quic_host_key`: file of the secret for tokens, and where that stands.
+    pub host_key: Option<(std::path::PathBuf, Place)>,
 }
