@@ -21,7 +21,7 @@ fn world(http: &str) -> World {
 /// A server whose every request goes to an origin, with more inside of its location.
 fn passing(inside: &str) -> World {
     world(&format!(
-        "server {{ listen 80; server_name a.test; location / {{ {PASS} {inside} }}
+        "server {{ listen 80; server_name a.test; http2 on; location / {{ {PASS} {inside} }}
          location /own/ {{ internal; alias /srv/www/; }}
          location @name {{ return 200 named; }} location @again {{ {PASS} }} }}"
     ))
@@ -447,7 +447,7 @@ fn a_body_that_is_too_large_is_refused_before_or_while_it_comes() {
     assert!(log.contains("client intended to send too large body: 11 bytes, client: "), "{log}");
     let text = "client intended to send too large chunked body: 5+6 bytes, client: ";
     assert!(log.contains(text), "{log}");
-    let mut world = passing("client_max_body_size 10; fastcgi_request_buffering off; http2 on;");
+    let mut world = passing("client_max_body_size 10; fastcgi_request_buffering off;");
     let mut head = post("/p", RequestBody::Unknown);
     head.version = Version::Http2;
     let got = world.ask_with_body(head, &[b"01234", b"567890"]);
@@ -626,7 +626,7 @@ fn a_post_for_a_file_is_still_refused_and_its_body_thrown_away() {
 
 #[test]
 fn a_streamed_body_that_grows_too_large_behind_the_head_cuts_the_answer() {
-    let mut world = passing("client_max_body_size 10; fastcgi_request_buffering off; http2 on;");
+    let mut world = passing("client_max_body_size 10; fastcgi_request_buffering off;");
     world.origin.answers = vec![vec![Say::head(0, &[]), Say::body("begun"), Say::AwaitBody]];
     world.sends_late = true;
     let pieces: Vec<&[u8]> = vec![b"0123"; 3];
