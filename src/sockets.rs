@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use conf::model::{Address, Config, KeepAlive, Level, Listen, Transport};
-use io::listen::{Address as Bind, Listener, Options};
+use io::listen::{self, Address as Bind, Listener, Options};
 use worker::Sockets;
 
 /// All open listening sockets by address, so that a reload keeps those that stay.
@@ -233,8 +233,8 @@ fn steer(
 }
 
 /// How a socket is made.
-pub(crate) fn options_of(listen: &Listen) -> Options {
-    let options = &listen.options;
+pub(crate) fn options_of(of: &Listen) -> Options {
+    let options = &of.options;
     Options {
         // Negative is as much as the kernel allows.
         backlog: options.backlog.map(|n| u32::try_from(n).unwrap_or(i32::MAX as u32)),
@@ -243,7 +243,15 @@ pub(crate) fn options_of(listen: &Listen) -> Options {
         ipv6_only: Some(options.ipv6only),
         deferred: options.deferred,
         fast_open: options.fastopen.and_then(|n| u32::try_from(n).ok()),
-        keep_alive: matches!(options.so_keepalive, KeepAlive::On { .. }),
+        keep_alive: match options.so_keepalive {
+            KeepAlive::Unset => None,
+            KeepAlive::Off => Some(listen::KeepAlive::Off),
+            KeepAlive::On { idle, interval, count } => {
+                let whole = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+                let (idle, interval) = (idle.map(whole), interval.map(whole));
+                Some(listen::KeepAlive::On { idle, interval, count })
+            }
+        },
     }
 }
 

@@ -749,7 +749,7 @@ async def key_update(port, cert):
         return got
 
 
-async def migration(port, cert):
+async def migration(port, cert, host=None):
     """The client's port changes (NAT rebinding): the connection goes on."""
     async with connect(
         "127.0.0.1", port, configuration=configuration(cert), create_protocol=Peer
@@ -759,7 +759,7 @@ async def migration(port, cert):
         loop = asyncio.get_running_loop()
         old = peer._transport
         transport, _ = await loop.create_datagram_endpoint(
-            lambda: Forward(peer), local_addr=(old.get_extra_info("sockname")[0], 0)
+            lambda: Forward(peer), local_addr=(host or old.get_extra_info("sockname")[0], 0)
         )
         peer._transport = transport
         peer._quic.change_connection_id()
@@ -767,6 +767,12 @@ async def migration(port, cert):
         peer._transport = old
         transport.close()
         return got
+
+
+async def another_address(port, cert):
+    """The client's address changes: what it may is settled by the old one, so requests are
+    rejected, to be made again over a new connection."""
+    return await migration(port, cert, "::ffff:127.0.0.9")
 
 
 class Forward(asyncio.DatagramProtocol):
@@ -781,6 +787,7 @@ WHOLE = [
     ("early_data", ("status 200",), early_data),
     ("key_update", ("status 200",), key_update),
     ("migration", ("status 200",), migration),
+    ("another_address", ("reset 0x10b",), another_address),
 ]
 
 

@@ -45,8 +45,13 @@ pub struct Outcome {
 /// Reads the configuration at `path`, which starts from the prefix when it is relative.
 pub fn parse(source: &impl Source, path: &Path, options: &Options) -> Outcome {
     let path = options.prefix.join(path);
-    let mut tree = ast::load(source, &path, &options.globals);
-    let config = reader::read(&mut tree, &path, options);
+    let tree = ast::load(source, &path, &options.globals);
+    read(tree, &path, options)
+}
+
+/// Reads what has been loaded from `path`.
+fn read(mut tree: ast::Tree, path: &Path, options: &Options) -> Outcome {
+    let config = reader::read(&mut tree, path, options);
     let diagnostics = tree.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect();
     Outcome { config, diagnostics, files: tree.files }
 }

@@ -85,11 +85,12 @@ const GUARDS: &[&str] = &[
 /// Reads the configuration at `path` as [`crate::parse`] does, and tells what becomes of each of
 /// its directives.
 pub fn survey(source: &impl Source, path: &Path, options: &Options) -> Survey {
-    let tree = ast::load(source, &options.prefix.join(path), &options.globals);
+    let path = options.prefix.join(path);
+    let tree = ast::load(source, &path, &options.globals);
     let mut findings = Vec::new();
     list(&tree.nodes, &tree.names, &mut findings);
     let mut others = Vec::new();
-    for diagnostic in crate::parse(source, path, options).diagnostics {
+    for diagnostic in crate::read(tree, &path, options).diagnostics {
         match owner(&mut findings, &diagnostic) {
             Some(finding) => {
                 if diagnostic.is_fatal() {

@@ -74,6 +74,15 @@ impl Peer {
             Self::Unix => 0,
         }
     }
+
+    /// The address; none for unix sockets.
+    #[must_use]
+    pub const fn ip(self) -> Option<std::net::IpAddr> {
+        match self {
+            Self::Inet(addr) => Some(addr.ip()),
+            Self::Unix => None,
+        }
+    }
 }
 
 /// What the handshake settled.

@@ -32,8 +32,24 @@ pub struct Options {
     pub deferred: bool,
     /// TCP_FASTOPEN queue length.
     pub fast_open: Option<u32>,
-    /// TCP keep-alive probes.
-    pub keep_alive: bool,
+    /// TCP keep-alive probes; none: as the system has it.
+    pub keep_alive: Option<KeepAlive>,
+}
+
+/// TCP keep-alive probes; absent figures are the system's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// None are sent.
+    Off,
+    /// They are sent.
+    On {
+        /// Seconds before the first.
+        idle: Option<u32>,
+        /// Seconds between two.
+        interval: Option<u32>,
+        /// How many are not answered before the connection is over.
+        count: Option<u32>,
+    },
 }
 
 /// nginx's backlog on Linux.
@@ -161,14 +177,33 @@ fn open_tcp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {
     if let Some(queue) = options.fast_open {
         sys::set_option(raw, sys::SockOpt::FastOpen, queue as i32)?;
     }
-    if options.keep_alive {
-        sys::set_option(raw, sys::SockOpt::KeepAlive, 1)?;
-    }
+    keep_alive(raw, options.keep_alive)?;
     // Inherited by accepted sockets, which saves a call per connection.
     sys::set_option(raw, sys::SockOpt::NoDelay, 1)?;
     sys::bind(raw, at)?;
     sys::listen(raw, options.backlog.unwrap_or(BACKLOG))?;
     Ok(fd)
+}
+
+/// Accepted sockets inherit all of it.
+fn keep_alive(raw: i32, probes: Option<KeepAlive>) -> std::io::Result<()> {
+    let (idle, interval, count) = match probes {
+        None => return Ok(()),
+        Some(KeepAlive::Off) => return sys::set_option(raw, sys::SockOpt::KeepAlive, 0),
+        Some(KeepAlive::On { idle, interval, count }) => (idle, interval, count),
+    };
+    sys::set_option(raw, sys::SockOpt::KeepAlive, 1)?;
+    let figures = [
+        (sys::SockOpt::KeepIdle, idle),
+        (sys::SockOpt::KeepInterval, interval),
+        (sys::SockOpt::KeepCount, count),
+    ];
+    for (option, value) in figures {
+        if let Some(value) = value {
+            sys::set_option(raw, option, i32::try_from(value).unwrap_or(i32::MAX))?;
+        }
+    }
+    Ok(())
 }
 
 fn open_udp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {

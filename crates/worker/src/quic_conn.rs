@@ -37,6 +37,8 @@ pub(crate) struct QuicConn {
     pub(crate) close_at: Option<Instant>,
     /// A moment is set at which it is looked whether its client waits for an origin.
     pub(crate) pings: bool,
+    /// Its client has another address than the one that requests are judged by.
+    pub(crate) moved: bool,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
 }

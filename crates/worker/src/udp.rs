@@ -221,6 +221,7 @@ impl<I: Io> Worker<I> {
             waiting: Vec::new(),
             armed: Default::default(),
             pings: false,
+            moved: false,
             exchanges: 0,
         };
         let key = self.quics.insert(conn).ok()?;
@@ -298,6 +299,14 @@ impl<I: Io> Worker<I> {
                 return;
             }
             let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
+            if !conn.moved && conn.info.remote.ip() != Some(transport.remote().ip()) {
+                // Who may come in was settled by the old address. What is under way goes on; what
+                // is asked from now on is rejected unprocessed and can be asked anew (RFC 9114
+                // §4.1.1), over a connection whose address the handshake proves.
+                conn.moved = true;
+                conn.h3.shutdown(&mut Streams(transport));
+                conn.h3.shutdown(&mut Streams(transport));
+            }
             let early = transport.is_early();
             let mut chunks = std::mem::take(&mut self.udp_scratch.chunks);
             let end = transport.read(stream, READ_MAX, &mut chunks);
