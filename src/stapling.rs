@@ -381,11 +381,12 @@ fn read_answer(path: &std::path::Path) -> Result<Vec<u8>, String> {
     })?;
     // RFC 6960 §4.2.1: an OCSPResponse is a sequence.
     if answer.first() != Some(&0x30) {
-        return Err(format!(
-            "d2i_OCSP_RESPONSE_bio(\"{}\") failed (SSL: error:0680008E:asn1 encoding \
-             routines::not enough data)",
-            path.display()
-        ));
+        let failed = format!("d2i_OCSP_RESPONSE_bio(\"{}\") failed", path.display());
+        if answer.is_empty() {
+            return Err(failed);
+        }
+        let why = "error:0680008E:asn1 encoding routines::not enough data";
+        return Err(format!("{failed} (SSL: {why})"));
     }
     Ok(answer)
 }

@@ -3,11 +3,12 @@
 mod certificates;
 mod client_auth;
 mod computed;
+mod offer;
 mod sessions;
 
 use std::sync::Arc;
 
-use conf::model::{Http, Listen, Server, ServerName, Transport};
+use conf::model::{Http, Listen, Server, ServerName, TlsConf, Transport};
 use engine::Site;
 use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, Odd, ServerCerts};
 
@@ -66,10 +67,22 @@ pub(crate) fn acceptor(
     let sets: Vec<_> = sets.into_iter().map(|own| own.or(default)).collect();
     name_all(&mut certs, http, listen, &sets);
     let server = http.server(listen.default_server);
-    let mut options = options(server, listen, warnings);
-    options.odd = odd(http, listen).map(Arc::new);
-    state.kept.settle(server, &mut options)?;
-    Acceptor::new(&Arc::new(certs), &options).map(Some).map_err(|error| error.to_string())
+    let mut own = options(server, listen, warnings)?;
+    own.odd = odd(http, listen).map(Arc::new);
+    state.kept.settle(server, &mut own)?;
+    let certs = Arc::new(certs);
+    let failed = |error: tls::AcceptorError| error.to_string();
+    let mut acceptor = Acceptor::new(&certs, &own).map_err(failed)?;
+    for (&id, set) in listen.servers.iter().zip(&sets) {
+        let other = &http.server(id).tls;
+        let Some(set) = set.filter(|set| Some(*set) != default) else { continue };
+        if !other.reject_handshake && !offer_alike(other, &server.tls) {
+            let varied = options(http.server(id), listen, warnings)?;
+            let varied = AcceptorOptions { curves: own.curves.clone(), ..varied };
+            acceptor.vary(&certs, set, &varied).map_err(failed)?;
+        }
+    }
+    Ok(Some(acceptor))
 }
 
 /// Gives the names of each server of a listen to its set.
@@ -137,6 +150,7 @@ fn sets(
         }
         // Those of the default server count; others must be right all the same.
         sessions::read_keys(server)?;
+        certificates::check_dhparam(conf)?;
         let set = if conf.computes_certificates() {
             let computed = computed::Computed::new(site, (at, id.0), conf)?;
             let set = certs.add(Vec::new());
@@ -154,11 +168,17 @@ fn sets(
     Ok(sets)
 }
 
-fn options(server: &Server, listen: &Listen, warnings: &mut Vec<String>) -> AcceptorOptions {
+fn options(
+    server: &Server,
+    listen: &Listen,
+    warnings: &mut Vec<String>,
+) -> Result<AcceptorOptions, String> {
     let conf = &server.tls;
     let mut options = AcceptorOptions {
-        versions: tls::Versions { tls12: conf.protocols.tls12, tls13: conf.protocols.tls13 },
-        order: CipherOrder::Server,
+        order: match conf.prefer_server_ciphers {
+            Some(false) => CipherOrder::Client,
+            None | Some(true) => CipherOrder::Server,
+        },
         early_data: if conf.early_data { EarlyData::SingleUse } else { EarlyData::Off },
         ..AcceptorOptions::default()
     };
@@ -167,34 +187,15 @@ fn options(server: &Server, listen: &Listen, warnings: &mut Vec<String>) -> Acce
     }
     options.alpn.push(b"http/1.1".to_vec());
     options.alpn.push(b"http/1.0".to_vec());
-    let mut unsupported = |directive: &str, names: Vec<String>| {
-        for name in names {
-            warnings.push(format!("\"{name}\" in \"{directive}\" is not supported, ignored"));
-        }
-    };
-    let (ciphers, unknown) = tls::names::ciphers(&conf.ciphers);
-    if !ciphers.is_empty() {
-        options.ciphers = ciphers;
-    }
-    // The default string names families that nobody has any more; only what a person wrote is told.
-    if conf.ciphers != "HIGH:!aNULL:!MD5" {
-        unsupported("ssl_ciphers", unknown);
-    }
-    for (name, value) in conf.conf_commands.iter() {
-        if name.eq_ignore_ascii_case("Ciphersuites") {
-            let (suites, unknown) = tls::names::ciphersuites(value);
-            if !suites.is_empty() {
-                options.ciphersuites = suites;
-            }
-            unsupported("ssl_conf_command", unknown);
-        } else if !name.eq_ignore_ascii_case("MinProtocol") {
-            unsupported("ssl_conf_command", vec![name.clone()]);
-        }
-    }
-    let (curves, unknown) = tls::names::curves(&conf.ecdh_curve);
-    if !curves.is_empty() {
-        options.curves = curves;
-    }
-    unsupported("ssl_ecdh_curve", unknown);
-    options
+    offer::offer(conf, &mut options, warnings)?;
+    Ok(options)
+}
+
+/// Whether two servers of a listen offer the same versions and ciphers in the same order. Groups
+/// are the default server's, as in nginx.
+fn offer_alike(one: &TlsConf, other: &TlsConf) -> bool {
+    one.protocols == other.protocols
+        && one.ciphers == other.ciphers
+        && one.conf_commands == other.conf_commands
+        && one.prefer_server_ciphers == other.prefer_server_ciphers
 }

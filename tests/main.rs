@@ -51,6 +51,7 @@ mod ssi;
 mod stapling;
 mod static_files;
 mod tls;
+mod tls_baseline;
 mod tls_certificates;
 mod tls_computed;
 mod tls_keys;

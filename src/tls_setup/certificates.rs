@@ -133,3 +133,25 @@ pub(crate) fn openssl_words(path: &Path, error: &std::io::Error) -> String {
          fopen({path}, r) error:{code}:BIO routines::{reason})"
     )
 }
+
+/// Looks whether `ssl_dhparam` names what it should; nobody uses it.
+///
+/// # Errors
+///
+/// In nginx's words: the file cannot be read or holds nothing of the kind.
+pub(super) fn check_dhparam(conf: &TlsConf) -> Result<(), String> {
+    let Some(path) = &conf.dhparam else { return Ok(()) };
+    let text = std::fs::read(path).map_err(|error| {
+        let words = openssl_words(path, &error);
+        words.replacen("BIO_new_file()", &format!("BIO_new_file(\"{}\")", path.display()), 1)
+    })?;
+    let start = b"-----BEGIN DH PARAMETERS-----";
+    if text.windows(start.len()).any(|window| window == start) {
+        return Ok(());
+    }
+    Err(format!(
+        "PEM_read_bio_DHparams(\"{}\") failed (SSL: error:0480006C:PEM routines::no start \
+         line:Expecting: DH PARAMETERS)",
+        path.display()
+    ))
+}

@@ -255,7 +255,7 @@ pub(crate) fn tls() -> TlsConf {
         conf_commands: Arc::default(),
         ecdh_curve: "auto".to_owned(),
         dhparam: None,
-        prefer_server_ciphers: false,
+        prefer_server_ciphers: None,
         session_tickets: true,
         session_ticket_keys: Arc::default(),
         session_timeout: Duration::from_secs(300),

@@ -1,6 +1,7 @@
 //! What all TLS connections of one listening socket share, for one configuration generation.
 //! It refuses settings with which no handshake could succeed.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,9 +13,9 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::asking::Asker;
-use crate::by_name::{Odd, Other};
+use crate::by_name::{Choice, Odd, Other};
 use crate::sessions::{Stamp, StampedSessions, StampedTickets};
-use crate::{ServerCerts, Sessions, Tickets, names};
+use crate::{CertSet, ServerCerts, Sessions, Tickets, names};
 
 /// Sessions that may be resumed with 0-RTT; each is good for one use.
 const EARLY_SESSIONS_MAX: usize = 4096;
@@ -108,13 +109,77 @@ impl std::error::Error for AcceptorError {}
 pub struct Acceptor {
     pub(crate) tcp: Arc<ServerConfig>,
     pub(crate) other: Option<Other>,
+    /// What servers have that offer something else over TCP.
+    variants: Arc<Variants>,
     quic: Option<Arc<ServerConfig>>,
     /// Only when some server asks clients for certificates.
     asking: Option<Arc<ServerCerts>>,
     loads: bool,
 }
 
+/// Servers that offer something else than the one without a name.
+#[derive(Debug, Default)]
+struct Variants {
+    certs: Arc<ServerCerts>,
+    by_set: HashMap<CertSet, Arc<ServerConfig>>,
+}
+
+/// LIMIT: bytes of a hello that is waited for; the library bounds its messages alike.
+const HELLO_MAX: usize = 70_000;
+
 impl Acceptor {
+    /// Lets the servers of `set` offer the versions, ciphers and order of `options` over TCP; all
+    /// else is as for everybody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn vary(
+        &mut self,
+        certs: &Arc<ServerCerts>,
+        set: CertSet,
+        options: &AcceptorOptions,
+    ) -> Result<(), AcceptorError> {
+        let mut config = server_config(certs, options, options.versions)?;
+        config.alpn_protocols.clone_from(&options.alpn);
+        config.ticketer = Arc::clone(&self.tcp.ticketer);
+        config.session_storage = Arc::clone(&self.tcp.session_storage);
+        config.send_tls13_tickets = self.tcp.send_tls13_tickets;
+        config.enable_secret_extraction = true;
+        let old = Arc::clone(&self.variants);
+        let mut by_set = old.by_set.clone();
+        by_set.insert(set, Arc::new(config));
+        self.variants = Arc::new(Variants { certs: Arc::clone(certs), by_set });
+        Ok(())
+    }
+
+    /// Whether a hello must be seen before it is known what is offered.
+    pub(crate) fn varies(&self) -> bool {
+        !self.variants.by_set.is_empty()
+    }
+
+    /// What is offered to the client whose first bytes these are.
+    pub(crate) fn offered_to(&self, bytes: &[u8]) -> Choice {
+        let mut hello = rustls::server::Acceptor::default();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if !matches!(hello.read_tls(&mut rest), Ok(1..)) {
+                return Choice::Usual;
+            }
+            match hello.accept() {
+                Ok(Some(hello)) => {
+                    let set = self.variants.certs.choose(hello.client_hello().server_name());
+                    let own = set.and_then(|set| self.variants.by_set.get(&set));
+                    return own.map_or(Choice::Usual, |own| Choice::Other(Arc::clone(own)));
+                }
+                Ok(None) => {}
+                // The library, asked in earnest, says the same to the client.
+                Err(_) => return Choice::Usual,
+            }
+        }
+        if bytes.len() > HELLO_MAX { Choice::Usual } else { Choice::Unknown }
+    }
+
     /// Prepares both the TCP and the QUIC side.
     ///
     /// # Errors
@@ -139,7 +204,8 @@ impl Acceptor {
             toggle_http2(&mut config.alpn_protocols);
             Other { odd, config: Arc::new(config) }
         });
-        Ok(Self { tcp: Arc::new(tcp), other, quic, asking, loads: certs.loads() })
+        let (variants, loads) = (Arc::default(), certs.loads());
+        Ok(Self { tcp: Arc::new(tcp), other, variants, quic, asking, loads })
     }
 
     /// The QUIC side (TLS 1.3, ALPN `h3`) for `quic::Endpoint`; none when the options leave no

@@ -14,7 +14,7 @@ use rustls::sign::CertifiedKey;
 use crate::{Certificate, ClientAuth, offers};
 
 /// Names one set of certificates of a [`ServerCerts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CertSet(u32);
 
 /// Maps a name that nothing else matched to a set: the regular expressions of `server_name`.

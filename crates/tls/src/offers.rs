@@ -202,6 +202,16 @@ pub fn is_cipher(name: &str) -> bool {
     CIPHERS.iter().any(|(_, known)| known.eq_ignore_ascii_case(name))
 }
 
+/// Whether OpenSSL has a group of this name.
+#[must_use]
+pub fn is_curve(name: &str) -> bool {
+    const OTHERS: [&str; 6] = ["P-192", "P-224", "P-256", "P-384", "P-521", "secp256r1"];
+    let families = ["sect", "brainpool", "K-", "B-", "secp", "c2"];
+    let known = CURVES.iter().map(|(_, known)| *known).chain(OTHERS);
+    known.into_iter().any(|known| known.eq_ignore_ascii_case(name))
+        || families.iter().any(|family| name.starts_with(family))
+}
+
 /// Ciphers as `$ssl_ciphers` shows them.
 pub(crate) fn ciphers(numbers: impl Iterator<Item = u16>) -> Box<str> {
     shown(&CIPHERS, numbers)
@@ -245,7 +255,7 @@ pub(crate) const fn signature_name(scheme: SignatureScheme) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{CIPHERS, CURVES, ciphers, curves, is_cipher};
+    use super::{CIPHERS, CURVES, ciphers, curves, is_cipher, is_curve};
 
     #[test]
     fn tables_are_in_order() {
@@ -261,5 +271,6 @@ mod tests {
         assert_eq!(&*shown, wanted);
         assert_eq!(&*curves([0x11ec, 0x1d, 0x17].into_iter()), "X25519MLKEM768:X25519:prime256v1");
         assert!(is_cipher("dhe-rsa-aes128-sha") && !is_cipher("bogus"));
+        assert!(is_curve("x25519") && is_curve("P-521") && !is_curve("bogus"));
     }
 }

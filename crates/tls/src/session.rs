@@ -80,6 +80,8 @@ pub struct Received {
 
 /// Who seals and opens.
 enum Stage {
+    /// Nobody yet: what is offered depends on the name in the hello, which is not complete.
+    Hello(Box<Acceptor>),
     /// The library: the handshake, and all of TLS 1.2.
     Library(Box<UnbufferedServerConnection>),
     /// Ourselves: TLS 1.3 after the handshake.
@@ -137,9 +139,14 @@ impl Session {
             // What a QUIC hello on this thread left behind is not this client's.
             let _ = certs::take_server_name();
         }
-        let conn = Box::new(UnbufferedServerConnection::new(Arc::clone(&acceptor.tcp))?);
+        let stage = if acceptor.varies() {
+            Stage::Hello(Box::new(acceptor.clone()))
+        } else {
+            let config = Arc::clone(&acceptor.tcp);
+            Stage::Library(Box::new(UnbufferedServerConnection::new(config)?))
+        };
         Ok(Self {
-            stage: Stage::Library(conn),
+            stage,
             other: acceptor.other.clone().map(Box::new),
             facts: None,
             server_name: None,
@@ -169,6 +176,19 @@ impl Session {
         if self.peer_closed {
             // After a close nothing more is looked at.
             return Ok(Received { consumed: cipher.len(), peer_closed: true });
+        }
+        if let Stage::Hello(acceptor) = &self.stage {
+            let config = match acceptor.offered_to(cipher) {
+                Choice::Unknown => return Ok(Received::default()),
+                Choice::Usual => Arc::clone(&acceptor.tcp),
+                Choice::Other(config) => {
+                    // It says itself whether HTTP/2 is spoken.
+                    self.other = None;
+                    config
+                }
+            };
+            let conn = UnbufferedServerConnection::new(config)?;
+            self.stage = Stage::Library(Box::new(conn));
         }
         if let Some(other) = self.other.take() {
             match other.choose(cipher) {
@@ -291,7 +311,7 @@ impl Session {
         match &mut self.stage {
             Stage::Records(records) => Ok(records.seal(plain, out)?),
             Stage::Library(conn) => Ok(seal(conn, plain, out)?),
-            Stage::Nobody => Err(Error::HandshakeNotComplete.into()),
+            Stage::Hello(_) | Stage::Nobody => Err(Error::HandshakeNotComplete.into()),
         }
     }
 
@@ -304,7 +324,7 @@ impl Session {
         match &mut self.stage {
             Stage::Records(records) => records.close(out),
             Stage::Library(conn) if !conn.is_handshaking() => close(conn, out),
-            Stage::Library(_) | Stage::Nobody => {}
+            Stage::Library(_) | Stage::Hello(_) | Stage::Nobody => {}
         }
     }
 

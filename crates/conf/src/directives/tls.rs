@@ -53,8 +53,12 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("The ciphers for TLS 1.2, as OpenSSL writes them.", "ssl_ciphers HIGH:!aNULL;"),
-    flag("ssl_prefer_server_ciphers", HS, |r| &mut r.tls().conf.prefer_server_ciphers)
-        .doc("Whether our order of ciphers decides.", "ssl_prefer_server_ciphers on;"),
+    value("ssl_prefer_server_ciphers", HS, Args::ONE, |r, node| {
+        let is_on = crate::reader::flag("ssl_prefer_server_ciphers", node.arg(0))?;
+        r.tls().conf.prefer_server_ciphers = Some(is_on);
+        Ok(())
+    })
+    .doc("Whether our order of ciphers decides.", "ssl_prefer_server_ciphers on;"),
     value("ssl_ecdh_curve", HS, Args::ONE, |r, node| {
         r.tls().conf.ecdh_curve = show(node.arg(0)).into_owned();
         Ok(())

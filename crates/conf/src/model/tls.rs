@@ -28,8 +28,8 @@ pub struct TlsConf {
     pub ecdh_curve: String,
     /// `ssl_dhparam`; accepted.
     pub dhparam: Option<PathBuf>,
-    /// `ssl_prefer_server_ciphers`
-    pub prefer_server_ciphers: bool,
+    /// `ssl_prefer_server_ciphers`, if it is written.
+    pub prefer_server_ciphers: Option<bool>,
     /// `ssl_session_tickets`
     pub session_tickets: bool,
     /// `ssl_session_ticket_key`: key files, the first one encrypts.

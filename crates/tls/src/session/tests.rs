@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod records;
+mod variants;
 
 /// Believes any certificate and remembers the last one.
 #[derive(Debug)]

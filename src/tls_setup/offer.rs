@@ -1,0 +1,258 @@
+//! What a server offers to clients: versions, ciphers and groups by OpenSSL's words. Words that
+//! OpenSSL does not know either are refused as nginx refuses them; the others are warned of.
+
+use conf::model::TlsConf;
+use tls::{AcceptorOptions, Versions, names, offers};
+
+/// Words of cipher strings that stand for several ciphers, beside those that exist here.
+const ALIASES: &[&str] = &[
+    "3DES",
+    "ADH",
+    "AECDH",
+    "AES128",
+    "AES256",
+    "AESCCM",
+    "AESCCM8",
+    "ANULL",
+    "ARIA",
+    "ARIA128",
+    "ARIA256",
+    "CAMELLIA",
+    "CAMELLIA128",
+    "CAMELLIA256",
+    "COMPLEMENTOFALL",
+    "COMPLEMENTOFDEFAULT",
+    "DES",
+    "DH",
+    "DHE",
+    "DSS",
+    "ADSS",
+    "ECDH",
+    "EDH",
+    "ENULL",
+    "EXP",
+    "EXPORT",
+    "IDEA",
+    "KDHE",
+    "KECDH",
+    "KEDH",
+    "KPSK",
+    "KRSA",
+    "LOW",
+    "MD5",
+    "MEDIUM",
+    "NULL",
+    "PSK",
+    "RC2",
+    "RC4",
+    "RSA",
+    "SEED",
+    "SHA",
+    "SHA1",
+    "SHA256",
+    "SHA384",
+    "SRP",
+    "SSLV3",
+    "TLSV1",
+    "CBC",
+    "AES",
+    "KDHEPSK",
+    "KECDHEPSK",
+    "KRSAPSK",
+    "APSK",
+    "KSRP",
+    "SUITEB128",
+    "SUITEB192",
+    "AGOST",
+    "KGOST",
+];
+/// Commands of OpenSSL's configuration language for servers.
+const COMMANDS: &[&str] = &[
+    "Certificate",
+    "ChainCAFile",
+    "ChainCAPath",
+    "ChainCAStore",
+    "CipherString",
+    "Ciphersuites",
+    "ClientCAFile",
+    "ClientCAPath",
+    "ClientCAStore",
+    "ClientSignatureAlgorithms",
+    "Curves",
+    "DHParameters",
+    "ECDHParameters",
+    "Groups",
+    "MaxProtocol",
+    "MinProtocol",
+    "NumTickets",
+    "Options",
+    "PrivateKey",
+    "Protocol",
+    "RecordPadding",
+    "RequestCAFile",
+    "RequestCAPath",
+    "RequestCAStore",
+    "ServerInfoFile",
+    "SignatureAlgorithms",
+    "VerifyCAFile",
+    "VerifyCAPath",
+    "VerifyCAStore",
+    "VerifyMode",
+];
+/// Words of the command `Options`.
+const OPTIONS: &[&str] = &[
+    "AllowNoDHEKEX",
+    "AntiReplay",
+    "Bugs",
+    "CANames",
+    "ClientRenegotiation",
+    "Compression",
+    "DHSingle",
+    "ECDHSingle",
+    "EmptyFragments",
+    "EncryptThenMac",
+    "ExtendedMasterSecret",
+    "KTLS",
+    "KTLSTxZerocopySendfile",
+    "MiddleboxCompat",
+    "NoRenegotiation",
+    "NoResumptionOnRenegotiation",
+    "PreferNoDHEKEX",
+    "PrioritizeChaCha",
+    "RxCertificateCompression",
+    "ServerPreference",
+    "SessionTicket",
+    "StrictCertCheck",
+    "TxCertificateCompression",
+    "UnsafeLegacyRenegotiation",
+    "UnsafeLegacyServerConnect",
+];
+
+/// Fills in what `conf` offers.
+///
+/// # Errors
+///
+/// In nginx's words: OpenSSL would refuse a word, or nothing is left of it.
+pub(super) fn offer(
+    conf: &TlsConf,
+    options: &mut AcceptorOptions,
+    warnings: &mut Vec<String>,
+) -> Result<(), String> {
+    options.versions = Versions { tls12: conf.protocols.tls12, tls13: conf.protocols.tls13 };
+    if conf.protocols.obsolete {
+        let text = "versions before TLSv1.2 in \"ssl_protocols\" are not spoken, ignored";
+        warnings.push(text.to_owned());
+    }
+    let mut offer = Offer { options, warnings };
+    offer.ciphers(&conf.ciphers)?;
+    offer
+        .curves(&conf.ecdh_curve)
+        .map_err(|()| format!("SSL_CTX_set1_curves_list(\"{}\") failed", conf.ecdh_curve))?;
+    conf.conf_commands.iter().try_for_each(|(name, value)| offer.command(name, value))
+}
+
+struct Offer<'a> {
+    options: &'a mut AcceptorOptions,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Offer<'_> {
+    fn unsupported(&mut self, directive: &str, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            let text = format!("\"{name}\" in \"{directive}\" is not supported, ignored");
+            self.warnings.push(text);
+        }
+    }
+
+    fn ciphers(&mut self, spec: &str) -> Result<(), String> {
+        let failed =
+            |why: &str| format!("SSL_CTX_set_cipher_list(\"{spec}\") failed (SSL: error:{why})");
+        let mut words = spec.split([':', ',', ' ', ';']);
+        let is_command = |word: &&str| word.starts_with('@') && !is_order(word);
+        if words.any(|word| is_command(&word)) {
+            return Err(failed("0A000118:SSL routines::invalid command"));
+        }
+        let (ciphers, unknown) = names::ciphers(spec);
+        let is_known = |name: &String| {
+            let upper = name.to_ascii_uppercase();
+            let is_alias = upper.split('+').all(|part| ALIASES.contains(&part));
+            is_alias || offers::is_cipher(name)
+        };
+        if ciphers.is_empty() && !unknown.iter().any(is_known) {
+            return Err(failed("0A0000B9:SSL routines::no cipher match"));
+        }
+        if ciphers.is_empty() && self.options.versions.tls12 {
+            let text = "no cipher of \"ssl_ciphers\" is supported, TLSv1.2 is not spoken";
+            self.warnings.push(text.to_owned());
+        }
+        self.options.ciphers = ciphers;
+        // The default names families that nobody has any more; only what a person wrote is told.
+        if spec != "HIGH:!aNULL:!MD5" {
+            self.unsupported("ssl_ciphers", unknown);
+        }
+        Ok(())
+    }
+
+    fn curves(&mut self, spec: &str) -> Result<(), ()> {
+        let (curves, unknown) = names::curves(spec);
+        let optional = |name: &str| spec.split([':', '/']).any(|word| word == format!("?{name}"));
+        if unknown.iter().any(|name| !offers::is_curve(name) && !optional(name)) {
+            return Err(());
+        }
+        if !curves.is_empty() {
+            self.options.curves = curves;
+        }
+        self.unsupported("ssl_ecdh_curve", unknown);
+        Ok(())
+    }
+
+    fn command(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let failed =
+            |why: &str| format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: error:{why})");
+        let bad_value = format!("0A000180:SSL routines::bad value:cmd={name}, value={value}");
+        let known = COMMANDS.iter().find(|known| known.eq_ignore_ascii_case(name));
+        let Some(known) = known else {
+            return Err(failed(&format!("0A000182:SSL routines::unknown cmd name:cmd={name}")));
+        };
+        match *known {
+            "Ciphersuites" => {
+                let (suites, unknown) = names::ciphersuites(value);
+                let is_known = |name: &String| offers::is_cipher(name);
+                if suites.is_empty() && !unknown.iter().any(is_known) {
+                    let no_match =
+                        format!("0A0000B9:SSL routines::no cipher match error:{bad_value}");
+                    return Err(failed(&no_match));
+                }
+                if !suites.is_empty() {
+                    self.options.ciphersuites = suites;
+                }
+                self.unsupported("ssl_conf_command", unknown);
+            }
+            "CipherString" => return self.ciphers(value),
+            "Curves" | "Groups" => return self.curves(value).map_err(|()| failed(&bad_value)),
+            "Options" => {
+                let words = value.split(',').map(|word| word.trim_start_matches(['-', '+']));
+                for word in words {
+                    if !OPTIONS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+                        return Err(failed(&bad_value));
+                    }
+                    self.unsupported("ssl_conf_command", [word.to_owned()]);
+                }
+            }
+            "MinProtocol" => {
+                let all = ["None", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
+                if !all.iter().any(|known| known.eq_ignore_ascii_case(value)) {
+                    return Err(failed(&bad_value));
+                }
+            }
+            _ => self.unsupported("ssl_conf_command", [name.to_owned()]),
+        }
+        Ok(())
+    }
+}
+
+/// `@STRENGTH` and `@SECLEVEL=n`, which order and bound what is all strong here.
+fn is_order(word: &str) -> bool {
+    let level = word.strip_prefix("@SECLEVEL=").and_then(|level| level.parse::<u8>().ok());
+    word == "@STRENGTH" || level.is_some_and(|level| level <= 5)
+}
