@@ -55,6 +55,7 @@ mod tls_certificates;
 mod tls_computed;
 mod tls_keys;
 mod upgrade;
+mod variables;
 mod wordpress;
 mod wordpress_cache;
 mod zones;
