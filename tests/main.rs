@@ -23,6 +23,7 @@ mod compare;
 mod compression;
 mod config;
 mod error_log;
+mod errors;
 mod esi;
 mod explain;
 mod filters;

@@ -217,6 +217,7 @@ fn is_redefinable(name: &str) -> bool {
         "proxy_protocol_tlv_",
     ];
     matches!(name, "args" | "limit_rate" | "invalid_referer")
+        || matches!(name, "proxy_host" | "proxy_port" | "proxy_add_x_forwarded_for")
         || prefixes.iter().any(|prefix| name.starts_with(prefix)) && !FIXED.contains(&name)
 }
 
