@@ -9,11 +9,11 @@ use crate::{BOLIDE, http, report, site};
 fn error_pages_stand_in_as_they_are_told() {
     let server = site(
         "error_page 404 /page; error_page 403 =200 /page; error_page 405 = /teapot;
-         error_page 410 @named; error_page 500 http://elsewhere.test/$arg_a; error_page 502 =307 /x;
+         error_page 410 @named; error_page 500 http://elsewhere.test/$arg_a;
          location /page { return 200 \"page $status $request_method $uri\"; }
          location /teapot { return 418 teapot; } location @named { return 200 \"named $uri\"; }
          location /404 { return 404; } location /403 { return 403; } location /405 { return 405; }
-         location /410 { return 410; } location /500 { return 500; } location /502 { return 502; }
+         location /410 { return 410; } location /500 { return 500; }
          location /own { error_page 404 =201 /page; return 404; location /own/in { return 403; } }
          location /loop { error_page 404 /loop; recursive_error_pages on; return 404; }
          location /lead { error_page 404 /403; recursive_error_pages on; return 404; }
@@ -25,11 +25,10 @@ fn error_pages_stand_in_as_they_are_told() {
         ("/405", 418, "teapot"),
         ("/410", 410, "named /410"),
         ("/500?a=b", 302, "<html>"),
-        ("/502", 307, "<html>"),
         ("/own", 201, "page 201 GET /page"),
         ("/own/in", 403, "<html>"),
         ("/loop", 500, "<html>"),
-        ("/once", 404, "<html>"),
+        ("/once", 403, "<html>"),
     ];
     let mut failures = Vec::new();
     for (path, status, text) in rows {
@@ -49,22 +48,14 @@ fn statuses_of_nginx_itself_are_shown_as_others() {
         "location /444 { return 444; } location /494 { return 494; } location /495 { return 495; }
          location /496 { return 496; } location /497 { return 497; } location /499 { return 499; }",
     );
-    for (path, status, closes) in [
-        ("/494", 400, true),
-        ("/495", 400, true),
-        ("/496", 400, true),
-        ("/497", 400, true),
-        ("/499", 499, false),
-    ] {
+    for (path, status) in [("/494", 400), ("/495", 400), ("/496", 400), ("/497", 400)] {
+        assert_eq!(server.get(path).status, status, "{path}");
+    }
+    for path in ["/444", "/499"] {
         let mut client = server.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
-        let answer = client.answer();
-        let says_close = answer.header("connection") == Some("close");
-        assert_eq!((answer.status, says_close), (status, closes), "{path}");
+        assert!(client.is_closed(), "{path} says nothing");
     }
-    let mut client = server.connect();
-    client.send("GET /444 HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert!(client.is_closed(), "444 says nothing");
 }
 
 #[test]
@@ -100,16 +91,16 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
          }
          server { listen 127.0.0.1:@HTTP@; server_name \"~^(a+)+$\"; return 200 named; }",
     );
-    let long = "a".repeat(2000) + "!";
+    let long = "a".repeat(200) + "!";
     let exes = "x".repeat(2000);
-    let host = "a".repeat(200) + "b";
+    let (first, host) = ("first".to_owned(), "a".repeat(200) + "b");
     let rows = [
-        (format!("/loc/{long}"), "a".to_owned(), String::new(), 500, "^/loc/(a+)+$"),
-        (format!("/if?a={long}"), "a".to_owned(), String::new(), 500, "^(a+)+$"),
-        (format!("/x?a={exes}z"), "a".to_owned(), String::new(), 200, ""),
-        (format!("/rw/{long}"), "a".to_owned(), String::new(), 500, "^/rw/(a+)+$"),
-        (format!("/map?m={long}"), "a".to_owned(), String::new(), 200, "^(a+)+$"),
-        ("/ref".to_owned(), "a".to_owned(), format!("Referer: http://{long}"), 403, "^(a+)+$"),
+        (format!("/loc/{long}"), first.clone(), String::new(), 500, "^/loc/(a+)+$"),
+        (format!("/if?a={long}"), first.clone(), String::new(), 500, "^(a+)+$"),
+        (format!("/x?a={exes}z"), first.clone(), String::new(), 200, ""),
+        (format!("/rw/{long}"), first.clone(), String::new(), 500, "^/rw/(a+)+$"),
+        (format!("/map?m={long}"), first.clone(), String::new(), 200, "^(a+)+$"),
+        ("/ref".to_owned(), first.clone(), format!("Referer: http://{long}"), 403, "^(a+)+$"),
         ("/".to_owned(), host, String::new(), 500, "^(a+)+$"),
     ];
     let mut failures = Vec::new();
@@ -123,7 +114,7 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
             failures.push(format!("{path:.20}: {}", answer.status));
         }
         if !pattern.is_empty() {
-            testkit::wait_until("the line about the limit", || {
+            testkit::wait_until(path, || {
                 let log = server.error_log();
                 let new = &log[before..];
                 new.contains("[alert]")
@@ -131,7 +122,7 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
                     && new.contains(&format!("\" using \"{pattern}\""))
             });
         }
-        assert_eq!(server.get("/if?a=aaa").text(), "yes", "the worker goes on");
+        assert_eq!(server.get("/x?a=xxy").text(), "yes", "the worker goes on");
     }
     report(rows.len(), &failures);
 }
@@ -142,7 +133,7 @@ fn wrong_arguments_are_told_in_nginx_words() {
     let rows = [
         ("error_page 404;", "invalid number of arguments in \"error_page\" directive in "),
         ("error_page 299 /x;", "value \"299\" must be between 300 and 599 in "),
-        ("error_page 499 /x;", "value \"499\" must be between 300 and 599 in "),
+        ("error_page 499 /x;", "invalid value \"499\" in "),
         ("error_page x /y;", "invalid value \"x\" in "),
         ("error_page 404 =a /x;", "invalid value \"=a\" in "),
         ("recursive_error_pages maybe;", "invalid value \"maybe\" in \"recursive_error_pages\""),

@@ -54,11 +54,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(error: &pcre2::Error, subject: &[u8], pattern: &[u8]) -> Box<Self> {
-        Box::new(Self {
-            code: error.code(),
-            subject: subject.into(),
-            pattern: pattern.into(),
-        })
+        Box::new(Self { code: error.code(), subject: subject.into(), pattern: pattern.into() })
     }
 }
 
