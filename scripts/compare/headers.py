@@ -37,3 +37,30 @@ server {{ listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; access_l
     location /o {{ return 301 /x; }} location /n {{ return 200 abc; }} location /204 {{ return 204; }} location /u {{ auth_basic x; auth_basic_user_file @DIR@/users; }} location /none {{ keepalive_timeout 0; }} location /ka {{ keepalive_timeout 5; return 200; }} location /ka0 {{ keepalive_timeout 5 0; return 200; }}
     location /rq {{ keepalive_requests 1; return 200; }} location /g {{ empty_gif; }} location /404 {{ error_page 404 /n; return 404; }} location /sub {{ sub_filter hello bye; sub_filter_types *; alias @DIR@/www/hello.txt; }} location /flat {{ chunked_transfer_encoding off; sub_filter hello bye; sub_filter_types *; alias @DIR@/www/hello.txt; }}
 }}""", ["GET /hello.txt", "GET /hello.txt HTTP/1.0", "GET /hello.txt HTTP/1.0 | Connection: keep-alive", "HEAD /hello.txt", "GET /empty.txt", "GET /hello.txt | Range: bytes=0-3", "GET /hello.txt | If-None-Match: *", "GET /o", "GET /n", "GET /n HTTP/1.0 | Connection: keep-alive", "GET /n | Connection: close", "GET /n | Connection: keep-alive", "GET /u", "GET /nothere", "GET /cc", "GET /tr", "GET /sub", "GET /sub HTTP/1.0", "GET /flat", "GET /204", "GET /none", "GET /ka", "GET /ka0", "GET /rq", "GET /g", "GET /404", "GET /dir", "POST /hello.txt", "PUT /hello.txt"], log=True, open=True, reasons=True)
+http("expires in all forms", r"""map $arg_m $exp { default off; max max; epoch epoch; hour 1h; neg -1; day @6h; mod "modified +1h"; bad nonsense; empty ""; at25 @25h; atm @90m; plus +1h; two "1h 2h"; zero 0; far 10000d; frac 1.5h; }
+server { listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www;
+location /v { expires $exp; add_header C "$sent_http_cache_control" always; return 200 x; }
+location /vm { expires modified $exp; alias @DIR@/www/hello.txt; }
+location /mod { expires modified +24h; alias @DIR@/www/hello.txt; }
+location /modneg { expires modified -24h; alias @DIR@/www/hello.txt; }
+location /modret { expires modified +1h; return 200 x; }
+location /mod0 { expires modified 0; alias @DIR@/www/hello.txt; }
+location /modbig { expires modified 10y; alias @DIR@/www/hello.txt; }
+location /at { expires @15h30m; return 200 x; }
+location /at0 { expires @0; return 200 x; }
+location /ath { expires @23h59m59s; return 200 x; }
+location /h { expires 1h; return 200 x; }
+location /z { expires 0; return 200 x; }
+location /n { expires -10d; return 200 x; }
+location /plus { expires +3h; return 200 x; }
+location /cc { expires 1h; add_header Cache-Control "public"; add_header Cache-Control "x=1"; return 200 x; }
+location /ccoff { expires off; add_header Cache-Control "public"; return 200 x; }
+location /exph { expires 1h; add_header Expires "never"; return 200 x; }
+location /201 { expires 1h; return 201 x; } location /202 { expires 1h; return 202 x; } location /203 { expires 1h; return 203 x; } location /301 { expires 1h; return 301 /x; } location /303 { expires 1h; return 303 /x; } location /307 { expires 1h; return 307 /x; } location /308 { expires 1h; return 308 /x; } location /204 { expires 1h; return 204; } location /300 { expires 1h; return 300 x; } location /404 { expires 1h; return 404; } location /500 { expires 1h; return 500; }
+location /inh { expires 1h; location /inh/a { return 200 x; } location /inh/off { expires off; return 200 x; } location /inh/b { expires max; return 200 x; } }
+location /if { expires 1h; if ($arg_a) { expires max; return 200 y; } return 200 x; }
+location /file/ { expires max; alias @DIR@/www/; }
+}
+""", ['GET /v?m=max', 'GET /v?m=epoch', 'GET /v?m=bad', 'GET /v?m=empty', 'GET /v?m=at25', 'GET /v?m=two', 'GET /vm?m=max', 'GET /vm?m=epoch', 'GET /vm', 'GET /mod', 'GET /modneg', 'GET /modbig', 'GET /ccoff', 'GET /202', 'GET /203', 'GET /300', 'GET /404', 'GET /500', 'GET /inh/off', 'GET /inh/b', 'GET /if?a=1', 'GET /file/hello.txt', 'GET /file/hello.txt | Range: bytes=0-1', 'GET /file/hello.txt | If-None-Match: *', 'GET /file/', 'GET /file/dir', 'GET /file/hello.txt | Range: bytes=99-'])
+for text in ('add_header X $nothing;', 'add_header $uri x;', 'add_header X;', 'add_header X y z;', 'add_header X y always z;', 'add_header "" y;', 'add_header X "";', 'add_header X y Always;', 'add_header_inherit on off;', 'expires;', 'expires x;', 'expires 1h 2h;', 'expires modified;', 'expires modified x;', 'expires modified off;', 'expires modified max;', 'expires modified @1h;', 'expires modified -1h;', 'expires @;', 'expires @24h;', 'expires @25h;', 'expires @x;', 'expires -;', 'expires -x;', 'expires +;', 'expires 1h30m;', 'expires "1h 30m";', 'expires $arg_e;', 'expires $nothing;', 'expires modified $arg_e;', 'expires never max;', 'expires OFF;', 'expires 1.5h;', 'expires 99999999999;', 'expires -1 -1;', 'expires max; expires off;'):
+    location_mistake(text)

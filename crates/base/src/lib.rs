@@ -9,6 +9,7 @@ pub mod limits;
 pub mod prng;
 pub mod slab;
 pub mod spool;
+mod tcp_info;
 pub mod time;
 pub mod wheel;
 
@@ -17,4 +18,5 @@ pub use client_cert::ClientCert;
 pub use file::FileRef;
 pub use slab::{Key, Slab};
 pub use spool::{Retain, Spool, SpoolLimits, SpoolPiece, SpoolWrite};
+pub use tcp_info::TcpInfo;
 pub use time::{Instant, Now};

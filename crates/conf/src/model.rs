@@ -181,6 +181,17 @@ pub struct Http {
     pub temp_paths: Vec<PathBuf>,
     /// What was written in the block itself, apart from blocks in it.
     pub written: Vec<Written>,
+    /// Which variables that cost a look at the system are named anywhere.
+    pub looks: Looks,
+}
+
+/// Variables whose values the kernel has to be asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// `$tcpinfo_*`
+    pub tcp_info: bool,
+    /// `$realpath_root`
+    pub real_root: bool,
 }
 
 impl Http {

@@ -19,8 +19,8 @@ use crate::directives::{
 };
 use crate::model::{
     AddHeader, Address, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler,
-    Http, Level, LimitZone, Listen, Location, LocationId, LogBuffer, LogFormat, Main, Matcher,
-    OriginSettings, PageStore, PhpPool, Place, RewriteOp, Server, ServerId, ServerName,
+    Http, Level, LimitZone, Listen, Location, LocationId, LogBuffer, LogFormat, Looks, Main,
+    Matcher, OriginSettings, PageStore, PhpPool, Place, RewriteOp, Server, ServerId, ServerName,
     ServerSettings, Settings, Transport, TryFiles, Upstream, UpstreamId, Written,
 };
 use crate::regex::{Case, Regex};
@@ -304,6 +304,8 @@ pub(crate) struct HttpDraft {
     pub(crate) page_store: PageStore,
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,
+    /// Which variables that cost a look at the system are named.
+    pub(crate) looks: Looks,
     /// What stands in the block itself.
     pub(crate) written: Vec<Written>,
     /// Sizes of shared memory zones by name; 0 while none was written.
@@ -678,6 +680,7 @@ impl Reader {
             temp_paths: draft.temp_paths,
             reads_offers: draft.reads_offers,
             written: draft.written,
+            looks: draft.looks,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

@@ -96,9 +96,21 @@ impl Reader {
         match Var::parse(name) {
             Some(var) => {
                 self.http.reads_offers |= matches!(var, Var::SslCiphers | Var::SslCurves);
+                self.note_look(&var);
                 Ok(var)
             }
             None => self.intern(name).map(Var::Named),
+        }
+    }
+
+    /// Takes note of a variable that the kernel has to be asked for.
+    const fn note_look(&mut self, var: &Var) {
+        match var {
+            Var::TcpinfoRtt | Var::TcpinfoRttvar | Var::TcpinfoSndCwnd | Var::TcpinfoRcvSpace => {
+                self.http.looks.tcp_info = true;
+            }
+            Var::RealpathRoot => self.http.looks.real_root = true,
+            _ => {}
         }
     }
 
@@ -205,6 +217,7 @@ fn is_redefinable(name: &str) -> bool {
         "proxy_protocol_tlv_",
     ];
     matches!(name, "args" | "limit_rate" | "invalid_referer")
+        || matches!(name, "proxy_host" | "proxy_port" | "proxy_add_x_forwarded_for")
         || prefixes.iter().any(|prefix| name.starts_with(prefix)) && !FIXED.contains(&name)
 }
 

@@ -92,6 +92,11 @@ impl Upload {
         self.is_complete
     }
 
+    /// Whether somebody wanted the body.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.plan != Plan::Undecided
+    }
+
     /// Whether pieces go to the origin as they come.
     pub(crate) fn is_streamed(&self) -> bool {
         self.plan == Plan::Streamed

@@ -52,6 +52,12 @@ pub(crate) struct Failure {
     pub(crate) pattern: Box<[u8]>,
 }
 
+impl Failure {
+    pub(crate) fn new(error: &pcre2::Error, subject: &[u8], pattern: &[u8]) -> Box<Self> {
+        Box::new(Self { code: error.code(), subject: subject.into(), pattern: pattern.into() })
+    }
+}
+
 /// What one request has captured so far. Keeps its memory between requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captures {
@@ -131,12 +137,7 @@ impl Captures {
 
     #[cold]
     fn fail(&mut self, pattern: &Pattern, subject: &[u8], error: &pcre2::Error) -> bool {
-        let failure = Failure {
-            code: error.code(),
-            subject: subject.into(),
-            pattern: pattern.source().into(),
-        };
-        self.failure = Some(Box::new(failure));
+        self.failure = Some(Failure::new(error, subject, pattern.source()));
         false
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::prng::Prng;
-use base::{ClientCert, Now};
+use base::{ClientCert, Now, TcpInfo};
 use bytes::Bytes;
 use http::Scheme;
 use upstream::Groups;
@@ -224,6 +224,8 @@ pub struct Ctx<'a> {
     pub cache: Option<&'a mut cache::Front>,
     /// Names this exchange to those who wake it with `Filled`.
     pub me: u64,
+    /// What the kernel says of the connection; where no variable names it, nobody asks.
+    pub tcp: Option<TcpInfo>,
 }
 
 /// What there is to know beside an exchange whose answer leaves.
@@ -239,6 +241,8 @@ pub struct Around<'a> {
     pub counters: &'a Tallies,
     /// `$pid`
     pub pid: u32,
+    /// What the kernel says of the connection; where no variable names it, nobody asks.
+    pub tcp: Option<TcpInfo>,
 }
 
 /// What an exchange wants done. The worker does it; the exchange never does.
@@ -246,6 +250,8 @@ pub struct Around<'a> {
 pub enum Effect {
     /// Look at a file through the door, put what is found into the table, wake with `Probed`.
     Probe(files::Probe),
+    /// Find out where this path leads, put that into the table, wake with `Probed`.
+    Resolve(Box<[u8]>),
     /// Check a password, wake with `PasswordChecked`.
     CheckPassword(PasswordCheck),
     /// Compress a file, put the result into the table, wake with `Compressed`.

@@ -548,6 +548,9 @@ impl Exchange {
         if let Some(next) = self.check_location(site, ctx) {
             return next;
         }
+        if self.resolve_root(site, ctx) {
+            return Next::Probe(Step::Location);
+        }
         // As in nginx, a server block in the part of a location has no rewrite phase left.
         if site.location(self.request.location).program.is_empty()
             || self.request.location == site.server(self.request.server).root

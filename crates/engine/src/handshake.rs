@@ -73,6 +73,7 @@ pub fn expand(
         clock: &Clock::new(now, 0),
         counters: &Tallies::new(std::iter::empty()),
         pid: std::process::id(),
+        tcp: None,
     };
     let mut out = Vec::new();
     scope.expand(template, &mut out);

@@ -16,6 +16,7 @@ use crate::phase::limits::Limited;
 use crate::phase::question::Question;
 use crate::phase::secure_link::Link;
 use crate::route::LocationId;
+use crate::vars::system::RealRoot;
 
 /// Something that went wrong while a variable was evaluated.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) enum Note {
     Match(Box<Failure>),
     /// A line for the log.
     Text(String),
+    /// A line for the log that is more than an error.
+    Critical(Vec<u8>),
 }
 
 /// A request in work. Its buffers are kept between requests.
@@ -61,6 +64,8 @@ pub(crate) struct Request {
     pub(crate) depth: Cell<u8>,
     /// Memory for values on their way.
     pub(crate) spare: RefCell<Vec<Vec<u8>>>,
+    /// Where the location's root leads, if a variable may want to know.
+    pub(crate) real_root: RealRoot,
     /// `$limit_rate` where something assigned to it.
     pub(crate) limit_rate: Option<u64>,
     /// Whether `rewrite` changed the path, so that the location has to be looked for again.

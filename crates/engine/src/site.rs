@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use conf::model;
-use conf::model::{Config, Http, ListenId, Settings};
+use conf::model::{Config, Http, ListenId, Looks, Settings};
 
 use crate::captures::Captures;
 use crate::content::params::Plan;
@@ -35,6 +35,7 @@ pub struct Site {
     pub(crate) maps_capture: bool,
     pages: [Pages; 2],
     hostname: Box<str>,
+    looks: Looks,
     /// Whether `$request_body_file` is used anywhere.
     pub(crate) names_body_file: bool,
     /// Where answers are kept.
@@ -270,6 +271,12 @@ impl Site {
     /// The store and its parts.
     pub(crate) const fn kept(&self) -> Option<&Kept> {
         self.kept.as_ref()
+    }
+
+    /// Which variables that cost a look at the system are named.
+    #[must_use]
+    pub const fn looks(&self) -> Looks {
+        self.looks
     }
 
     /// `$hostname`; empty if nobody said.

@@ -6,11 +6,13 @@ mod date;
 mod origin;
 mod proxy_protocol;
 mod sent;
+pub(crate) mod system;
 mod tls;
 
 use std::io::Write as _;
 use std::net::IpAddr;
 
+use base::TcpInfo;
 use conf::model::Mapping;
 use conf::vars::{FieldName, Part, Template, Var};
 use http::digits::push_decimal;
@@ -39,6 +41,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) clock: &'a http::date::Clock,
     pub(crate) counters: &'a Tallies,
     pub(crate) pid: u32,
+    pub(crate) tcp: Option<TcpInfo>,
 }
 
 /// Whether a variable has a value; an absent one is `-` in default log lines.
@@ -83,6 +86,7 @@ impl<'a> Scope<'a> {
             clock: ctx.clock,
             counters: ctx.counters,
             pid: ctx.logs.pid(),
+            tcp: ctx.tcp,
         }
     }
 
@@ -93,8 +97,8 @@ impl<'a> Scope<'a> {
         site: &'a Site,
         around: &Around<'a>,
     ) -> Self {
-        let Around { now, clock, conn, counters, pid } = *around;
-        Self { request, answer, sent: None, site, conn, now, clock, counters, pid }
+        let Around { now, clock, conn, counters, pid, tcp } = *around;
+        Self { request, answer, sent: None, site, conn, now, clock, counters, pid, tcp }
     }
 
     /// Who asks.
@@ -188,6 +192,13 @@ impl<'a> Scope<'a> {
                 text(out, self.site.server(request.server).name.as_bytes())
             }
             Var::Host => text(out, &request.host),
+            Var::RequestField(name)
+                if name.name == Name::TransferEncoding
+                    && head.body == http::RequestBody::Unknown
+                    && head.version == Version::Http11 =>
+            {
+                text(out, b"chunked")
+            }
             Var::RequestField(name) => joined(&head.fields, name, out),
             Var::ProxyAddXForwardedFor => {
                 for value in head.fields.all(Name::XForwardedFor) {
@@ -227,10 +238,11 @@ impl<'a> Scope<'a> {
                 self.push_path(self.location(), &request.uri, out);
                 Found::Yes
             }
-            Var::DocumentRoot | Var::RealpathRoot => {
+            Var::DocumentRoot => {
                 self.push_root(self.location(), out);
                 Found::Yes
             }
+            Var::RealpathRoot => self.write_real_root(out),
             Var::RemoteUser => remote_user(&head.fields, out),
             Var::ServerProtocol if head.version == Version::Http09 => Found::No,
             Var::ServerProtocol => text(out, head.version.text().as_bytes()),
@@ -241,7 +253,7 @@ impl<'a> Scope<'a> {
                 maybe(out, request.captures.borrow().numbered(usize::from(*index)))
             }
             Var::Named(slot) => self.write_named(*slot, out),
-            Var::LimitRate => number(out, request.limit_rate.unwrap_or(0)),
+            Var::LimitRate => number(out, self.limit_rate()),
             Var::LimitReqStatus => maybe(out, request.limited.requests.text()),
             Var::LimitConnStatus => maybe(out, request.limited.connections.text()),
             Var::SecureLink => self.write_secure_link(out),
@@ -309,6 +321,10 @@ impl<'a> Scope<'a> {
             Var::Hostname if !self.site.hostname().is_empty() => {
                 text(out, self.site.hostname().as_bytes())
             }
+            Var::TcpinfoRtt => self.tcp_figure(|tcp| tcp.rtt, out),
+            Var::TcpinfoRttvar => self.tcp_figure(|tcp| tcp.rttvar, out),
+            Var::TcpinfoSndCwnd => self.tcp_figure(|tcp| tcp.snd_cwnd, out),
+            Var::TcpinfoRcvSpace => self.tcp_figure(|tcp| tcp.rcv_space, out),
             Var::Pid => number(out, u64::from(self.pid)),
             Var::NginxVersion => text(out, env!("CARGO_PKG_VERSION").as_bytes()),
             Var::Pipe => text(out, if self.request.head().pipelined { b"p" } else { b"." }),
@@ -436,6 +452,9 @@ fn same_field(spelled: &[u8], meant: &[u8]) -> bool {
 
 /// The first argument called `name`, in any case.
 pub(crate) fn argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    if name.is_empty() {
+        return None;
+    }
     args.split(|byte| *byte == b'&').find_map(|pair| {
         let mark = memchr::memchr(b'=', pair)?;
         pair[..mark].eq_ignore_ascii_case(name).then_some(&pair[mark + 1..])
@@ -445,10 +464,19 @@ pub(crate) fn argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 /// The first cookie called `name`.
 fn cookie<'a>(fields: &'a Fields, name: &[u8]) -> Option<&'a [u8]> {
     fields.all(Name::Cookie).flat_map(|value| value.split(|byte| *byte == b';')).find_map(|pair| {
-        let pair = pair.trim_ascii_start();
-        let mark = memchr::memchr(b'=', pair)?;
-        pair[..mark].eq_ignore_ascii_case(name).then_some(&pair[mark + 1..])
+        let pair = trim_blanks(pair);
+        let (start, rest) = pair.split_at_checked(name.len())?;
+        // As in nginx, blanks may stand around the mark.
+        let value = trim_blanks(rest).strip_prefix(b"=")?;
+        start.eq_ignore_ascii_case(name).then(|| trim_blanks(value))
     })
+}
+
+const fn trim_blanks(mut text: &[u8]) -> &[u8] {
+    while let [b' ', rest @ ..] = text {
+        text = rest;
+    }
+    text
 }
 
 /// The user of Basic authentication (RFC 7617): what stands before the colon.

@@ -25,6 +25,7 @@ use crate::encode::EncodeError;
 use crate::hash::Seeded;
 use crate::open::{Body, DirEntry, Kind, Meta, OpenFile};
 use crate::probe::{Policy, Probe, Probed, Remember, Symlinks, Want};
+use crate::real::RealPaths;
 use crate::variant::{CompressJob, Ring, Variant, VariantKey};
 use crate::{Failure, resolve};
 
@@ -164,6 +165,8 @@ pub struct Table {
     open: usize,
     turn: Turn,
     ring: Ring,
+    /// Where directories lead.
+    pub real: RealPaths,
 }
 
 impl Table {
@@ -193,6 +196,7 @@ impl Table {
                 listings: HashMap::with_hasher(hasher),
             },
             ring: Ring::new(limits.variants),
+            real: RealPaths::default(),
         }
     }
 

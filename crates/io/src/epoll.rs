@@ -1,6 +1,10 @@
 //! The door over epoll: one instance per worker, connections edge-triggered and registered once.
 
-use base::{FileRef, Instant, Now, Segment, SendChain};
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+
+use base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
@@ -63,6 +67,16 @@ impl Io for Epoll {
 
     fn connect_result(&mut self, fd: Fd) -> Result<(), i32> {
         sys::socket_error(fd.0).map_err(|error| errno(&error))
+    }
+
+    fn tcp_info(&mut self, fd: Fd) -> Option<TcpInfo> {
+        sys::tcp_info(fd.0).ok()
+    }
+
+    fn real_path(&mut self, path: &[u8]) -> Result<Vec<u8>, i32> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let real = std::fs::canonicalize(path).map_err(|error| errno(&error))?;
+        Ok(real.into_os_string().into_vec())
     }
 
     fn keep_alive(&mut self, fd: Fd) {

@@ -16,7 +16,7 @@ pub mod wake;
 
 use std::net::SocketAddr;
 
-use base::{FileRef, Instant, Now, Segment, SendChain};
+use base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 pub use file::{Entries, FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
 pub use udp::{DatagramIn, DatagramOut, UdpBatch};
@@ -131,6 +131,14 @@ pub trait Io {
     ///
     /// The error number of the system: nobody answers there.
     fn connect_result(&mut self, fd: Fd) -> Result<(), i32>;
+    /// What the kernel says of a TCP connection, if it is one.
+    fn tcp_info(&mut self, fd: Fd) -> Option<TcpInfo>;
+    /// Where a path leads through symbolic links.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the system.
+    fn real_path(&mut self, path: &[u8]) -> Result<Vec<u8>, i32>;
     /// Lets the kernel probe whether the peer of an idle connection still lives.
     fn keep_alive(&mut self, fd: Fd);
     /// Takes bytes of a connection.

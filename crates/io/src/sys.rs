@@ -26,7 +26,7 @@ pub(crate) use socket::{
     More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,
     connect_datagrams, datagram_socket, listen, local_address, receive, send, send_pieces,
     set_buffer, set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
-    stream_socket, take_inherited, unix_socket,
+    stream_socket, take_inherited, tcp_info, unix_socket,
 };
 pub(crate) use store::{
     append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,

@@ -286,6 +286,14 @@ impl Io for SimIo {
         out.len()
     }
 
+    fn tcp_info(&mut self, _: Fd) -> Option<base::TcpInfo> {
+        Some(base::TcpInfo { rtt: 1000, rttvar: 100, snd_cwnd: 10, rcv_space: 65_536 })
+    }
+
+    fn real_path(&mut self, path: &[u8]) -> Result<Vec<u8>, i32> {
+        Ok(path.to_vec())
+    }
+
     fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure> {
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();

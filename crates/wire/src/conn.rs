@@ -101,8 +101,10 @@ pub enum Event {
     Sent {
         /// Whose response.
         user: User,
-        /// Body bytes that left.
+        /// Body bytes that left, with the framing of chunks.
         body_bytes: u64,
+        /// Bytes of the head that left, and of frames in HTTP/2 and 3.
+        head_bytes: u64,
     },
 }
 

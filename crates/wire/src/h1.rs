@@ -169,8 +169,10 @@ pub struct Conn {
     /// Heads seen; names the current request.
     requests: u64,
     user: User,
-    /// Body bytes of the answer that were appended.
+    /// Body bytes of the answer that were appended, with the framing of chunks.
     sent: u64,
+    /// Bytes of its head.
+    told: u32,
     /// Body bytes thrown away after the answer.
     drained: u64,
     /// Body bytes given to the exchange that it has not consumed.
@@ -210,6 +212,7 @@ impl Default for Conn {
             requests: 0,
             user: crate::conn::UNBOUND,
             sent: 0,
+            told: 0,
             drained: 0,
             ahead: 0,
             held: 0,

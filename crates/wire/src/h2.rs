@@ -459,6 +459,7 @@ impl Conn {
     fn finish(&mut self, slot: u32, events: &mut Vec<Event>) {
         let stream = self.streams.at(slot);
         let (user, body_bytes, unread) = (stream.user, stream.sent, stream.outstanding);
+        let head_bytes = stream.told;
         debug_assert!(matches!(stream.sending, Sending::Ended | Sending::Body));
         stream.outstanding = 0;
         stream.discards = true;
@@ -470,7 +471,7 @@ impl Conn {
         }
         self.abuse.complete();
         if user != UNBOUND {
-            events.push(Event::Sent { user, body_bytes });
+            events.push(Event::Sent { user, body_bytes, head_bytes });
         }
     }
 }

@@ -339,6 +339,7 @@ impl Conn {
         let encoded = self.replies.encode(&mut self.encoder, head, stream.is_head_request);
         self.encoder.track(stream.id, encoded.references);
         let send = &mut stream.send;
+        send.head_bytes += encoded.bytes.len() as u64;
         if send.head.is_empty() && send.rest.is_empty() {
             send.head = encoded.bytes;
         } else {

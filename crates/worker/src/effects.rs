@@ -19,6 +19,13 @@ use crate::worker::Worker;
 const COMPRESS_AT_ONCE: usize = 16 * 1024;
 
 impl<I: Io> Worker<I> {
+    /// Finds out where a path leads through symbolic links.
+    fn resolve(&mut self, path: Box<[u8]>) -> Wake {
+        let real = self.io.real_path(&path).map(Vec::into_boxed_slice);
+        self.core.files.real.insert(path, real, self.now.mono);
+        Wake::Probed
+    }
+
     /// Does one thing; the wake that it leads to at once, if any.
     pub(crate) fn perform(&mut self, key: Key<Live>, effect: Effect) -> Option<Wake> {
         match effect {
@@ -27,6 +34,7 @@ impl<I: Io> Worker<I> {
                 self.core.files.insert_probe(&probe, found, self.now);
                 Some(Wake::Probed)
             }
+            Effect::Resolve(path) => Some(self.resolve(path)),
             Effect::Compress(job) => self.compress(key, job),
             Effect::CheckPassword(check) => self.check_password(key, &check),
             Effect::Respond => self.respond(key),

@@ -152,9 +152,9 @@ impl<I: Io> Worker<I> {
                 self.wake(user, Wake::BodyRefused(convert(refusal)));
             }
             Event::Reset { user } => self.wake(user, Wake::ClientGone),
-            Event::Sent { user, body_bytes } => {
+            Event::Sent { user, body_bytes, head_bytes } => {
                 self.end_parts_of(Key::from_bits(user));
-                self.wake(user, Wake::Sent { body_bytes, head_bytes: 0 });
+                self.wake(user, Wake::Sent { body_bytes, head_bytes });
             }
         }
     }
@@ -436,9 +436,13 @@ impl<I: Io> Worker<I> {
             owner = self.root_owner(owner)?;
         }
         let live = self.core.exchanges.get_mut(key)?;
+        let mut tcp = None;
         let (info, requests): (&ConnInfo, u64) = match owner {
             Owner::Tcp(conn) => {
                 let conn = self.conns.get(conn)?;
+                if self.reads_tcp {
+                    tcp = self.io.tcp_info(conn.fd);
+                }
                 (&conn.info, conn.framing.as_ref().map_or(0, |framing| framing.requests()))
             }
             Owner::Quic(conn) => {
@@ -459,6 +463,7 @@ impl<I: Io> Worker<I> {
             counters: &self.tallies,
             cache: self.core.cache.as_mut(),
             me: key.to_bits(),
+            tcp,
         };
         Some((live, ctx))
     }

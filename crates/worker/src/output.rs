@@ -79,6 +79,7 @@ impl<I: Io> Worker<I> {
                     conn: &conn.info,
                     counters: &self.tallies,
                     pid: self.core.logs.pid(),
+                    tcp: None,
                 },
             };
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);

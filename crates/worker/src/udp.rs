@@ -503,6 +503,7 @@ impl<I: Io> Worker<I> {
                     conn: &conn.info,
                     counters: &self.tallies,
                     pid: self.core.logs.pid(),
+                    tcp: None,
                 },
             };
             let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;

@@ -103,6 +103,8 @@ pub struct Worker<I> {
     pub(crate) offset: (u64, i32),
     pub(crate) generation: Arc<Generation>,
     pub(crate) site: SiteRef,
+    /// Whether a variable names what the kernel says of connections.
+    pub(crate) reads_tcp: bool,
     pub(crate) inbox: Inbox,
     pub(crate) posts: Arc<Vec<Post>>,
     pub(crate) jobs: Jobs,
@@ -174,6 +176,7 @@ impl<I: Io> Worker<I> {
             clock: Clock::new(Now::default(), 0),
             offset: (u64::MAX, 0),
             site: SiteRef::new(generation.site.clone(), generation.groups.clone()),
+            reads_tcp: generation.site.looks().tcp_info,
             log_files: LogFiles::new(&generation),
             generation: generation.clone(),
             inbox,
@@ -345,6 +348,7 @@ impl<I: Io> Worker<I> {
     /// Answers new requests by another configuration; connections stay.
     fn configure(&mut self, generation: Arc<Generation>) {
         self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
+        self.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
             self.close_idle(idle);
         }

@@ -118,7 +118,7 @@ impl ExpiresRule {
                 Err("daily time cannot be used with \"modified\" parameter")
             }
             [b'@', time @ ..] => match seconds(time)? {
-                time @ 0..86_400 => Ok(Self::Daily(time as u32)),
+                time @ 0..=86_400 => Ok(Self::Daily(time as u32)),
                 _ => Err("daily time value must be less than 24 hours"),
             },
             [b'-', time @ ..] if modified => Ok(Self::Modified(-seconds(time)?)),

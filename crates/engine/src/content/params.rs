@@ -205,7 +205,9 @@ fn write_fields(
     for (at, field) in head.fields.iter().enumerate() {
         let is_decided = decided.iter().any(|name| is_same(name, field.text))
             || conditions.iter().any(|name| is_same(name, field.text))
-            || is_forged(field.text);
+            || is_forged(field.text)
+            // RFC 9110 §7.6.1: these are about one connection only.
+            || matches!(field.name, Name::KeepAlive | Name::Te | Name::ProxyConnection);
         if is_decided || head.fields.iter().take(at).any(|other| is_same_field(other, field)) {
             continue;
         }

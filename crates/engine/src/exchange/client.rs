@@ -19,6 +19,10 @@ impl Exchange {
             return;
         }
         self.request.upload.give_back(ctx.effects);
+        if !self.request.upload.is_wanted() {
+            // As in nginx, what nobody reads does not count.
+            self.request.body_received = 0;
+        }
         let goes_on = self.request.upload.is_streamed() && self.is_fetching();
         if !self.request.upload.is_complete() && !goes_on {
             ctx.effects.push(Effect::DiscardBody);
@@ -29,6 +33,10 @@ impl Exchange {
     /// the origin, or thrown away. They count until an answer is given.
     pub(super) fn take_body(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
         if self.request.upload.is_refused() {
+            return state;
+        }
+        if self.answer.is_responded && !self.request.upload.is_wanted() {
+            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
             return state;
         }
         self.request.body_received += bytes.len() as u64;

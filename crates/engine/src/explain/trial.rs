@@ -171,6 +171,7 @@ impl Trial {
                 counters: &self.tallies,
                 cache: self.front.as_mut(),
                 me: 0,
+                tcp: None,
             };
             self.exchange.step(wake, &mut ctx);
             for effect in effects.drain(..) {
@@ -185,6 +186,11 @@ impl Trial {
                     Effect::Probe(probe) => {
                         self.next = Some(Wake::Probed);
                         return Progress::Probe(probe);
+                    }
+                    // A trial looks at no links.
+                    Effect::Resolve(path) => {
+                        files.real.insert(path.clone(), Ok(path), self.now.mono);
+                        self.next = Some(Wake::Probed);
                     }
                     Effect::Recall(permit) => return Progress::Recall(*permit),
                     Effect::Compress(job) => {

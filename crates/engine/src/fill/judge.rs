@@ -83,6 +83,7 @@ impl Judge {
             clock: &self.clock,
             counters: &self.counters,
             pid: self.pid,
+            tcp: None,
         }
     }
 }

@@ -146,6 +146,8 @@ fn push_expires(
         ExpiresRule::Off => return,
         ExpiresRule::Epoch => (1, -1),
         ExpiresRule::Max => (2_145_916_555, 315_360_000),
+        // As in nginx, no time at all is counted from now.
+        ExpiresRule::Modified(0) => (now, 0),
         ExpiresRule::After(seconds) => (now.saturating_add(seconds), seconds),
         ExpiresRule::Modified(seconds) => match last_modified {
             Some(modified) => {

@@ -454,6 +454,10 @@ impl World {
                 self.files.insert_probe(&probe, probed, self.now);
                 self.wake(Wake::Probed);
             }
+            Effect::Resolve(path) => {
+                self.files.real.insert(path.clone(), Ok(path), self.now.mono);
+                self.wake(Wake::Probed);
+            }
             Effect::Compress(job) => {
                 let output = job.run();
                 self.files.finish_job(&job, output);
@@ -647,6 +651,7 @@ impl World {
             counters: &self.tallies,
             cache: self.front.as_mut(),
             me: 0,
+            tcp: None,
         };
         self.exchange.step(wake, &mut ctx);
     }

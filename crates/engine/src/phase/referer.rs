@@ -1,9 +1,12 @@
 //! `$invalid_referer`: whether a link from elsewhere led here.
 
+use conf::Regex;
 use conf::model::{Referers, ServerName};
 use http::Name;
 
+use crate::captures::Failure;
 use crate::keys::Keys;
+use crate::request::Note;
 use crate::vars::Scope;
 
 /// The longest host that is looked up.
@@ -36,7 +39,16 @@ impl Scope<'_> {
             return tail[slash..].starts_with(path);
         }
         referers.server_names && self.is_own_name(&host)
-            || referers.regexes.iter().any(|regex| regex.is_match(rest))
+            || referers.regexes.iter().any(|regex| self.is_match(regex, rest))
+    }
+
+    /// Whether an expression matches; a match that takes too long is told, and is none.
+    fn is_match(&self, regex: &Regex, text: &[u8]) -> bool {
+        regex.compiled().is_match(text).unwrap_or_else(|error| {
+            let failure = Failure::new(&error, text, regex.source());
+            self.request.notes.borrow_mut().push(Note::Match(failure));
+            false
+        })
     }
 
     fn is_own_name(&self, host: &[u8]) -> bool {
@@ -52,7 +64,7 @@ impl Scope<'_> {
             ServerName::Prefix(name) => {
                 host.len() > name.len() && host.starts_with(name.as_bytes())
             }
-            ServerName::Regex(regex) => regex.is_match(host),
+            ServerName::Regex(regex) => self.is_match(regex, host),
         })
     }
 }

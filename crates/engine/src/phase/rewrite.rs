@@ -514,6 +514,11 @@ impl Exchange {
                 Note::Text(text) => {
                     self.log_error(site, ctx, |out| out.extend_from_slice(text.as_bytes()));
                 }
+                Note::Critical(text) => {
+                    record::error(&self.request, site, ctx, Level::Crit, |out| {
+                        out.extend_from_slice(text);
+                    });
+                }
                 Note::Cycle(slot) => self.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"cycle while evaluating variable \"");
                     push_log(out, name(*slot));

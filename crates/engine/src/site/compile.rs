@@ -42,6 +42,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
     let names_body_file = config.http.as_ref().is_some_and(names_body_file);
+    let looks = config.http.as_ref().map(|http| http.looks).unwrap_or_default();
     let derived = config.http.as_ref();
     let derived = derived.map_or_else(Vec::new, |http| Derived::all(http, &mut sieves));
     Site {
@@ -54,6 +55,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         config,
         pages,
         hostname: Box::default(),
+        looks,
         names_body_file,
         kept: None,
         limit_zones,

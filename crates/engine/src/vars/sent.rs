@@ -57,11 +57,11 @@ impl Scope<'_> {
     }
 
     /// Whether the connection stays, as far as is known now. nginx's log is written when it has
-    /// forgotten that.
+    /// forgotten that, and streams of HTTP/2 and 3 are no connections that could stay.
     fn keeps(&self) -> bool {
         let (asked, settings) = (self.request.head(), &self.location().settings);
-        let wanted = asked.version > Version::Http11 || stays(asked) && !self.answer.is_complete;
-        wanted
+        stays(asked)
+            && !self.answer.is_complete
             && !self.answer.head.close
             && !settings.keepalive_timeout.is_zero()
             && self.request.number_on_conn < settings.keepalive_requests

@@ -5,7 +5,7 @@ use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
-use base::FileRef;
+use base::{FileRef, TcpInfo};
 use libc::c_long;
 
 use super::{check, check_size};
@@ -197,6 +197,24 @@ pub(crate) fn socket_error(fd: i32) -> Result<()> {
         unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, value, &raw mut size) };
     check(done)?;
     if error == 0 { Ok(()) } else { Err(Error::from_raw_os_error(error)) }
+}
+
+/// What the kernel says of a TCP connection.
+pub(crate) fn tcp_info(fd: i32) -> Result<TcpInfo> {
+    // SAFETY: all bytes being zero is a value of this plain structure.
+    let mut info: libc::tcp_info = unsafe { mem::zeroed() };
+    let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;
+    let value = (&raw mut info).cast();
+    // SAFETY: value and size outlive the call and belong together.
+    check(unsafe {
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, value, &raw mut size)
+    })?;
+    Ok(TcpInfo {
+        rtt: info.tcpi_rtt,
+        rttvar: info.tcpi_rttvar,
+        snd_cwnd: info.tcpi_snd_cwnd,
+        rcv_space: info.tcpi_rcv_space,
+    })
 }
 
 pub(crate) fn bind_unix(fd: i32, path: &[u8]) -> Result<()> {

@@ -284,7 +284,6 @@ impl Parser {
                 }
                 return Ok(());
             }
-            Name::KeepAlive | Name::Te | Name::ProxyConnection => return Ok(()),
             Name::Connection => self.note_connection(value),
             Name::Expect => {
                 head.expects_continue = value.eq_ignore_ascii_case(b"100-continue");

@@ -72,8 +72,11 @@ impl Conn {
         if head.close || self.going || after == After::Close || !self.may_stay() {
             self.close_after_answer();
         }
+        self.told = 0;
         if self.asked.version != Version::Http09 {
+            let before = self.output.len();
             replies.write(&mut self.output, head, delimiter, self.after);
+            self.told = (self.output.len() - before) as u32;
         }
         if head.status == 101 && framing == Framing::UntilClose {
             framing = self.begin_tunnel();
@@ -207,7 +210,7 @@ impl Conn {
     ) -> Flow {
         let max = room.saturating_sub(CHUNK_OVERHEAD).clamp(1, CHUNK_SIZE_MAX);
         let digits = (usize::BITS - max.leading_zeros()).div_ceil(4) as usize;
-        let mark = out.mark();
+        let (mark, before) = (out.mark(), out.len());
         out.push_slice(&b"00000000\r\n"[8 - digits..]);
         let (appended, pull) = self.pull(max, out, bodies);
         if appended > max as u64 {
@@ -233,6 +236,7 @@ impl Conn {
             }
             out.push_slice(b"\r\n");
         }
+        self.sent += (out.len() - before).saturating_sub(appended);
         self.flow(appended, pull)
     }
 
@@ -264,7 +268,8 @@ impl Conn {
 
     /// The last byte of the answer was appended.
     fn complete(&mut self, events: &mut Vec<Event>) {
-        events.push(Event::Sent { user: self.user, body_bytes: self.sent });
+        let head_bytes = u64::from(self.told);
+        events.push(Event::Sent { user: self.user, body_bytes: self.sent, head_bytes });
         if self.output.capacity() > OUTPUT_KEPT_MAX {
             self.output = Vec::new();
         }

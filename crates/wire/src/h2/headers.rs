@@ -19,7 +19,6 @@ struct Opening {
     stream: u32,
     ends_stream: bool,
     is_self_dependent: bool,
-    frames: u32,
 }
 
 impl Conn {
@@ -55,7 +54,7 @@ impl Conn {
         }
         let (stream, ends_stream) = (header.stream, header.has(flag::END_STREAM));
         if header.has(flag::END_HEADERS) {
-            let opening = Opening { stream, ends_stream, is_self_dependent, frames: 1 };
+            let opening = Opening { stream, ends_stream, is_self_dependent };
             return self.receive_block(turn, opening, fragment);
         }
         let bytes = fragment.to_vec();
@@ -86,8 +85,8 @@ impl Conn {
             self.block = Some(block);
             return Ok(());
         }
-        let Block { stream, ends_stream, is_self_dependent, frames, bytes } = *block;
-        let opening = Opening { stream, ends_stream, is_self_dependent, frames };
+        let Block { stream, ends_stream, is_self_dependent, bytes, .. } = *block;
+        let opening = Opening { stream, ends_stream, is_self_dependent };
         self.receive_block(turn, opening, &bytes)
     }
 
@@ -175,7 +174,7 @@ impl Conn {
         let mut head = turn.heads.take();
         let finished = self.decode_head(turn, opening, block, &mut head)?;
         self.last_taken = id;
-        head.wire_size = block.len() as u32 + opening.frames * frame::HEADER_LEN as u32;
+        head.wire_size = block.len() as u32;
         if finished.verdict == Verdict::Malformed || opening.is_self_dependent {
             turn.heads.put(head);
             return self.stream_error(id, code::PROTOCOL_ERROR, turn.events);

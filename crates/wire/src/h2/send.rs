@@ -73,7 +73,9 @@ impl Conn {
             };
             self.schedule(slot);
         }
+        let before = self.queue.len();
         self.queue_head(id, head, if ends { flag::END_STREAM } else { 0 });
+        self.streams.at(slot).told += (self.queue.len() - before) as u64;
         Ok(())
     }
 
@@ -205,6 +207,7 @@ impl Conn {
         out.patch(mark, &header.bytes());
         stream.send_window -= filled as i32;
         stream.sent += filled as u64;
+        stream.told += HEADER_LEN as u64;
         if stream.send_left != UNKNOWN {
             stream.send_left -= filled as u64;
         }
@@ -252,7 +255,9 @@ impl Conn {
             encoder.field(field.name, field.text, field.value, queue);
         }
         self.end_head(start, id, flag::END_STREAM);
-        self.streams.at(slot).sending = Sending::Ended;
+        let told = (self.queue.len() - start) as u64;
+        let stream = self.streams.at(slot);
+        (stream.sending, stream.told) = (Sending::Ended, stream.told + told);
         self.ended.push(self.streams.name(slot));
     }
 

@@ -81,6 +81,8 @@ pub(super) struct Stream {
     pub(super) send_left: u64,
     /// Body bytes sent.
     pub(super) sent: u64,
+    /// Bytes of heads and frame headers sent.
+    pub(super) told: u64,
     pub(super) held: Option<Box<Held>>,
 }
 
@@ -103,6 +105,7 @@ impl Stream {
             recv_left: UNKNOWN,
             send_left: UNKNOWN,
             sent: 0,
+            told: 0,
             held: None,
         }
     }

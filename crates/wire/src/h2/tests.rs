@@ -191,7 +191,7 @@ impl Bench {
                 Event::BodyEnd { user } => format!("end {user}"),
                 Event::BodyRefused { user, .. } => format!("body refused {user}"),
                 Event::Reset { user } => format!("reset {user}"),
-                Event::Sent { user, body_bytes } => format!("sent {user} {body_bytes}"),
+                Event::Sent { user, body_bytes, .. } => format!("sent {user} {body_bytes}"),
             };
             self.log.push(line);
         }

@@ -138,7 +138,8 @@ impl Conn {
         let Some(stream) = self.streams.at(slot) else { return };
         quic.finish(stream.id);
         if stream.user != UNBOUND {
-            events.push(Event::Sent { user: stream.user, body_bytes: stream.send.body_bytes });
+            let (body_bytes, head_bytes) = (stream.send.body_bytes, stream.send.head_bytes);
+            events.push(Event::Sent { user: stream.user, body_bytes, head_bytes });
         }
         if stream.recv.phase != Phase::Ended {
             // RFC 9114 §4.1: the rest of the request is not needed.

@@ -128,6 +128,7 @@ pub(super) fn trail(stream: &mut Stream, encoder: &mut Encoder, fields: &Fields)
         let mut out = Vec::with_capacity(section.len() + DATA_HEADER_MAX);
         frame::encode_header(&mut out, kind::HEADERS, section.len() as u64);
         out.append(&mut section);
+        stream.send.head_bytes += out.len() as u64;
         stream.send.rest.push_back(Bytes::from(out));
     }
 }

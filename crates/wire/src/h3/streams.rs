@@ -113,6 +113,8 @@ pub(super) struct Send {
     /// Whether each pull becomes a DATA frame of its own.
     pub(super) is_framed: bool,
     pub(super) body_bytes: u64,
+    /// Bytes of heads.
+    pub(super) head_bytes: u64,
     /// Whether the final response head was given.
     pub(super) is_answered: bool,
     /// Whether trailer fields are asked for behind the body.
@@ -181,6 +183,7 @@ impl Stream {
                 body: Body::Done,
                 is_framed: false,
                 body_bytes: 0,
+                head_bytes: 0,
                 is_answered: false,
                 is_trailed: false,
                 is_queued: false,

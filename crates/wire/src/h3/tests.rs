@@ -327,7 +327,7 @@ fn told(events: &[Event]) -> Vec<String> {
             Event::BodyEnd { user } => format!("end {user}"),
             Event::BodyRefused { user, .. } => format!("body refused {user}"),
             Event::Reset { user } => format!("reset {user}"),
-            Event::Sent { user, body_bytes } => format!("sent {user} {body_bytes}"),
+            Event::Sent { user, body_bytes, .. } => format!("sent {user} {body_bytes}"),
         };
         told.push(text);
     }

@@ -1,0 +1,97 @@
+//! Variables whose values the kernel was asked for: `$realpath_root`, `$tcpinfo_*`; and the rate.
+//!
+//! Owns the question where a location's root leads; refuses to ask where no variable wants it.
+
+use base::TcpInfo;
+
+use super::{Found, Scope, number, text};
+use crate::ctx::{Ctx, Effect};
+use crate::exchange::Exchange;
+use crate::record::push_errno;
+use crate::request::Note;
+use crate::site::Site;
+
+/// Where the root of a request's location leads.
+#[derive(Debug, Default)]
+pub(crate) struct RealRoot {
+    path: Vec<u8>,
+    /// The error number of the system, if it leads nowhere.
+    failed: i32,
+    /// Whether that was told.
+    told: std::cell::Cell<bool>,
+}
+
+impl Exchange {
+    /// Finds out where the root of the location leads, if a variable may want to know; true when
+    /// that has to be waited for.
+    pub(crate) fn resolve_root(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> bool {
+        if !site.looks().real_root {
+            return false;
+        }
+        let mut asked = std::mem::take(&mut self.path);
+        asked.clear();
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        scope.push_root(scope.location(), &mut asked);
+        let real = &mut self.request.real_root;
+        real.path.clear();
+        let waits = match ctx.files.real.find(&asked, ctx.now.mono) {
+            Some(Ok(path)) => {
+                real.path.extend_from_slice(path);
+                real.failed = 0;
+                false
+            }
+            Some(Err(errno)) => {
+                real.path.extend_from_slice(&asked);
+                (real.failed, real.told) = (*errno, std::cell::Cell::new(false));
+                false
+            }
+            None => {
+                ctx.effects.push(Effect::Resolve(asked[..].into()));
+                true
+            }
+        };
+        self.path = asked;
+        waits
+    }
+}
+
+impl Scope<'_> {
+    /// Appends where the root of the location leads.
+    pub(super) fn write_real_root(&self, out: &mut Vec<u8>) -> Found {
+        let real = &self.request.real_root;
+        if real.failed == 0 {
+            return text(out, &real.path);
+        }
+        if !real.told.replace(true) {
+            let mut line = b"realpath() \"".to_vec();
+            line.extend_from_slice(&real.path);
+            line.extend_from_slice(b"\" failed ");
+            push_errno(&mut line, real.failed);
+            self.request.notes.borrow_mut().push(Note::Critical(line));
+        }
+        Found::No
+    }
+
+    /// Appends a figure of the connection.
+    pub(super) fn tcp_figure(&self, figure: fn(&TcpInfo) -> u32, out: &mut Vec<u8>) -> Found {
+        match &self.tcp {
+            Some(tcp) => number(out, u64::from(figure(tcp))),
+            None => Found::No,
+        }
+    }
+
+    /// `$limit_rate`: what was assigned; the location's from when the answer leaves.
+    pub(super) fn limit_rate(&self) -> u64 {
+        if let Some(rate) = self.request.limit_rate {
+            return rate;
+        }
+        match &self.location().settings.limit_rate {
+            Some(rate) if self.answer.is_responded => {
+                let mut text = Vec::new();
+                self.expand(rate, &mut text);
+                conf::value::size(&text).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+}
