@@ -61,7 +61,7 @@ _PATTERNS = {
     OLD: ["padding: GET /none | User-Agent: *", "refresh: GET /*", "*: POST /hello.txt | User-Agent: *MSIE 6*", "keepalive_disable safari: GET /hello.txt | User-Agent: *"],
     BAD: ["headers added: GET /nl?x=a\tb", "plain HTTP on the TLS port: GET /%00"],
     ERRORS: ["zone ranges*bytes=500-", "zone ranges*bytes=x*", "zone ranges*bytes=3-1", "error_page: GET /hello.txt | Range: *", "headers added: GET /hello.txt | Range: bytes=99-", "try_files: GET /code200/x", "try_files: access log"],
-    VARIABLES: ["inherits uninitialized_variable_warn *"],
+    VARIABLES: ["inherits uninitialized_variable_warn *", "inherits log_subrequest on; auth_request /yes; access_log @L: access log"],
     TLS: ["test: *ssl_certificate *"],
     REASONS: ["php reasons: GET /say.php?s=302", "php reasons: GET /say.php?s=405", "php reasons: *Not%20Here", "php passed headers: *Status%3A*"],
     HOPS: ["php paths: GET /env.php | Keep-Alive: 5", "php paths: GET /env.php | TE: trailers", "php answers: *=Upgrade%3A*", "php answers: *=Content-Length%3A%200&s=204&b=", "proxy fields: *Proxy-Connection: x", "proxy answers*Keep-Alive: 5\\nProx*", "proxy answers*204 None\\nContent-Length: 5*"],

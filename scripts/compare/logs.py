@@ -44,6 +44,13 @@ access("names of files", f"log_format f '$uri'; map $uri $file {{ /map @LOGS@/ac
     access_log @LOGS@/$arg_f f; location /map { access_log $arg_d@LOGS@/access.log f; } location /root { root @DIR@/none; } location /alias { alias @DIR@/www/dir; } location /cache { open_log_file_cache max=2; access_log @LOGS@/$arg_f f; }
 """, ["GET /hello.txt?f=access.log", "GET /none?f=access.log", "GET /root?f=access.log", "GET /alias?f=access.log", "GET /hello.txt?f=none/a", "GET /map", *["GET /cache?f=access.log"] * 3], errors=True, alone=True)
 
+access("requests inside", f"log_format f '$uri $status $args $request_method $request_uri $request_length';", f"""{ACCESS} f;
+    location /auth/ {{ alias @DIR@/www/; auth_request /ask; }} location = /ask {{ return 204; }} location /logged/ {{ log_subrequest on; alias @DIR@/www/; auth_request /ask2; }}
+    location = /ask2 {{ log_subrequest on; return 204; }} location /no/ {{ auth_request /ask3; }} location = /ask3 {{ log_subrequest on; {ACCESS} f if=$arg_x; return 403; }}
+    location /ssi {{ ssi on; ssi_types *; default_type text/html; return 200 '<!--# include virtual="/in?a=b" -->|<!--# include virtual="/quiet" -->|<!--# include virtual="/none" -->'; }}
+    location /in {{ log_subrequest on; return 200 in; }} location /quiet {{ return 200 quiet; }}
+""", ["GET /auth/hello.txt", "GET /logged/hello.txt", "GET /no/x", "GET /no/x?x=1", "GET /ssi", "HEAD /ssi"], alone=True)
+
 PATHS = ["GET /none", "HEAD /none", "GET /none?a=b", "GET /noindex/", "GET /hello.txt/x", "GET /emptydir/", "GET / | Host: other.test", "GET /none | Referer: http://r.test/x", "GET /none | Host: UPPER.test:99", "GET /none HTTP/1.0",
          "GET /none | Referer: a\"b\\c", "GET /%C3%A9", "GET /none?\"\\", "GET /\u00e9", "POST /hello.txt", "PUT /hello.txt", "GET /%00", "GET /../x", "GET /none | User-Agent: x"]
 errors("files and directories", "location /idx/ { index none.html; alias @DIR@/www/; } location /t { try_files /x /y =404; } location /u { try_files /x /none.html; } location /v { try_files /x @none; } location /w { try_files /x @n; } location @n { root @DIR@/none; }",

@@ -383,7 +383,7 @@ impl Exchange {
         let next = match self.choose_server(&site, ctx) {
             Ok(()) => self.meet(&site, ctx),
             Err(refusal) => {
-                self.log_refusal(refusal, &site, ctx);
+                self.log_refusal(refusal, self.reading(refusal), &site, ctx);
                 // Known before the head was read to its end; nginx then keeps no connection.
                 self.answer.head.close |= refusal.status == 421;
                 Next::Fail(refusal.status)
@@ -408,7 +408,7 @@ impl Exchange {
         if !self.request.head().target.is_empty() {
             let _unusable_too = self.request.settle_target(server.merge_slashes);
         }
-        self.log_refusal(refusal, &site, ctx);
+        self.log_refusal(refusal, self.reading(refusal), &site, ctx);
         self.answer.head.close = true;
         self.run(Next::Fail(refusal.status), ctx)
     }
@@ -745,28 +745,29 @@ impl Exchange {
         record::error(&self.request, site, ctx, Level::Error, text);
     }
 
+    /// What was being read when a request was refused, as nginx's lines say it.
+    fn reading(&self, refusal: Refusal) -> &'static str {
+        let line = ["invalid method", "URI", "version", "invalid request", "URL"];
+        let head = self.request.head();
+        let has_line = !head.line.is_empty() || head.version >= Version::Http2;
+        if line.iter().any(|word| refusal.reason.contains(word)) || !has_line {
+            " while reading client request line"
+        } else if refusal.reason.contains("body") {
+            ""
+        } else {
+            " while reading client request headers"
+        }
+    }
+
     /// What clients do wrong is logged at `info`, as in nginx.
-    fn log_refusal(&self, refusal: Refusal, site: &Site, ctx: &mut Ctx<'_>) {
+    fn log_refusal(&self, refusal: Refusal, reading: &str, site: &Site, ctx: &mut Ctx<'_>) {
         let level = client::level_of(refusal.reason);
-        let reading = reading_what(refusal.reason);
         let fields =
             if reading.ends_with(" line") { record::Fields::Unread } else { record::Fields::Read };
         record::error_within(&self.request, (None, fields), site, ctx, level, |out| {
             out.extend_from_slice(refusal.reason.as_bytes());
             out.extend_from_slice(reading.as_bytes());
         });
-    }
-}
-
-/// What was being read when framing refused a request, as nginx's lines say it.
-fn reading_what(reason: &str) -> &'static str {
-    let line = ["invalid method", "URI", "version", "invalid request", "URL"];
-    if line.iter().any(|word| reason.contains(word)) {
-        " while reading client request line"
-    } else if reason.contains("body") {
-        ""
-    } else {
-        " while reading client request headers"
     }
 }
 

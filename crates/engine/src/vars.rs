@@ -215,6 +215,8 @@ impl<'a> Scope<'a> {
                 (http::Method::Get, sent) if sent != http::Method::Get => text(out, b"GET"),
                 _ => maybe(out, (!head.method_text.is_empty()).then_some(&head.method_text)),
             },
+            // What is asked inside was sent by nobody.
+            Var::RequestLength if request.is_fragment => number(out, 0),
             Var::RequestLength => {
                 let counts = head.version >= Version::Http2 || request.upload.counts();
                 let body = if counts { request.body_received } else { 0 };

@@ -86,8 +86,9 @@ impl<I: Io> Worker<I> {
             Waiting::Exchange => self.expire_exchange(key),
             Waiting::Linger => self.close(key, Reset::No),
             Waiting::Head if self.refuse_late_head(key) => {}
-            Waiting::Head | Waiting::Room => {
-                self.log_timeout(key);
+            waiting @ (Waiting::Head | Waiting::Room) => {
+                let waits = waiting == Waiting::Head;
+                self.log_timeout(key, if waits { " while waiting for request" } else { "" });
                 self.close_timed_out(key);
             }
         }
@@ -120,7 +121,7 @@ impl<I: Io> Worker<I> {
         };
         let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
         if waits_for_client && !is_ours {
-            self.log_timeout(key);
+            self.log_timeout(key, "");
             self.send_away(Owner::Tcp(key));
             return self.close(key, Reset::No);
         }
@@ -135,10 +136,11 @@ impl<I: Io> Worker<I> {
         self.close(key, reset);
     }
 
-    fn log_timeout(&mut self, key: Key<TcpConn>) {
+    fn log_timeout(&mut self, key: Key<TcpConn>, doing: &str) {
         let Some(conn) = self.conns.get(key) else { return };
         let info = conn.info.clone();
-        self.log_conn(Level::Info, &info, "client timed out (110: Connection timed out)");
+        let text = format!("client timed out (110: Connection timed out){doing}");
+        self.log_conn(Level::Info, &info, &text);
     }
 
     fn rearm_soon(&mut self, key: Key<TcpConn>) {

@@ -114,7 +114,7 @@ impl Exchange {
         ctx: &mut Ctx<'_>,
     ) -> State {
         let Some(site) = self.request.site.clone() else { return state };
-        self.log_refusal(refusal, &site, ctx);
+        self.log_refusal(refusal, "", &site, ctx);
         self.drop_fetch(ctx);
         if refusal.status == 408 {
             // As in nginx, a client that does not send its body is not answered.

@@ -11,7 +11,8 @@ use super::{Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, Reader, Settings, 
 use crate::conn::UNBOUND;
 use crate::{Event, HeadPool, Refusal, StreamId};
 
-const TIMED_OUT: Refusal = Refusal { status: 408, reason: "client timed out" };
+const TIMED_OUT: Refusal =
+    Refusal { status: 408, reason: "client timed out (110: Connection timed out)" };
 const INVALID_CHUNKS: Refusal = Refusal { status: 400, reason: "client sent invalid chunked body" };
 
 impl Conn {

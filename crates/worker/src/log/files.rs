@@ -113,6 +113,7 @@ impl LogFiles {
 
     /// The same files, opened again.
     pub(crate) fn replace(&mut self, shared: OpenLogs) {
+        self.older.retain(|(site, _)| site.strong_count() > 0);
         self.shared = shared;
         self.own.clear();
         self.sockets.clear();
@@ -123,7 +124,6 @@ impl LogFiles {
     /// The files of the next configuration; requests that began before it may still log to the
     /// others.
     pub(crate) fn configure(&mut self, old: &Generation, new: &Generation) {
-        self.older.retain(|(site, _)| site.strong_count() > 0);
         self.older.push((Arc::downgrade(&old.site), self.shared.clone()));
         self.replace(new.logs.clone());
     }
