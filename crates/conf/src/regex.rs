@@ -113,6 +113,16 @@ fn pattern_of(source: &[u8]) -> String {
     pattern
 }
 
+/// What newer libraries place one byte later than the one that is built in.
+const PLACED_LATER: [&str; 6] = [
+    "quantifier does not follow a repeatable item",
+    "range out of order in character class",
+    "reference to non-existent subpattern",
+    "subpattern name must start with a non-digit",
+    "unmatched closing parenthesis",
+    "unrecognized character after (? or (?-",
+];
+
 fn message(source: &[u8], case: Case, with_limit: pcre2::Error) -> String {
     // Alone it gives the place that nginx tells.
     let mut alone = bytes::RegexBuilder::new();
@@ -124,7 +134,8 @@ fn message(source: &[u8], case: Case, with_limit: pcre2::Error) -> String {
         None => text.strip_prefix("PCRE2: ").unwrap_or(&text),
     };
     let shown = String::from_utf8_lossy(source);
-    match error.offset() {
+    let later = usize::from(PLACED_LATER.contains(&why));
+    match error.offset().map(|offset| offset + later) {
         Some(offset) if offset < source.len() => {
             let rest = String::from_utf8_lossy(&source[offset..]);
             format!("pcre2_compile() failed: {why} in \"{shown}\" at \"{rest}\"")
