@@ -38,6 +38,8 @@ impl Contexts {
     pub const HSLI: Self = Self(4 | 8 | 16 | 32);
     /// `location`, `if` in it
     pub const LI: Self = Self(16 | 32);
+    /// `location`, `if` in it, `limit_except`
+    pub const LIE: Self = Self(16 | 32 | 1024);
     /// `server`, `location`, `if` in either
     pub const REWRITE: Self = Self(8 | 16 | 32 | 64);
     /// `http`, `server`, `location`, `if` anywhere

@@ -12,7 +12,7 @@ use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_value};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    own("proxy_pass", Contexts::LI, Args::ONE, proxy_pass).doc(
+    own("proxy_pass", Contexts::LIE, Args::ONE, proxy_pass).doc(
         "The HTTP origin that answers; a URI behind it takes the place of the location's prefix.",
         "proxy_pass http://127.0.0.1:8080;",
     ),
