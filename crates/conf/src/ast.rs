@@ -366,6 +366,7 @@ fn hosts_of_syslog(word: &[u8]) -> impl Iterator<Item = &str> {
 /// Whether it is neither empty, a wildcard, a number nor an address.
 fn is_name(host: &str) -> bool {
     !host.is_empty()
+        && !host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
         && !host.contains(['*', '$'])
         && host.parse::<IpAddr>().is_err()
         && crate::value::numeric_host(host).is_none()

@@ -1,9 +1,11 @@
 //! `listen`: addresses, socket options, and what several servers on one address may say.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::Listened;
+use super::peer::{UNIX_PATH_MAX, strip_unix};
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, own};
 use crate::model::{Address, KeepAlive, Listen, SocketOptions, Transport};
@@ -49,78 +51,89 @@ fn listen(r: &mut Reader, node: &Node) -> Parsed {
 
 /// The addresses that the first argument names.
 fn addresses(r: &Reader, word: &[u8]) -> Result<Vec<Address>, &'static str> {
-    if let Some(path) = word.strip_prefix(b"unix:") {
+    if let Some(path) = strip_unix(word) {
         use std::os::unix::ffi::OsStrExt as _;
         if path.is_empty() {
             return Err("no path in the unix domain socket");
         }
+        if path.len() > UNIX_PATH_MAX {
+            return Err("too long path in the unix domain socket");
+        }
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
         return Ok(vec![Address::Unix(path)]);
     }
-    let found = addresses_for(r, word, 80, Number::Port)?;
-    Ok(found.into_iter().map(Address::Inet).collect())
+    let (hosts, ports) = hosts_and_ports(r, word)?;
+    let all = ports.flat_map(|port| hosts.iter().map(move |ip| SocketAddr::new(*ip, port)));
+    Ok(all.map(Address::Inet).collect())
 }
 
-/// What a number is where an address may stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
-    /// A port.
-    Port,
-    /// A host like any other.
-    Host,
-}
-
-/// The internet addresses that a word names, with the port to take when it names none.
-pub(super) fn addresses_for(
+/// What a word of internet addresses names; it may name several ports.
+fn hosts_and_ports(
     r: &Reader,
     word: &[u8],
-    default_port: u16,
-    alone: Number,
-) -> Result<Vec<SocketAddr>, &'static str> {
+) -> Result<(Vec<IpAddr>, RangeInclusive<u16>), &'static str> {
     let text = std::str::from_utf8(word).map_err(|_| "invalid host")?;
     if text.starts_with('[') {
-        return inet6(text, default_port).map(|address| vec![address]);
+        return inet6(text);
     }
     if text.contains(['/', '?']) {
         return Err("invalid host");
     }
-    let (host, port) = match text.split_once(':') {
-        Some((host, port_text)) => (host, port(port_text)?),
-        None if alone == Number::Port && values::number(word).is_some() => ("*", port(text)?),
-        None => (text, default_port),
+    let (host, ports) = match text.split_once(':') {
+        Some((host, digits)) => (host, ports(digits)?),
+        None if is_ports(text) => ("*", ports(text)?),
+        None => (text, PORT..=PORT),
     };
     if host.is_empty() {
         return Err("no host");
     }
-    if host == "*" && alone == Number::Port {
-        return Ok(vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)]);
+    if host == "*" {
+        return Ok((vec![Ipv4Addr::UNSPECIFIED.into()], ports));
     }
-    let mut addresses: Vec<SocketAddr> = Vec::new();
+    let mut found: Vec<IpAddr> = Vec::new();
     for ip in r.addresses(host) {
-        let address = SocketAddr::new(ip, port);
-        if !addresses.contains(&address) {
-            addresses.push(address);
+        if !found.contains(&ip) {
+            found.push(ip);
         }
     }
-    if addresses.is_empty() { Err("host not found") } else { Ok(addresses) }
+    if found.is_empty() { Err("host not found") } else { Ok((found, ports)) }
 }
 
-fn inet6(text: &str, default_port: u16) -> Result<SocketAddr, &'static str> {
+/// The port where none is written.
+const PORT: u16 = 80;
+
+/// Whether a word without a colon is a port, or two with a dash, rather than a host.
+fn is_ports(text: &str) -> bool {
+    let is_number = |text: &str| values::number(text.as_bytes()).is_some();
+    match text.split_once('-') {
+        Some((first, last)) => is_number(first) && is_number(last),
+        None => is_number(text),
+    }
+}
+
+fn inet6(text: &str) -> Result<(Vec<IpAddr>, RangeInclusive<u16>), &'static str> {
     let (host, rest) = text[1..].split_once(']').ok_or("invalid host")?;
-    let port = match rest.strip_prefix(':') {
-        Some(digits) => port(digits)?,
-        None if rest.is_empty() => default_port,
+    let ports = match rest.strip_prefix(':') {
+        Some(digits) => ports(digits)?,
+        None if rest.is_empty() => PORT..=PORT,
         None => return Err("invalid host"),
     };
     let ip: Ipv6Addr = host.parse().map_err(|_| "invalid IPv6 address")?;
-    Ok(SocketAddr::new(ip.into(), port))
+    Ok((vec![ip.into()], ports))
 }
 
-fn port(digits: &str) -> Result<u16, &'static str> {
-    match values::number(digits.as_bytes()).and_then(|port| u16::try_from(port).ok()) {
-        None | Some(0) => Err("invalid port"),
-        Some(port) => Ok(port),
-    }
+/// Reads `PORT` or `FIRST-LAST`.
+fn ports(digits: &str) -> Result<RangeInclusive<u16>, &'static str> {
+    let port = |digits: &str| {
+        let port = values::number(digits.as_bytes()).and_then(|port| u16::try_from(port).ok());
+        port.filter(|port| *port > 0).ok_or("invalid port")
+    };
+    let Some((first, last)) = digits.split_once('-') else {
+        return port(digits).map(|port| port..=port);
+    };
+    let last = port(last)?;
+    let first = port(first)?;
+    if first > last { Err("invalid port range") } else { Ok(first..=last) }
 }
 
 fn parameter(

@@ -54,7 +54,8 @@ pub(super) fn cut(word: &[u8]) -> Result<Peer, &'static str> {
     Ok(Peer::Inet { host: host.to_owned(), port })
 }
 
-fn strip_unix(word: &[u8]) -> Option<&[u8]> {
+/// The path behind `unix:`, which may be written in capitals.
+pub(super) fn strip_unix(word: &[u8]) -> Option<&[u8]> {
     let (scheme, path) = word.split_at_checked(5)?;
     scheme.eq_ignore_ascii_case(b"unix:").then_some(path)
 }

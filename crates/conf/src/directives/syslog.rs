@@ -1,7 +1,7 @@
 //! What follows `syslog:` in `access_log` and `error_log`.
 
-use super::listen::{Number, addresses_for};
-use crate::model::{Syslog, SyslogServer};
+use super::peer::{Peer, cut, look_up};
+use crate::model::{PeerAddress, Syslog, SyslogServer};
 use crate::reader::{Fault, Reader, show};
 
 const FACILITIES: &[&str] = &[
@@ -10,8 +10,6 @@ const FACILITIES: &[&str] = &[
     "local5", "local6", "local7",
 ];
 const SEVERITIES: &[&str] = &["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
-/// Bytes that the path of a unix socket may have.
-const PATH_SIZE_MAX: usize = 107;
 
 /// Reads what follows `syslog:`.
 pub(super) fn read(r: &Reader, text: &[u8]) -> Result<Syslog, Fault> {
@@ -75,18 +73,18 @@ fn checked_tag(value: &str) -> Result<String, Fault> {
 }
 
 fn find(r: &Reader, text: &str) -> Result<SyslogServer, Fault> {
-    let why = match text.strip_prefix("unix:") {
-        Some("") => "no path in the unix domain socket",
-        Some(path) if path.len() > PATH_SIZE_MAX => "too long path in the unix domain socket",
-        Some(path) => return Ok(SyslogServer::Unix(path.into())),
-        None if text.is_empty() => "no host",
-        None => match addresses_for(r, text.as_bytes(), 514, Number::Host) {
-            Ok(found) => match found.into_iter().next() {
-                Some(address) => return Ok(SyslogServer::Inet(address)),
-                None => "host not found",
-            },
-            Err(why) => why,
-        },
+    let server = match cut(text.as_bytes()) {
+        Ok(Peer::Unix(path)) => Ok(SyslogServer::Unix(path.to_path_buf())),
+        Ok(Peer::Inet { host, port }) => first_of(r, &host, port.unwrap_or(514)),
+        Err(why) => Err(why),
     };
-    Err(Fault::Text(format!("{why} in syslog server \"{text}\"")))
+    server.map_err(|why| Fault::Text(format!("{why} in syslog server \"{text}\"")))
+}
+
+fn first_of(r: &Reader, host: &str, port: u16) -> Result<SyslogServer, &'static str> {
+    match look_up(r, host, port)?.into_iter().next() {
+        Some(PeerAddress::Inet(address)) => Ok(SyslogServer::Inet(address)),
+        Some(PeerAddress::Unix(path)) => Ok(SyslogServer::Unix(path.to_path_buf())),
+        None => Err("host not found"),
+    }
 }
