@@ -278,10 +278,12 @@ impl Exchange {
         }
     }
 
-    /// Whether it is a part, or has asked for some: as in nginx, `$request_completion` is said of
-    /// neither.
+    /// Whether it is a part or a question, or has asked for some: as in nginx,
+    /// `$request_completion` is said of none of these.
     pub(crate) fn is_in_parts(request: &Request) -> bool {
         request.inclusion.is_some()
+            || request.question.is_some()
+            || request.is_vouched_for
             || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
     }
 

@@ -95,7 +95,6 @@ impl Exchange {
         for field in asked.fields.iter().filter(|field| !field.name.is_about_content()) {
             head.fields.push_parsed(field.name, field.text, field.value);
         }
-        head.wire_size = asked.wire_size;
         head.early = asked.early;
         let known = self.request.captures.get_mut().clone();
         Some(Box::new(Question {
