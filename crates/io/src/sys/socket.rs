@@ -417,7 +417,35 @@ pub(super) fn from_storage(storage: &libc::sockaddr_storage) -> Option<SocketAdd
 
 #[cfg(test)]
 mod tests {
-    use super::{from_storage, to_storage};
+    use super::{SockOpt, from_storage, to_storage};
+    use crate::listen::{Address, KeepAlive, Listener, Options};
+
+    fn value(fd: i32, option: SockOpt) -> i32 {
+        let (level, name) = option.pair();
+        let (mut value, mut size) = (0, size_of::<i32>() as libc::socklen_t);
+        // SAFETY: value and size outlive the call and belong together.
+        let done =
+            unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut size) };
+        assert_eq!(done, 0);
+        value
+    }
+
+    #[test]
+    fn probes_are_sent_as_a_listener_says() {
+        let open = |keep_alive| {
+            let options = Options { keep_alive, ..Options::default() };
+            Listener::open(&Address::Tcp(([127, 0, 0, 1], 0).into()), &options).unwrap()
+        };
+        let on = open(Some(KeepAlive::On { idle: Some(1800), interval: None, count: Some(10) }));
+        let fd = on.fd().0;
+        assert_eq!(value(fd, SockOpt::KeepAlive), 1);
+        assert_eq!((value(fd, SockOpt::KeepIdle), value(fd, SockOpt::KeepCount)), (1800, 10));
+        let usual = open(None);
+        assert_eq!(value(fd, SockOpt::KeepInterval), value(usual.fd().0, SockOpt::KeepInterval));
+        for off in [usual, open(Some(KeepAlive::Off))] {
+            assert_eq!(value(off.fd().0, SockOpt::KeepAlive), 0);
+        }
+    }
 
     #[test]
     fn addresses_survive_the_kernels_form() {
