@@ -42,6 +42,7 @@ mod php;
 mod php_chaos;
 mod php_pool;
 mod process;
+mod proxy;
 mod proxy_protocol;
 mod published;
 mod real_ip;

@@ -139,3 +139,12 @@ http("cache", """
     location /k/ { proxy_pass http://@ORIGIN@/; proxy_cache_key $uri; } location /o/ { proxy_pass http://@ORIGIN@/; proxy_cache off; } location /i/ { proxy_pass http://@ORIGIN@/; proxy_ignore_headers Cache-Control Set-Cookie Expires Vary; }
     }""" % HEAD, ["GET /x", "GET /x", "GET /x | Range: bytes=0-3", "GET /x | If-None-Match: \"x\"", "HEAD /x", "HEAD /y", "GET /y", "GET /x?a", "POST /x | Content-Length: 0", "GET /b/x", "GET /b/x?b=1", "GET /b/x?n=1", "GET /b/x?n=1", "GET /m/x", "GET /m/x", "GET /m/x", "HEAD /h/x", "GET /h/x", "HEAD /h/x", "GET /k/x?1", "GET /k/x?2", "GET /o/x", "GET /o/x"]
      + [case for fields in (["Cache-Control: no-store"], ["Cache-Control: max-age=60"], ["Set-Cookie: a=b"], ["Expires: Thu, 01 Jan 1970 00:00:00 GMT"], ["Vary: X"], ["Vary: *"], ["X-Accel-Expires: 10"], ["ETag: \"e\"", "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT"], ["Transfer-Encoding: x"]) for base in ("", "/i") for case in [answer(*fields, base=base)] * 2])
+TRAILERS = ["X-T: one\nX-T: two\nX-Hide: x\nServer: q\nX-Accel-Expires: 4\nX-Powered-By: me\n", "X-Empty:\n", "Set-Cookie: a=b\nETag: \"x\"\n", ""]
+server("trailers", """
+    proxy_pass_trailers on; proxy_hide_header X-Hide; add_trailer X-V "$upstream_trailer_x_t|$sent_trailer_x_t|$upstream_trailer_x_hide";
+    location / { proxy_pass http://@ORIGIN@; } location /off { proxy_pass http://@ORIGIN@; proxy_pass_trailers off; } location /only { proxy_pass http://@ORIGIN@; add_trailer_inherit off; }
+    location /n { proxy_pass http://@ORIGIN@; proxy_buffering off; } location /z { proxy_pass http://@ORIGIN@; gzip on; gzip_types *; gzip_min_length 1; } location /c { proxy_pass http://@ORIGIN@; chunked_transfer_encoding off; }
+    location /p { proxy_pass http://@ORIGIN@; proxy_pass_header Server; } location /e { proxy_pass http://@ORIGIN@; proxy_intercept_errors on; error_page 404 =200 /next; }
+""", [raw(f"HTTP/1.1 {status}\nTransfer-Encoding: chunked\nTrailer: X-T\n\n4\nbody\n0\n{trailers}\n", base=base, more=more)
+      for base, more in (("", ""), ("/off", ""), ("/only", ""), ("/n", ""), ("/z", " | Accept-Encoding: gzip"), ("/c", ""), ("/p", ""), ("/e", ""), ("", " | TE: trailers")) for trailers in TRAILERS for status in ("200 OK", "404 Gone")]
+     + [answer("Trailer: x", base=base) for base in ("", "/only")] + [raw("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n", request="HEAD"), raw("HTTP/1.1 200 OK\n\nuntil the end"), raw("HTTP/1.1 204 None\n\n", base="/only")], lengths="coded")

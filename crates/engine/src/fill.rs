@@ -160,7 +160,9 @@ impl Fill {
                 }
                 Wakes::default()
             }
-            OriginNews::Early(_) | OriginNews::Log { .. } => Wakes::default(),
+            OriginNews::Early(_) | OriginNews::Trailers(_) | OriginNews::Log { .. } => {
+                Wakes::default()
+            }
         }
     }
 

@@ -124,6 +124,8 @@ pub(crate) struct Location {
     pub(crate) headers: Arc<[Header]>,
     /// Fields to add behind the body.
     pub(crate) trailers: Arc<[Header]>,
+    /// Whether answers may have trailers: `add_trailer` or `proxy_pass_trailers`.
+    pub(crate) is_trailed: bool,
     /// Whether some `add_header` sets `Alt-Svc`.
     pub(crate) sets_alt_svc: bool,
     /// Whether any coding, made or stored, is on here.

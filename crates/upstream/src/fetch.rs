@@ -20,7 +20,7 @@ use std::time::Duration;
 use base::{Instant, Spool};
 use bytes::Bytes;
 use conf::model::{Level, PeerAddress, Protocol};
-use http::OriginHead;
+use http::{Fields, OriginHead};
 use wire::{OriginError, OriginEvent};
 
 use crate::balance::{Choice, Cursor, Scales};
@@ -364,6 +364,7 @@ impl Fetch {
             FetchWake::Event(OriginEvent::Headless) => {
                 self.log(Level::Error, words::HEADLESS, words::READING_HEAD, ctx);
             }
+            FetchWake::Event(OriginEvent::Trailers(fields)) => self.handle_trailers(fields, ctx),
             FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
             FetchWake::Broken(error) => self.handle_broken(&error, ctx),
             FetchWake::ReceiveFailed(errno) => {
@@ -415,6 +416,12 @@ impl Fetch {
         if self.state == State::Answering && !bytes.is_empty() {
             trial.body += bytes.len() as u64;
             self.tell(OriginNews::Body(bytes), ctx);
+        }
+    }
+
+    fn handle_trailers(&self, fields: Box<Fields>, ctx: &mut FetchCtx<'_>) {
+        if self.state == State::Answering {
+            self.tell(OriginNews::Trailers(fields), ctx);
         }
     }
 

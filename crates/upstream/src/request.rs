@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::Spool;
 use bytes::Bytes;
 use conf::model::{Level, OriginSettings, PeerAddress, Protocol};
-use http::{OriginHead, Params};
+use http::{Fields, OriginHead, Params};
 
 /// A request to an origin.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ pub enum OriginNews {
     Head(Box<OriginHead>),
     /// Part of its body.
     Body(Bytes),
+    /// The fields behind its body.
+    Trailers(Box<Fields>),
     /// The answer is complete. Nothing more is told.
     End,
     /// There is no answer, or none that is complete. Nothing more is told.

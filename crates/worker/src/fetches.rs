@@ -73,9 +73,11 @@ impl<I: Io> Worker<I> {
             link: None,
             pulled: 0,
             given: 0,
-            // What is kept is asked for whole.
-            answers_head: live.exchange.method() == http::Method::Head
-                && !live.fill.as_ref().is_some_and(|fill| fill.is_filling()),
+            answers_head: answers_head(&request).unwrap_or_else(|| {
+                // What is kept is asked for whole.
+                live.exchange.method() == http::Method::Head
+                    && !live.fill.as_ref().is_some_and(|fill| fill.is_filling())
+            }),
             deadline: None,
             _held: live.exchange.held(),
             fill: live.fill.take(),
@@ -113,7 +115,7 @@ impl<I: Io> Worker<I> {
             link: None,
             pulled: 0,
             given: 0,
-            answers_head: false,
+            answers_head: answers_head(&request).unwrap_or(false),
             deadline: None,
             _held: live.exchange.held(),
             fetch: Fetch::new(request),
@@ -383,4 +385,10 @@ impl<I: Io> Worker<I> {
 /// Where in the slab a fetch lives.
 const fn slot_of(key: Key<LiveFetch>) -> usize {
     (key.to_bits() & 0xffff_ffff) as usize
+}
+
+/// Whether the answer to `request` has no body, by what an HTTP origin is really asked: whoever
+/// believes otherwise takes what follows on the connection for something else.
+fn answers_head(request: &OriginRequest) -> Option<bool> {
+    request.params.get(b":method").map(|method| method == b"HEAD")
 }

@@ -126,8 +126,25 @@ impl<I: Io> Worker<I> {
         let key = Key::from_bits(name);
         let idle = self.origins.links.get_mut(key).filter(|link| link.fetch.is_none());
         let Some(link) = idle else { return Some(FetchWake::Gone) };
+        let live = self.origins.fetches.get_mut(fetch)?;
+        let mut byte = [0];
+        let is_fit = match (live.fetch.request().protocol, &link.conn) {
+            // What came since, reported or not, must not become the answer to this request.
+            (Protocol::Http, OriginConn::Http(_)) => {
+                self.io.receive(link.fd, &mut byte) == Received::Blocked
+            }
+            (Protocol::FastCgi, OriginConn::Fcgi(_)) | (Protocol::Lsapi, OriginConn::Lsapi(_)) => {
+                true
+            }
+            // A group may be asked by more than one protocol.
+            _ => false,
+        };
+        if !is_fit {
+            self.close_link(key);
+            return Some(FetchWake::Gone);
+        }
         link.fetch = Some(fetch);
-        self.origins.fetches.get_mut(fetch)?.link = Some(key);
+        live.link = Some(key);
         Some(FetchWake::Connected(name))
     }
 

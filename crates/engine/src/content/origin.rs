@@ -31,6 +31,8 @@ pub(crate) struct Asked {
     pub(crate) later: Vec<usize>,
     /// The fields of the newest head.
     pub(crate) fields: Fields,
+    /// What stood behind its body.
+    pub(crate) trailers: Fields,
     /// When it came; until then, when the origin was asked.
     head_at: Instant,
     /// Whether a fetch is under way.
@@ -230,6 +232,7 @@ impl Exchange {
             asked.later.push(asked.attempts.len());
         }
         asked.fields.clear();
+        asked.trailers.clear();
         asked.head_at = ctx.now.mono;
         asked.is_running = true;
         asked.is_answering = false;
@@ -268,7 +271,6 @@ impl Exchange {
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
         if let Some((plan, url)) = pass.proxied.as_deref().zip(scope.proxy_url()) {
             let old = old.map(|old| &**old);
-            let as_get = as_get && settings.origin.proxy.convert_head;
             let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
             proxied::write(&scope, plan, url, asking, &mut params);
         } else {
@@ -409,7 +411,7 @@ impl Exchange {
                 debug_assert!(false, "a head comes before the end");
                 self.take_refusal(Refused { status: 502, retry_after: None, cause: Cause::Error })
             }
-            OriginNews::Body(_) => Next::Fetch,
+            OriginNews::Body(_) | OriginNews::Trailers(_) => Next::Fetch,
             news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
                 self.note_news(news, site, ctx);
                 Next::Fetch
@@ -444,6 +446,11 @@ impl Exchange {
                 );
                 if let Body::Origin(inflow) = &self.answer.body {
                     self.answer.compression = inflow.compression();
+                }
+            }
+            OriginNews::Trailers(fields) => {
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.trailers.copy_from(&fields);
                 }
             }
             OriginNews::Early(_) | OriginNews::Head(_) => {}

@@ -28,6 +28,8 @@ const OURS: [&[u8]; 8] = [
     b"content-length",
     b"transfer-encoding",
 ];
+/// Fields that say where a request ends.
+const FRAMING: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 /// Fields that speak of what the client has; who asks for the store has nothing.
 const CONDITIONS: [&[u8]; 6] = [
     b"if-modified-since",
@@ -154,9 +156,16 @@ pub(crate) fn write(
     };
     out.push(b":version", version);
     let mut value = Vec::new();
+    let mut told_len = None;
     for field in plan.settings.fields.iter() {
         value.clear();
         scope.expand(&field.value, &mut value);
+        if is_any(&FRAMING, &field.name) {
+            if field.name.eq_ignore_ascii_case(b"content-length") {
+                told_len = Some(value.clone());
+            }
+            continue;
+        }
         if !value.is_empty() && !field.name.is_empty() {
             value.retain(|byte| !matches!(byte, b'\r' | b'\n' | 0));
             out.push(&field.name, &value);
@@ -165,7 +174,7 @@ pub(crate) fn write(
     if !plan.decides(b"host") {
         out.push(b"Host", &url.host);
     }
-    write_framing(scope, plan, asking.body_len, out);
+    write_framing(scope, plan, asking.body_len, told_len.as_deref(), out);
     if let Some(old) = asking.old {
         write_conditions(old, out);
     }
@@ -175,7 +184,7 @@ pub(crate) fn write(
     let is_believed = scope.site.store().is_none()
         || crate::content::controls::is_trusted(&scope.location().settings.cache.page, scope.conn);
     for field in request.head().fields.iter() {
-        let is = |names: &[&[u8]]| names.iter().any(|name| name.eq_ignore_ascii_case(field.text));
+        let is = |names: &[&[u8]]| is_any(names, field.text);
         let is_forged = !is_believed && cache::rules::is_forged(field.text);
         let is_kept_back = is(&OURS)
             || plan.decides(field.text)
@@ -187,23 +196,34 @@ pub(crate) fn write(
     }
 }
 
-/// Says how long the body is.
-fn write_framing(scope: &Scope<'_>, plan: &Plan, len: Option<u64>, out: &mut Params) {
-    let head = scope.request.head();
+/// Says how long the body is. `told` is what configuration says of it: that can leave out the
+/// length of a body that is not there, and nothing else; a request that says less or more than is
+/// sent makes another one of the rest.
+fn write_framing(
+    scope: &Scope<'_>,
+    plan: &Plan,
+    len: Option<u64>,
+    told: Option<&[u8]>,
+    out: &mut Params,
+) {
+    let Some(len) = len else { return out.push(b"Transfer-Encoding", b"chunked") };
     // A client that says that it sends nothing is passed on as it is.
-    let says = |len| {
-        len > 0 || head.fields.get(Name::ContentLength).is_some() || plan.settings.body.is_some()
+    let is_asked = scope.request.head().fields.get(Name::ContentLength).is_some();
+    let is_said = match told {
+        _ if len > 0 => true,
+        Some(told) => told == b"0",
+        None => is_asked || plan.settings.body.is_some(),
     };
-    match len {
-        Some(len) if says(len) && !plan.decides(b"content-length") => out.push_writing(
+    if is_said {
+        out.push_writing(
             |out| out.extend_from_slice(b"Content-Length"),
             |out| http::digits::push_decimal(out, len),
-        ),
-        None if !plan.decides(b"transfer-encoding") => {
-            out.push(b"Transfer-Encoding", b"chunked");
-        }
-        _ => {}
+        );
     }
+}
+
+fn is_any(names: &[&[u8]], text: &[u8]) -> bool {
+    names.iter().any(|name| name.eq_ignore_ascii_case(text))
 }
 
 /// Asks whether `old` is still good (RFC 9111 §4.3.1).

@@ -188,7 +188,7 @@ impl Exchange {
 
     /// Whether what is asked for the store is a GET though the client sent a HEAD.
     pub(super) fn asks_for_whole(&self, caching: &Caching) -> bool {
-        !caching.is_page() && self.request.head().method == Method::Head
+        caching.converts_head && self.request.head().method == Method::Head
     }
 }
 

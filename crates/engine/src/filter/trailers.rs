@@ -1,14 +1,14 @@
-//! What `add_trailer` says behind the body.
+//! What origin and `add_trailer` say behind the body.
 //!
 //! Owns whether an answer has trailers and what they are worth, which is known at its last byte;
 //! refuses parts of other answers, whose ends nobody sees.
 
-use http::{BodyLen, Fields, Method, Version};
+use http::{BodyLen, Fields, Method, Name, Version};
 
 use crate::ctx::Around;
 use crate::exchange::Exchange;
 use crate::filter::headers::is_safe;
-use crate::site::Site;
+use crate::site::{Location, Site};
 use crate::vars::Scope;
 
 impl Exchange {
@@ -23,13 +23,18 @@ impl Exchange {
             let version = self.request.head().version;
             head.close |= version < Version::Http11 || version == Version::Http11 && head.unchunked;
         }
-        if location.trailers.is_empty() || self.request.question.is_some() || self.is_fragment() {
+        if !location.is_trailed || self.request.question.is_some() || self.is_fragment() {
             return;
         }
+        // Of what had a length nothing can stand behind it.
+        let may_pass = location.settings.origin.proxy.pass_trailers
+            && self.answer.head.body == BodyLen::Unknown
+            && self.answer.origin.as_ref().is_some_and(|asked| asked.is_answering());
         // As in nginx, an empty value counts here, and what turns out to be a 416 was a 206.
         let safe = is_safe(self.answer.head.status) || self.unsatisfied.is_some();
+        let adds = !location.trailers.is_empty();
         self.answer.head.trailed =
-            safe || location.trailers.iter().any(|trailer| trailer.conf.always);
+            may_pass || adds && safe || location.trailers.iter().any(|trailer| trailer.conf.always);
     }
 
     /// Adds what stands behind the body to `fields`, and remembers it for the log.
@@ -38,6 +43,11 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return };
         let location = site.location(self.request.location);
         let safe = is_safe(self.answer.head.status);
+        if location.settings.origin.proxy.pass_trailers
+            && let Some(asked) = self.answer.origin.as_ref().filter(|asked| asked.is_answering())
+        {
+            push_passed(location, &asked.trailers, fields);
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         for trailer in location.trailers.iter().filter(|trailer| safe || trailer.conf.always) {
             scratch.clear();
@@ -52,5 +62,25 @@ impl Exchange {
         }
         self.scratch = scratch;
         self.answer.trailers.copy_from(fields);
+    }
+}
+
+/// Adds the origin's `trailers` but those that are about framing or one connection (RFC 9110
+/// §6.5.1), and what clients do not see.
+fn push_passed(location: &Location, trailers: &Fields, fields: &mut Fields) {
+    for field in trailers.iter() {
+        let is_kept_back = match field.name {
+            Name::Connection
+            | Name::ContentLength
+            | Name::KeepAlive
+            | Name::ProxyConnection
+            | Name::TransferEncoding
+            | Name::Upgrade => true,
+            Name::Other => location.hides_text(field.text),
+            name => location.hides(name),
+        };
+        if !is_kept_back {
+            fields.push_parsed(field.name, field.text, field.value);
+        }
     }
 }

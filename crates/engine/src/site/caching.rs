@@ -57,6 +57,8 @@ pub(crate) struct Caching {
     pub(crate) policy: Policy,
     /// Where its objects are.
     pub(crate) space: Space,
+    /// Whether HEAD is asked as GET, so that the answer can be kept.
+    pub(crate) converts_head: bool,
     uses: Mutex<HashMap<u128, u32>>,
 }
 
@@ -74,7 +76,9 @@ impl Caching {
             Space::Page => page_policy(settings),
             Space::Zone(_) | Space::Named(_) => zone_policy(settings),
         };
-        Some(Self { conf: conf.clone(), policy, space, uses: Mutex::default() })
+        let converts_head = !matches!(space, Space::Page) && settings.origin.proxy.convert_head;
+        let conf = conf.clone();
+        Some(Self { conf, policy, space, converts_head, uses: Mutex::default() })
     }
 
     /// Whether the application drives it.

@@ -292,6 +292,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
         trailers: parsed(&settings.add_trailers),
+        is_trailed: !settings.add_trailers.is_empty() || settings.origin.proxy.pass_trailers,
         coded: Kinds::is_coded(settings),
         reworks: settings.filters.is_any(),
     }

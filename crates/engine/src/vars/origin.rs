@@ -73,6 +73,10 @@ impl Scope<'_> {
                 each(asked, out, |attempt, out| push_decimal(out, attempt.bytes_sent))
             }
             Var::UpstreamField(name) => joined(&asked.fields, name, out),
+            // As in nginx, who does not pass them on does not read them.
+            Var::UpstreamTrailer(name) if self.location().settings.origin.proxy.pass_trailers => {
+                joined(&asked.trailers, name, out)
+            }
             Var::UpstreamCookie(name) => {
                 let cookies = asked.fields.all(Name::SetCookie);
                 maybe(out, set_cookie(cookies, name.as_bytes()))

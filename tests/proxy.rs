@@ -1,0 +1,382 @@
+//! Owns: an origin that speaks HTTP behind `proxy_pass`: what it is asked, what becomes of its
+//! answers, which connections to it are used again, and what happens when it fails.
+
+mod attacks;
+mod caching;
+mod tunnels;
+
+use std::fs;
+
+use testkit::origin::{answer, answer_of};
+use testkit::server::LISTEN;
+use testkit::{Client, Origin, Proto, Server, wait_until};
+
+use crate::http;
+
+/// A server that passes everything to `origin` over connections that it keeps, with more
+/// directives of its location and the site.
+fn serve(origin: &Origin, location: &str, more: &str) -> Server {
+    http(&format!(
+        "upstream app {{ server {}; keepalive 8; }}
+         server {{ {LISTEN} client_max_body_size 0; {more}
+             location / {{ proxy_pass http://app; {location} }} }}",
+        origin.address()
+    ))
+}
+
+/// `POST path` with this body on a new connection.
+fn post(server: &Server, path: &str, body: &str) -> testkit::Response {
+    let len = body.len();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n");
+    server.connect().send(head + body).answer()
+}
+
+/// Bytes that no part of repeats another.
+fn long_body(len: usize) -> Vec<u8> {
+    (0_u32..).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).take(len).collect()
+}
+
+#[test]
+fn an_origin_answers_by_each_protocol() {
+    let origin = Origin::start();
+    let server = serve(&origin, "", "");
+    for (at, proto) in Proto::TLS.into_iter().enumerate() {
+        let curl = server.curl(proto).field("X-Own: 1").field("Cookie: a=b");
+        let reply = curl.get(&server.url(proto, "/a%20b?c=d"));
+        assert_eq!((reply.status, reply.text()), (200, format!("run {}", at + 1)), "{proto:?}");
+        assert_eq!(reply.header("content-length"), Some("5"), "{proto:?}");
+        let asked = origin.asked("/a%20b?c=d").pop().unwrap();
+        assert_eq!(asked.line(), "GET /a%20b?c=d HTTP/1.1", "{proto:?}");
+        assert_eq!(asked.all("host"), ["app"], "{proto:?}");
+        assert_eq!((asked.all("x-own"), asked.all("cookie")), (vec!["1"], vec!["a=b"]));
+        assert!(asked.body.is_empty(), "{proto:?}");
+    }
+    assert_eq!(server.connect().ask("HEAD /h HTTP/1.1\r\nHost: localhost").status, 200);
+    assert_eq!(origin.asked("/h")[0].method(), "HEAD");
+}
+
+#[test]
+fn what_belongs_to_a_connection_stays_there() {
+    let origin = Origin::start();
+    let fields = "Connection: keep-alive, X-Named\nKeep-Alive: timeout=5\nUpgrade: h2c\nX-Named: 1\n\
+                  X-Kept: yes";
+    origin.say("/", answer(fields, "body"));
+    let server = serve(&origin, "", "");
+    for proto in Proto::TLS {
+        let reply = server.fetch(proto, "/");
+        assert_eq!((reply.status, &*reply.text()), (200, "body"), "{proto:?}");
+        assert_eq!(reply.header("x-kept"), Some("yes"));
+        for name in ["keep-alive", "upgrade", "transfer-encoding"] {
+            assert_eq!(reply.header(name), None, "{proto:?} {name}");
+        }
+    }
+    let named = "Connection: close, X-Forwarded-For, Authorization\r\nKeep-Alive: 5\r\nTE: gzip\r\n\
+                 Upgrade: h2c\r\nX-Forwarded-For: 1.2.3.4\r\nAuthorization: x\r\n";
+    assert_eq!(server.connect().get("/named", named).status, 200);
+    let asked = &origin.asked("/named")[0];
+    assert_eq!(asked.all("x-forwarded-for"), ["1.2.3.4"], "a client cannot take fields away");
+    assert_eq!(asked.all("authorization"), ["x"]);
+    for name in ["keep-alive", "te", "upgrade"] {
+        assert_eq!(asked.field(name), None, "{name}");
+    }
+    assert!(!asked.field("connection").unwrap_or_default().contains("X-Forwarded-For"));
+}
+
+#[test]
+fn bodies_of_requests_arrive_whole() {
+    let origin = Origin::start();
+    let body = long_body(3 << 20);
+    for location in ["", "proxy_request_buffering off;", "proxy_http_version 1.0;"] {
+        let server = serve(&origin, location, "");
+        let file = server.home().dir().join("body");
+        fs::write(&file, &body).unwrap();
+        let data = format!("@{}", file.display());
+        for proto in Proto::TLS {
+            let path = format!("/{proto:?}");
+            origin.plan(&path, Vec::new());
+            let curl = server.curl(proto).args(["--data-binary", &data]);
+            assert_eq!(curl.get(&server.url(proto, &path)).status, 200, "{location} {proto:?}");
+            let asked = &origin.asked(&path)[0];
+            assert!(asked.body == body, "{location} {proto:?}: {} bytes", asked.body.len());
+            assert_eq!(asked.all("content-length"), ["3145728"], "{location} {proto:?}");
+        }
+        origin.plan("/chunks", Vec::new());
+        let mut client = server.connect();
+        client.send("POST /chunks HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for piece in body.chunks(50_000) {
+            client.send(format!("{:x};ext=1\r\n", piece.len())).send(piece).send("\r\n");
+        }
+        client.send("0\r\nTrailer: x\r\n\r\n");
+        assert_eq!(client.answer().status, 200, "{location}");
+        let asked = &origin.asked("/chunks")[0];
+        assert!(asked.body == body, "{location}: {} bytes", asked.body.len());
+        assert_eq!(asked.field("trailer"), None, "{location}");
+        let is_streamed = location.contains("off");
+        assert_eq!(asked.field("transfer-encoding").is_some(), is_streamed, "{location}");
+        assert_eq!(asked.field("content-length").is_none(), is_streamed, "{location}");
+    }
+}
+
+#[test]
+fn a_body_is_passed_on_while_it_arrives() {
+    let origin = Origin::scripted(|peer| {
+        let Ok(mut request) = peer.head() else { return };
+        request.body = peer.take(5).unwrap();
+        peer.remember(request);
+        peer.take(6).unwrap();
+        peer.send(answer("", "done")).unwrap();
+        peer.to_end();
+    });
+    let server = serve(&origin, "proxy_request_buffering off;", "");
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nfirst");
+    wait_until("the first half at the origin", || origin.count("/") == 1);
+    assert_eq!(origin.asked("/")[0].body, b"first");
+    client.send("second");
+    assert_eq!(client.answer().text(), "done");
+}
+
+#[test]
+fn an_answer_is_passed_on_while_it_arrives() {
+    let origin = Origin::scripted(|peer| {
+        while let Ok(request) = peer.request() {
+            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+                .unwrap();
+            peer.wait(request.target());
+            peer.send("6\r\nsecond\r\n0\r\n\r\n").unwrap();
+        }
+    });
+    origin.hold("/");
+    let server = serve(&origin, "proxy_buffering off;", "");
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut head = Vec::new();
+    while !head.ends_with(b"first") {
+        head.extend(client.take(1).unwrap());
+    }
+    origin.release();
+    let rest = client.take("\r\n0006\r\nsecond\r\n0\r\n\r\n".len()).unwrap();
+    assert!(String::from_utf8(rest).unwrap().ends_with("6\r\nsecond\r\n0\r\n\r\n"));
+}
+
+#[test]
+fn connections_are_used_again_and_stale_ones_are_no_error() {
+    let origin = Origin::start();
+    let server = serve(&origin, "", "");
+    for run in 1..=5 {
+        assert_eq!(server.get("/kept").text(), format!("run {run}"));
+    }
+    assert_eq!(post(&server, "/kept", "x").text(), "run 6");
+    assert_eq!(origin.connections(), 1, "one after the other");
+
+    // It says that it keeps the connection, and does not.
+    let fickle = Origin::scripted(|peer| {
+        let _answered = peer.answer_as_planned();
+    });
+    let server = serve(&fickle, "", "");
+    for run in 1..=4 {
+        assert_eq!(server.get("/").text(), format!("run {run}"));
+        wait_until("the connection to end", || fickle.closed() == fickle.connections());
+    }
+    for run in 5..=8 {
+        assert_eq!(post(&server, "/", "body").text(), format!("run {run}"));
+        wait_until("the connection to end", || fickle.closed() == fickle.connections());
+    }
+    assert_eq!(fickle.connections(), 8);
+}
+
+#[test]
+fn what_may_have_been_done_is_not_asked_twice() {
+    // The second request over a connection is taken and not answered.
+    let origin = Origin::scripted(|peer| {
+        if peer.answer_as_planned().is_ok() {
+            let _lost = peer.request();
+        }
+    });
+    let server = serve(&origin, "", "");
+    assert_eq!(server.get("/get").text(), "run 1");
+    assert_eq!(server.get("/get").text(), "run 3", "the lost one was asked again");
+    assert_eq!(post(&server, "/post", "pay").status, 502);
+    assert_eq!(origin.count("/post"), 1);
+    assert_eq!(post(&server, "/post", "pay").status, 200);
+}
+
+#[test]
+fn another_server_is_asked_if_that_may_be() {
+    let dead = Origin::scripted(|peer| {
+        let _lost = peer.request();
+    });
+    let alive = Origin::start();
+    let group = |directives: &str| {
+        http(&format!(
+            "upstream app {{ server {}; server {} backup; }}
+             server {{ {LISTEN} location / {{ proxy_pass http://app; {directives} }} }}",
+            dead.address(),
+            alive.address()
+        ))
+    };
+    let server = group("");
+    assert_eq!(server.get("/get").text(), "run 1");
+    assert_eq!((dead.count("/get"), alive.count("/get")), (1, 1));
+    drop(server);
+    let server = group("");
+    assert_eq!(post(&server, "/post", "x").status, 502);
+    assert_eq!((dead.count("/post"), alive.count("/post")), (1, 0));
+    drop(server);
+    let server = group("proxy_next_upstream error non_idempotent;");
+    assert_eq!(post(&server, "/again", "the body").status, 200);
+    assert_eq!(alive.asked("/again")[0].body, b"the body");
+    drop(server);
+    // To nobody who does not listen anything was said.
+    dead.vanish();
+    let server = group("");
+    assert_eq!(post(&server, "/unsaid", "the body").status, 200);
+    assert_eq!(alive.asked("/unsaid")[0].body, b"the body");
+}
+
+#[test]
+fn statuses_are_tried_elsewhere_where_they_are_named() {
+    let (busy, other) = (Origin::start(), Origin::start());
+    busy.say("/", answer_of("503 Busy", "", "busy"));
+    other.say("/", answer("", "other"));
+    let server = http(&format!(
+        "upstream app {{ server {}; server {} backup; }}
+         server {{ {LISTEN} location / {{ proxy_pass http://app; proxy_next_upstream http_503; }} }}",
+        busy.address(),
+        other.address()
+    ));
+    assert_eq!(server.get("/").text(), "other");
+    busy.say("/x", answer_of("502 Bad", "", "bad"));
+    let server = serve(&busy, "", "");
+    assert_eq!((server.get("/x").status, &*server.get("/x").text()), (502, "bad"));
+}
+
+#[test]
+fn an_origin_that_is_slow_or_says_too_much_is_given_up() {
+    let origin = Origin::start();
+    origin.say("/long", answer(&format!("X-Long: {}", "x".repeat(20_000)), "body"));
+    let server = serve(&origin, "proxy_read_timeout 300ms;", "");
+    assert_eq!(server.get("/long").status, 502);
+    logged(&server, "upstream sent too big header");
+    origin.hold("/slow");
+    for proto in Proto::TLS {
+        assert_eq!(server.fetch(proto, "/slow").status, 504, "{proto:?}");
+    }
+    origin.release();
+    logged(&server, "upstream timed out");
+    let patient = serve(&origin, "proxy_buffer_size 32k; proxy_buffers 8 32k;", "");
+    assert_eq!(patient.get("/long").status, 200);
+}
+
+#[test]
+fn an_origin_is_left_when_the_client_leaves() {
+    let origin = Origin::scripted(|peer| {
+        if peer.request().is_ok() {
+            peer.to_end();
+        }
+    });
+    for proxy in ["", "proxy_buffering off;"] {
+        let server = serve(&origin, proxy, "");
+        let before = origin.closed();
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        wait_until("the request", || origin.connections() == before + 1);
+        drop(client);
+        wait_until("the origin to be left", || origin.closed() == before + 1);
+    }
+}
+
+#[test]
+fn errors_lead_to_an_origin_and_from_it() {
+    let origin = Origin::start();
+    origin.say("/gone", answer_of("404 Not Found", "", "the origin's own"));
+    origin.say("/gone?fallback", answer("", "from the fallback"));
+    origin.say("/missing.txt", answer("", "not a file"));
+    let address = origin.address();
+    let server = http(&format!(
+        "server {{ {LISTEN}
+             location / {{ try_files $uri @app; }}
+             location @app {{ proxy_pass http://{address}; }}
+             location /gone {{ proxy_pass http://{address}; proxy_intercept_errors on;
+                 error_page 404 = @other; }}
+             location @other {{ proxy_pass http://{address}; set $args fallback; }}
+             location /refused {{ error_page 403 = @app; deny all; }} }}"
+    ));
+    assert_eq!(server.get("/hello.txt").body, testkit::site::HELLO);
+    assert_eq!(server.get("/missing.txt").text(), "not a file");
+    let reply = server.get("/gone");
+    assert_eq!((reply.status, &*reply.text()), (200, "from the fallback"));
+    assert_eq!(server.get("/refused").text(), "run 1");
+}
+
+#[test]
+fn an_origin_is_asked_who_may_pass() {
+    let origin = Origin::start();
+    origin.say("/may", answer_of("204 No Content", "X-User: carla", ""));
+    let address = origin.address();
+    let server = http(&format!(
+        "server {{ {LISTEN}
+             location / {{ auth_request /ask; auth_request_set $user $upstream_http_x_user;
+                 add_header X-Is $user always; proxy_pass http://{address}; }}
+             location = /ask {{ internal; proxy_pass http://{address}/may;
+                 proxy_pass_request_body off; proxy_set_header Content-Length \"\";
+                 proxy_set_header X-Original-URI $request_uri; }} }}"
+    ));
+    for proto in Proto::TLS {
+        let curl = server.curl(proto).args(["-d", "the body"]);
+        let reply = curl.get(&server.url(proto, "/page?x"));
+        assert_eq!((reply.status, reply.header("x-is")), (200, Some("carla")), "{proto:?}");
+        let asked = origin.asked("/may").pop().unwrap();
+        assert_eq!(asked.field("x-original-uri"), Some("/page?x"));
+        assert_eq!((asked.field("content-length"), asked.body.len()), (None, 0));
+        assert_eq!(origin.asked("/page?x").pop().unwrap().body, b"the body");
+    }
+    assert_eq!(server.get("/ask").status, 404);
+    origin.say("/may", answer_of("403 No", "", "no"));
+    assert_eq!(server.get("/page?x").status, 403);
+    origin.say("/may", answer_of("500 Oh", "", ""));
+    assert_eq!(server.get("/page?x").status, 500);
+    assert_eq!(origin.count("/page?x"), 3, "nobody else was let through");
+}
+
+#[test]
+fn addresses_and_cookies_become_those_of_the_site() {
+    let origin = Origin::start();
+    let address = origin.address();
+    let fields = format!(
+        "Location: http://{address}/base/there?x\nSet-Cookie: a=b; Domain=inner; Path=/base/x\n\
+         Set-Cookie: keep=1; Path=/else\nRefresh: 5; url=http://{address}/base/r"
+    );
+    origin.say("/base/go", answer_of("302 Found", &fields, ""));
+    let server = http(&format!(
+        "server {{ {LISTEN} location /out/ {{ proxy_pass http://{address}/base/;
+             proxy_cookie_domain inner outer.test; proxy_cookie_path /base/ /out/;
+             proxy_cookie_flags a secure samesite=lax; }} }}"
+    ));
+    for proto in Proto::TLS {
+        let reply = server.curl(proto).get(&server.url(proto, "/out/go"));
+        let there = format!("{}/out/there?x", server.url(proto, ""));
+        assert_eq!(reply.header("location"), Some(&*there), "{proto:?}");
+        assert_eq!(reply.header("refresh"), Some("5; url=/out/r"), "{proto:?}");
+        let cookies: Vec<_> =
+            reply.headers.iter().filter(|(name, _)| name == "set-cookie").collect();
+        assert_eq!(
+            cookies[0].1, "a=b; Domain=outer.test; Path=/out/x; Secure; SameSite=Lax",
+            "{proto:?}"
+        );
+        assert_eq!(cookies[1].1, "keep=1; Path=/else", "{proto:?}");
+    }
+}
+
+fn logged(server: &Server, text: &str) {
+    wait_until(text, || server.error_log().contains(text));
+}
+
+/// Reads until the head is there.
+fn head_of(client: &mut Client) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.extend(client.take(1).unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}

@@ -1,0 +1,314 @@
+//! Owns: what is kept of the answers of HTTP origins, by `proxy_cache` and by `page_cache`, and
+//! what must never be.
+
+use std::thread;
+
+use testkit::origin::{answer, answer_of};
+use testkit::server::LISTEN;
+use testkit::{Origin, Response, Server, wait_until};
+
+use crate::http;
+
+const KEEP: &str = "proxy_cache one; proxy_cache_valid 200 1m;
+    add_header X-Status $upstream_cache_status always;";
+
+/// A server that keeps answers, with more directives of the location.
+fn keep(origin: &Origin, location: &str) -> Server {
+    http(&format!(
+        "proxy_cache_path @DIR@/cache keys_zone=one:1m;
+         upstream app {{ server {}; keepalive 4; }}
+         server {{ {LISTEN} location / {{ proxy_pass http://app; {KEEP} {location} }} }}",
+        origin.address()
+    ))
+}
+
+/// A server with the page cache.
+fn pages(origin: &Origin, location: &str) -> Server {
+    http(&format!(
+        "server {{ {LISTEN} page_cache auto;
+             location / {{ proxy_pass http://{}; {location} }} }}",
+        origin.address()
+    ))
+}
+
+/// What the cache says, and the body.
+fn told(reply: &Response) -> (String, String) {
+    let said = reply.header("x-status").or_else(|| reply.header("x-litespeed-cache"));
+    (said.unwrap_or_default().to_owned(), reply.text())
+}
+
+fn seen(server: &Server, path: &str) -> (String, String) {
+    told(&server.get(path))
+}
+
+fn with(server: &Server, method: &str, path: &str, fields: &str) -> Response {
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}");
+    server.connect().ask(head.trim_end())
+}
+
+fn pair(status: &str, body: &str) -> (String, String) {
+    (status.to_owned(), body.to_owned())
+}
+
+#[test]
+fn an_answer_is_kept_and_purged() {
+    let origin = Origin::start();
+    let server = keep(&origin, "proxy_cache_purge PURGE from 127.0.0.1;");
+    assert_eq!(seen(&server, "/a"), pair("MISS", "run 1"));
+    assert_eq!(seen(&server, "/a"), pair("HIT", "run 1"));
+    assert_eq!(seen(&server, "/a?b"), pair("MISS", "run 1"), "the query is part of the key");
+    assert_eq!(with(&server, "PURGE", "/a", "").status, 200);
+    assert_eq!(seen(&server, "/a"), pair("MISS", "run 2"));
+    assert_eq!(origin.count("/a"), 2, "nobody asks the origin to purge");
+}
+
+#[test]
+fn what_is_kept_is_asked_whole_and_for_everybody() {
+    let origin = Origin::start();
+    origin.say("/", answer("ETag: \"x\"\nAccept-Ranges: bytes", "0123456789"));
+    let part = "Range: bytes=2-3\r\nIf-None-Match: \"x\"\r\nIf-Range: \"y\"\r\n\
+                If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
+    for (method, fields) in [("HEAD", ""), ("GET", part)] {
+        let server = keep(&origin, "");
+        origin.say("/", answer("ETag: \"x\"\nAccept-Ranges: bytes", "0123456789"));
+        let first = with(&server, method, "/", fields);
+        assert_eq!(first.status, if method == "HEAD" { 200 } else { 304 }, "{method}");
+        let asked = origin.asked("/").pop().unwrap();
+        assert_eq!(asked.method(), "GET");
+        for name in ["range", "if-none-match", "if-range", "if-modified-since"] {
+            assert_eq!(asked.field(name), None, "{name}");
+        }
+        assert_eq!(seen(&server, "/"), pair("HIT", "0123456789"), "{method}");
+        let range = with(&server, "GET", "/", "Range: bytes=2-3\r\n");
+        assert_eq!((range.status, &*range.text()), (206, "23"));
+    }
+}
+
+#[test]
+fn an_answer_to_head_never_becomes_that_to_get() {
+    let origin = Origin::start();
+    let server = keep(&origin, "proxy_cache_convert_head off;");
+    let head = with(&server, "HEAD", "/", "");
+    assert_eq!((head.status, head.header("content-length")), (200, Some("5")));
+    assert_eq!(origin.asked("/")[0].method(), "HEAD");
+    assert_eq!(server.get("/").text(), "run 2");
+    assert_eq!(seen(&server, "/"), pair("HIT", "run 2"));
+    assert_eq!(with(&server, "HEAD", "/", "").header("x-status"), Some("HIT"));
+}
+
+#[test]
+fn what_is_for_one_client_is_not_kept() {
+    let origin = Origin::start();
+    let server = keep(&origin, "");
+    for fields in [
+        "Set-Cookie: session=1",
+        "Cache-Control: private",
+        "Cache-Control: no-store",
+        "Cache-Control: no-cache",
+        "Vary: *",
+        "X-Accel-Expires: 0",
+        "Expires: Thu, 01 Jan 1970 00:00:01 GMT",
+    ] {
+        origin.plan("/", vec![answer(fields, "one"), answer(fields, "two")]);
+        assert_eq!(seen(&server, "/"), pair("MISS", "one"), "{fields}");
+        assert_eq!(seen(&server, "/"), pair("MISS", "two"), "{fields}");
+    }
+    origin.say("/post", answer("Cache-Control: max-age=60", "kept?"));
+    let order = "Content-Length: 0\r\n";
+    for _ in 0..2 {
+        assert_eq!(with(&server, "POST", "/post", order).status, 200);
+    }
+    assert_eq!(origin.count("/post"), 2);
+    assert_eq!(seen(&server, "/post"), pair("MISS", "kept?"));
+}
+
+#[test]
+fn copies_differ_by_what_the_origin_names() {
+    let origin = Origin::start();
+    origin.plan("/", vec![answer("Vary: X-Lang", "en"), answer("Vary: X-Lang", "de")]);
+    let server = keep(&origin, "");
+    let ask = |lang: &str| told(&with(&server, "GET", "/", &format!("X-Lang: {lang}\r\n")));
+    assert_eq!(ask("en"), pair("MISS", "en"));
+    assert_eq!(ask("de"), pair("MISS", "de"));
+    assert_eq!(ask("de"), pair("HIT", "de"));
+}
+
+#[test]
+fn an_answer_that_was_cut_off_is_not_kept() {
+    let origin = Origin::scripted(|peer| {
+        let Ok(request) = peer.request() else { return };
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
+        let rest = match request.target() {
+            "/length" => "Content-Length: 100\r\n\r\nhalf",
+            "/chunks" => "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+            _ => "Content-Length: 0100\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n\r\n",
+        };
+        let _left = peer.send(format!("{head}{rest}"));
+    });
+    let server = keep(&origin, "");
+    for path in ["/length", "/chunks", "/both"] {
+        for run in 1..=2 {
+            let mut client = server.connect();
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+            let reply = client.try_answer("GET");
+            assert!(reply.is_err() || reply.is_ok_and(|reply| reply.status == 502), "{path}");
+            wait_until("the question", || origin.count(path) == run);
+        }
+    }
+}
+
+#[test]
+fn an_old_answer_stands_in_and_is_renewed_behind_the_clients_back() {
+    let origin = Origin::start();
+    let old = |body| answer("Cache-Control: max-age=1", body);
+    origin.plan("/", vec![old("old"), answer("Cache-Control: max-age=60", "new")]);
+    let server = keep(
+        &origin,
+        "proxy_cache_use_stale updating error http_500; proxy_cache_background_update on;",
+    );
+    assert_eq!(seen(&server, "/"), pair("MISS", "old"));
+    origin.hold("/");
+    let mut first = String::new();
+    wait_until("it to be old", || {
+        let (status, body) = seen(&server, "/");
+        assert_eq!(body, "old");
+        first = status;
+        first != "HIT"
+    });
+    assert_eq!(first, "STALE");
+    assert_eq!(seen(&server, "/"), pair("UPDATING", "old"));
+    origin.release();
+    wait_until("the new one", || seen(&server, "/").1 == "new");
+    assert_eq!(seen(&server, "/"), pair("HIT", "new"));
+    assert_eq!(origin.count("/"), 2);
+
+    origin.plan("/broken", vec![old("old"), answer_of("500 Oh", "", "oh")]);
+    assert_eq!(seen(&server, "/broken"), pair("MISS", "old"));
+    wait_until("it to be old", || seen(&server, "/broken").0 == "STALE");
+    wait_until("the error", || origin.count("/broken") >= 2);
+    assert_eq!(seen(&server, "/broken"), pair("STALE", "old"));
+    origin.vanish();
+    assert_eq!(seen(&server, "/broken").1, "old");
+}
+
+#[test]
+fn one_asks_for_all_who_wait() {
+    let origin = Origin::start();
+    origin.hold("/");
+    let server = keep(&origin, "proxy_cache_lock on; proxy_cache_lock_timeout 20s;");
+    let addr = server.http();
+    let clients: Vec<_> = (0..6)
+        .map(|_| thread::spawn(move || testkit::Client::connect(addr).get("/", "").text()))
+        .collect();
+    wait_until("the question", || origin.count("/") == 1);
+    assert_eq!(seen(&server, "/else").1, "run 1", "others do not wait");
+    origin.release();
+    for client in clients {
+        assert_eq!(client.join().unwrap(), "run 1");
+    }
+    assert_eq!(origin.count("/"), 1);
+}
+
+#[test]
+fn an_old_answer_is_confirmed() {
+    let origin = Origin::start();
+    let fields = "Cache-Control: max-age=1\nETag: \"v1\"\n\
+                  Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT";
+    let same = b"HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nETag: \"v1\"\r\n\r\n";
+    origin.plan("/", vec![answer(fields, "the page"), same.to_vec()]);
+    let server = keep(&origin, "proxy_cache_revalidate on;");
+    assert_eq!(seen(&server, "/"), pair("MISS", "the page"));
+    wait_until("it to be old", || {
+        let (status, body) = seen(&server, "/");
+        assert_eq!(body, "the page");
+        status == "REVALIDATED"
+    });
+    assert_eq!(seen(&server, "/"), pair("HIT", "the page"));
+    let asked = origin.asked("/").pop().unwrap();
+    assert_eq!(asked.field("if-none-match"), Some("\"v1\""));
+    assert_eq!(asked.field("if-modified-since"), Some("Tue, 14 Nov 2023 22:13:20 GMT"));
+}
+
+#[test]
+fn the_key_tells_hosts_of_origins_apart() {
+    let (one, other) = (Origin::start(), Origin::start());
+    one.say("/", answer("", "one"));
+    other.say("/", answer("", "other"));
+    let server = http(&format!(
+        "proxy_cache_path @DIR@/cache keys_zone=one:1m; {KEEP}
+         server {{ {LISTEN}
+             location /one/ {{ proxy_pass http://{}/; }}
+             location /other/ {{ proxy_pass http://{}/; }} }}",
+        one.address(),
+        other.address()
+    ));
+    assert_eq!(seen(&server, "/one/"), pair("MISS", "one"));
+    assert_eq!(seen(&server, "/other/"), pair("MISS", "other"));
+    assert_eq!(seen(&server, "/one/"), pair("HIT", "one"));
+}
+
+#[test]
+fn an_http_origin_speaks_to_the_page_cache() {
+    let origin = Origin::start();
+    let public = "X-LiteSpeed-Cache-Control: public,max-age=60\nX-LiteSpeed-Tag: a,b";
+    origin.plan("/", vec![answer(public, "one"), answer(public, "two"), answer(public, "three")]);
+    origin.say("/purge", answer("X-LiteSpeed-Purge: tag=b", ""));
+    let server = pages(&origin, "");
+    assert_eq!(seen(&server, "/"), pair("miss", "one"));
+    let hit = server.get("/");
+    assert_eq!(told(&hit), pair("hit", "one"));
+    assert_eq!(hit.header("x-litespeed-tag"), None);
+    assert!(hit.header("age").is_some());
+    assert_eq!(server.get("/purge").status, 200);
+    assert_eq!(seen(&server, "/"), pair("miss", "two"));
+    // Who may purge is the server's business, and a client cannot speak as an application.
+    let forged = "X-LiteSpeed-Purge: *\r\nX-LSCACHE: 1\r\n";
+    assert_eq!(told(&with(&server, "GET", "/", forged)), pair("hit", "two"));
+    assert_eq!(with(&server, "GET", "/plain", forged).status, 200);
+    assert_ne!(origin.asked("/plain")[0].field("x-lscache"), Some("1"));
+}
+
+#[test]
+fn the_page_cache_keeps_nothing_that_is_for_one_client() {
+    let origin = Origin::start();
+    let server = pages(&origin, "");
+    let public = "Cache-Control: public, max-age=60";
+    let get = |path: &str, fields: &str| with(&server, "GET", path, fields).text();
+    origin.plan(
+        "/cookie",
+        vec![
+            answer(&format!("{public}\nSet-Cookie: session=1"), "one"),
+            answer(&format!("{public}\nSet-Cookie: session=2"), "two"),
+        ],
+    );
+    assert_eq!((get("/cookie", ""), get("/cookie", "")), ("one".into(), "two".into()));
+    let open = "Cache-Control: max-age=60";
+    origin.plan("/who", vec![answer(open, "of carla"), answer(open, "of nobody")]);
+    assert_eq!(get("/who", "Authorization: Basic YTpi\r\n"), "of carla");
+    assert_eq!(get("/who", ""), "of nobody");
+    origin.plan("/vary", vec![answer(&format!("{open}\nVary: *"), "a"), answer(open, "b")]);
+    assert_eq!((get("/vary", ""), get("/vary", "")), ("a".into(), "b".into()));
+    origin.plan(
+        "/part",
+        vec![
+            answer_of("206 Partial Content", &format!("{open}\nContent-Range: bytes 2-3/10"), "23"),
+            answer(open, "0123456789"),
+        ],
+    );
+    let _partial = with(&server, "GET", "/part", "Range: bytes=2-3\r\n");
+    assert_eq!(get("/part", ""), "0123456789");
+}
+
+#[test]
+fn a_page_of_parts_comes_from_an_http_origin() {
+    let origin = Origin::start();
+    let esi = "Content-Type: text/html\nX-LiteSpeed-Cache-Control: public,max-age=60,esi=on";
+    origin.say("/page", answer(esi, "[<esi:include src=\"/part?x=%0d%0aEvil:1\"/>]"));
+    let server = pages(&origin, "");
+    origin.say("/part?x=%0d%0aEvil:1", answer("Content-Type: text/html", "the part"));
+    for _ in 0..2 {
+        assert_eq!(server.get("/page").text(), "[the part]");
+    }
+    assert_eq!((origin.count("/page"), origin.count("/part?x=%0d%0aEvil:1")), (1, 2));
+    assert!(origin.all().iter().all(|asked| asked.field("evil").is_none()));
+}
