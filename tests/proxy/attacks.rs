@@ -49,8 +49,9 @@ fn smuggled(origin: &Origin) -> usize {
 #[test]
 fn a_request_that_can_be_read_in_two_ways_reaches_nobody() {
     let origin = Origin::start();
-    for location in ["", "proxy_request_buffering off;"] {
-        let server = serve(&origin, location, "");
+    let lenient = "ignore_invalid_headers off; underscores_in_headers on;";
+    for (location, more) in [("", ""), ("proxy_request_buffering off;", lenient)] {
+        let server = serve(&origin, location, more);
         for framing in REFUSED {
             let framing = framing.replace('@', &INNER.len().to_string());
             let text = format!("POST /outer HTTP/1.1\r\nHost: a\r\n{framing}\r\n0\r\n\r\n{INNER}");
@@ -146,15 +147,17 @@ fn line_ends_in_variables_begin_nothing() {
         "server {{ {LISTEN} set $to {address};
              location /field {{ proxy_pass http://{address}/x; proxy_set_header X-Uri \"$uri\";
                  proxy_set_header Host $uri; proxy_set_header Content-Length $uri; }}
+             location /kept-body {{ proxy_pass http://{address}/x;
+                 proxy_set_header X-Body $request_body; }}
              location /body {{ proxy_pass http://{address}/x; proxy_set_body \"$uri\"; }}
              location /text {{ proxy_pass http://$to$uri; }}
              location ~ ^/capture/([^x]*)$ {{ proxy_pass http://$to/$1?$1; }}
              location ~ ^/named/(?<rest>[^x]*)$ {{ proxy_pass http://{address}; proxy_method $rest; }}
              location /kept/ {{ proxy_pass http://{address}; }}
              location /base/ {{ proxy_pass http://{address}/other/; }}
-             location /break/ {{ rewrite ^/break/(.*)$ /$1 break; proxy_pass http://{address}; }}
-             location /last/ {{ rewrite ^/last/(.*)$ /kept/$1 last; }}
-             location /query/ {{ rewrite ^/query/(.*)$ /x?a=$1? break; proxy_pass http://{address}; }} }}"
+             location /break/ {{ rewrite ^/break/([^x]*)$ /$1 break; proxy_pass http://{address}; }}
+             location /last/ {{ rewrite ^/last/([^x]*)$ /kept/$1 last; }}
+             location /query/ {{ rewrite ^/query/([^x]*)$ /x?a=$1? break; proxy_pass http://{address}; }} }}"
     ));
     for place in
         ["field", "body", "text", "capture", "named", "kept", "base", "break", "last", "query"]
@@ -172,6 +175,8 @@ fn line_ends_in_variables_begin_nothing() {
             }
         }
     }
+    assert_eq!(post(&server, "/kept-body", "a\r\nEvil: 1\r\n\r\nGET /smuggled").status, 200);
+    assert_eq!(origin.all().pop().unwrap().field("x-body"), Some("aEvil: 1GET /smuggled"));
     for asked in origin.all() {
         assert!(asked.field("evil").is_none(), "{}", asked.head);
         assert!(asked.line().ends_with(" HTTP/1.1"), "{}", asked.head);
@@ -390,7 +395,7 @@ fn floods_of_heads_and_of_what_is_no_content_end() {
                 let head =
                     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n";
                 peer.send(head).unwrap();
-                for _ in 0..1000 {
+                for _ in 0..300 {
                     let _left = peer.send(format!("X-{}: y\r\n", "x".repeat(20_000)));
                 }
                 let _left = peer.send("\r\n");
@@ -400,16 +405,16 @@ fn floods_of_heads_and_of_what_is_no_content_end() {
         peer.to_end();
     });
     let server = serve(&origin, "proxy_pass_trailers on;", "");
-    let before = server.resident_kib();
     for (at, path) in ["/early", "/hints", "/head", "/line"].into_iter().enumerate() {
         for proto in Proto::TLS {
             assert_eq!(server.fetch(proto, path).status, 502, "{path} {proto:?}");
         }
         wait_until("the origin to be left", || origin.closed() == 3 * (at + 1));
     }
+    let before = server.resident_kib();
     assert_eq!(server.get("/trailers").text(), "body");
     let grown = server.resident_kib().saturating_sub(before);
-    assert!(grown < 8 * 1024, "{grown} KiB");
+    assert!(grown < 3 * 1024, "{grown} KiB");
 }
 
 #[test]

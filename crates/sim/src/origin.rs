@@ -1,9 +1,10 @@
-//! Applications behind FastCGI, with an encoder of their own: they answer, or they do not.
+//! Applications behind FastCGI or HTTP, with encoders of their own: they answer, or they do not.
 //!
 //! An application reads a request, decides by chance what becomes of it, and notes every misdeed,
 //! so that a client knows which errors it may be given. A right answer is a function of the
 //! request, body included: bytes that were lost, doubled or swapped on either way are seen.
 
+mod http;
 mod page;
 
 use std::collections::BTreeMap;
@@ -139,6 +140,8 @@ struct Conn {
     has_body: bool,
     /// The worker wants to use the connection again.
     keeps: bool,
+    /// What HTTP says of the body.
+    coming: http::Coming,
     /// A page is asked for.
     is_page: bool,
     /// What is still to be written, and then to be done.
@@ -164,13 +167,23 @@ enum After {
 pub struct Origin {
     chance: Chance,
     conns: Vec<Conn>,
+    speech: Speech,
+}
+
+/// What applications speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// FastCGI
+    FastCgi,
+    /// HTTP/1.1
+    Http,
 }
 
 impl Origin {
     /// The applications of a seed.
     #[must_use]
-    pub const fn new(seed: u64) -> Self {
-        Self { chance: Chance::new(seed, 3), conns: Vec::new() }
+    pub const fn new(seed: u64, speech: Speech) -> Self {
+        Self { chance: Chance::new(seed, 3), conns: Vec::new(), speech }
     }
 
     /// Lets all of them do something.
@@ -209,7 +222,10 @@ impl Origin {
             }
             Got::Nothing => {}
         }
-        conn.parse();
+        match self.speech {
+            Speech::FastCgi => conn.parse(),
+            Speech::Http => http::parse(conn),
+        }
         if conn.has_params && conn.after == After::Read {
             self.decide(conn, kernel);
             worked |= conn.after != After::Read;
@@ -272,7 +288,10 @@ impl Origin {
             body: answer_to(token, rest.parse().unwrap_or(0), &conn.body),
         });
         let answer = self.head_and_body(&reply, deed, is_head);
-        let mut records = self.records(&answer, deed);
+        let mut records = match self.speech {
+            Speech::FastCgi => self.records(&answer, deed),
+            Speech::Http => self.message(&answer, deed, &conn.params),
+        };
         let rude = self.chance.one_in(2);
         conn.after = match deed {
             Deed::Good | Deed::Busy | Deed::Short if conn.keeps => After::Next,
@@ -381,6 +400,7 @@ impl Conn {
             body: Vec::new(),
             has_body: false,
             keeps: false,
+            coming: http::Coming::Length(0),
             is_page: false,
             output: Vec::new(),
             after: After::Read,

@@ -158,6 +158,7 @@ impl World {
             extra,
             page_path,
             keeps_long: has_shelves,
+            speech: scenario.speech(),
         };
         let kernel = Rc::new(RefCell::new(kernel));
         let birth =
@@ -181,7 +182,7 @@ impl World {
             layout,
             eras: vec![first],
             clients,
-            origin: Origin::new(seed),
+            origin: Origin::new(seed, scenario.speech()),
             complaints: Vec::new(),
             recalls: 0,
             next_change: 10 * MILLI,

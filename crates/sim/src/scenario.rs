@@ -1,6 +1,7 @@
 //! Which world a seed is put into.
 
 use crate::ask::Weights;
+use crate::origin::Speech;
 
 /// A family of worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Scenario {
     Origin,
     /// The same with clients that leave, a network that breaks and a disk that is full.
     Tangle,
+    /// The same with applications that speak HTTP.
+    Proxy,
     /// Pages that are put together from fragments.
     Assembly,
     /// The same with everything that may happen to their parts.
@@ -109,7 +112,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -128,6 +131,7 @@ impl Scenario {
         Self::CacheChange,
         Self::CacheEsi,
         Self::CacheDisk,
+        Self::Proxy,
     ];
 
     /// Its name on the command line.
@@ -144,6 +148,7 @@ impl Scenario {
             Self::Apps => "apps",
             Self::Origin => "origin",
             Self::Tangle => "tangle",
+            Self::Proxy => "proxy",
             Self::Assembly => "assembly",
             Self::AssemblyTangle => "assembly-tangle",
             Self::Cache => "cache",
@@ -179,6 +184,12 @@ impl Scenario {
     #[must_use]
     pub const fn has_shelves(self) -> bool {
         matches!(self, Self::CacheDisk)
+    }
+
+    /// What its applications speak.
+    #[must_use]
+    pub const fn speech(self) -> Speech {
+        if matches!(self, Self::Proxy) { Speech::Http } else { Speech::FastCgi }
     }
 
     /// Whether configurations change in it.
@@ -220,7 +231,7 @@ impl Scenario {
                 outbound_max: 16 * 1024,
                 ..calm
             },
-            Self::Tangle => Faults {
+            Self::Tangle | Self::Proxy => Faults {
                 deed_in: 4,
                 refuse_in: 10,
                 spool_in: 20,
@@ -279,7 +290,7 @@ impl Scenario {
             Self::CacheDisk => Habits { asks_max: 20, sabotage_in: 20, ..cache },
             Self::CacheChange => Habits { sabotage_in: 8, asks_max: 16, ..cache },
             Self::CacheOrigin => Habits { sabotage_in: 4, read_max: 32 * 1024, ..cache },
-            Self::Tangle => {
+            Self::Tangle | Self::Proxy => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
             }
             Self::Reload | Self::Drain => Habits { depth_max: 4, ..calm },

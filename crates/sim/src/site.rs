@@ -16,6 +16,7 @@ use worker::{Generation, ListenSettings, OpenLogs};
 use crate::chance::Chance;
 use crate::door::Anchor;
 use crate::kernel::Kernel;
+use crate::origin::Speech;
 use crate::pages::LOCATIONS;
 
 /// Where the configuration stands in the invented file system.
@@ -80,6 +81,8 @@ pub struct Layout {
     pub page_path: &'static str,
     /// Whether nginx's directives keep pages for minutes instead of seconds.
     pub keeps_long: bool,
+    /// What applications speak.
+    pub speech: Speech,
 }
 
 impl Layout {
@@ -141,6 +144,15 @@ http {{
             },
         )
     }
+}
+
+/// The same site, whose applications speak HTTP.
+fn by_http(text: &str) -> String {
+    let words = text
+        .split_inclusive(';')
+        .filter(|words| !words.contains("fastcgi_param ") && !words.contains("fastcgi_keep_conn "));
+    let text = words.collect::<String>().replace("fastcgi_pass ", "proxy_pass http://");
+    text.replace("fastcgi_", "proxy_")
 }
 
 /// The invented file system, as far as configurations are read from it.
@@ -218,7 +230,10 @@ impl Sockets {
         layout: &Layout,
         kernel: &mut Kernel,
     ) -> Result<Arc<Generation>, String> {
-        let text = layout.text();
+        let text = match layout.speech {
+            Speech::FastCgi => layout.text(),
+            Speech::Http => by_http(&layout.text()),
+        };
         let options = conf::Options { prefix: "/conf".into(), ..conf::Options::default() };
         let outcome = conf::parse(&Text(&text), Path::new(CONF), &options);
         let config = outcome.config.ok_or_else(|| format!("{:?}", outcome.diagnostics))?;

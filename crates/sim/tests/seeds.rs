@@ -74,6 +74,11 @@ fn everything_may_go_wrong_at_once() {
 }
 
 #[test]
+fn origins_that_speak_http_may_do_all_that_applications_may() {
+    try_all(Scenario::Proxy);
+}
+
+#[test]
 fn the_same_seed_tells_the_same_story_to_the_byte() {
     for scenario in Scenario::ALL {
         let (one, two) = (run(scenario, 7, Telling::Aloud), run(scenario, 7, Telling::Aloud));

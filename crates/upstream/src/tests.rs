@@ -420,7 +420,7 @@ impl Life {
                 self.head_told = true;
             }
             OriginNews::Early(_) => assert!(!self.head_told, "{told}"),
-            OriginNews::Body(_) => assert!(self.head_told, "{told}"),
+            OriginNews::Body(_) | OriginNews::Trailers(_) => assert!(self.head_told, "{told}"),
             OriginNews::End => {
                 assert!(self.head_told, "{told}");
                 self.terminal = true;

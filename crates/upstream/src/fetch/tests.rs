@@ -131,6 +131,7 @@ fn line(effect: &FetchEffect) -> String {
             OriginNews::Early(head) => format!("early {}", head.status),
             OriginNews::Head(head) => format!("head {}", head.status),
             OriginNews::Body(bytes) => format!("body {}", bytes.len()),
+            OriginNews::Trailers(fields) => format!("{} trailers", fields.len()),
             OriginNews::End => "end".to_owned(),
             OriginNews::Failed(refused) => match refused.retry_after {
                 Some(seconds) => format!("failed {} after {seconds}", refused.status),
