@@ -58,8 +58,8 @@ fn an_origin_answers_by_each_protocol() {
 #[test]
 fn what_belongs_to_a_connection_stays_there() {
     let origin = Origin::start();
-    let fields = "Connection: keep-alive, X-Named\nKeep-Alive: timeout=5\nUpgrade: h2c\nX-Named: 1\n\
-                  X-Kept: yes";
+    let fields = "Connection: keep-alive, X-Named\nKeep-Alive: timeout=5\nUpgrade: h2c\n\
+                  X-Named: 1\nX-Kept: yes";
     origin.say("/", answer(fields, "body"));
     let server = serve(&origin, "", "");
     for proto in Proto::TLS {

@@ -540,7 +540,8 @@ fn a_group_that_is_asked_by_two_protocols_mixes_no_connections() {
 #[test]
 fn trailers_are_passed_on_where_that_is_wanted() {
     let origin = Origin::start();
-    let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n4\r\nbody\r\n0\r\n\
+    let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n4\r\n\
+                body\r\n0\r\n\
                 X-T: one\r\nX-T: two\r\nX-Hide: x\r\nContent-Length: 3\r\nTransfer-Encoding: \
                 chunked\r\nConnection: close\r\nServer: q\r\nX-Accel-Expires: 4\r\n\r\n";
     for path in ["/on", "/off", "/added"] {
@@ -589,7 +590,7 @@ fn wrong_words_are_told_with_their_line() {
         ("proxy_pass ftp://a;", "invalid URL prefix"),
         (
             "proxy_pass_trailers yes;",
-            "invalid value \"yes\" in \"proxy_pass_trailers\" directive, it must be \"on\" or \"off\"",
+            "\"yes\" in \"proxy_pass_trailers\" directive, it must be \"on\" or \"off\"",
         ),
         ("proxy_http_version 3;", "invalid value \"3\""),
         ("proxy_redirect on;", "invalid parameter \"on\""),
