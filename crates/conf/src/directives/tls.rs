@@ -141,7 +141,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Keeps certificates named by variables.", "ssl_certificate_cache max=100;"),
     flag("ssl_certificate_compression", HS, |r| &mut r.tls().conf.certificate_compression)
         .doc("Whether certificates are sent compressed.", "ssl_certificate_compression on;"),
-    value("ssl_ech_file", HS, Args::ONE, ignored)
+    list("ssl_ech_file", HS, Args::ONE, ignored)
         .doc("The file with keys for hidden names.", "ssl_ech_file ech.pem;"),
 ];
 
