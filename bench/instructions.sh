@@ -2,10 +2,12 @@
 # Owns: the gate against regressions in instructions per request, which other work
 # on the machine cannot disturb as it disturbs times.
 #
-#   bench/instructions.sh [--update] [h1|h2|h3|page|esi]...
+#   bench/instructions.sh [--update] [h1|h2|h3|page|esi|routing]...
 #
 # h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2, and
-# esi for such a page with five cached fragments.
+# esi for such a page with five cached fragments. routing is what a request costs more by HTTP/1
+# where it goes through 1,000 server names, 200 locations and 20 maps (bench/sites.py) than where
+# there is one server; of the worker's thread alone, and more than routing_max is too many.
 # The release binary runs under callgrind twice per protocol, for N and for 2N requests;
 # (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
 # bench/instructions.toml by its tolerance. --update writes the results there.
@@ -19,7 +21,7 @@ table=bench/instructions.toml
 update=
 [ "${1:-}" = --update ] && { update=1; shift; }
 protocols=("${@:-}")
-[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi)
+[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi routing)
 
 binary=${BOLIDE_BINARY:-}
 if [ -z "$binary" ]; then
@@ -98,19 +100,39 @@ load() {
     grep -q "status codes: $2 2xx" "$dir/load" || { cat "$dir/load" >&2; return 1; }
 }
 
+# route N: as many requests to a server by name, by wildcard and by expression, for a file that no
+# expression of fifty claims and for one that the last of them does
+route() {
+    local host path agent='Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+    local more=(-H "user-agent: $agent" -H 'accept-language: de-DE,de;q=0.8'
+        -H 'cookie: session=0123456789abcdef0123456789abcdef; theme=dark'
+        -H 'referer: https://www.example.org/some/page.html')
+    for host in $(python3 bench/sites.py hosts); do
+        for path in /plain.html /final/page/42.html; do
+            h2load-h3 --h1 -H "host: $host" "${more[@]}" -n "$1" -c 1 -m 1 \
+                "http://127.0.0.1:8080$path" >"$dir/load" 2>&1
+            grep -q "status codes: $1 2xx" "$dir/load" || { cat "$dir/load" >&2; return 1; }
+        done
+    done
+}
+
 # instructions PROTOCOL N: sets `count` to those of a server that lives for N requests.
 instructions() {
-    local out=$dir/callgrind.out i
+    local out=$dir/callgrind.out i conf=nginx threads=no
     rm -f "$out"*
-    valgrind --tool=callgrind --callgrind-out-file="$out" \
-        "$binary" -p "$dir" -c "$dir/nginx.conf" >"$dir/log" 2>&1 &
+    case $1 in one | large) conf=$1 threads=yes ;; esac
+    valgrind --tool=callgrind --separate-threads=$threads --callgrind-out-file="$out" \
+        "$binary" -p "$dir" -c "$dir/$conf.conf" >"$dir/log" 2>&1 &
     server=$!
     for i in $(seq 600); do
         kill -0 $server 2>/dev/null || { cat "$dir/log" >&2; return 1; }
         if (exec 3<>/dev/tcp/127.0.0.1/8443) 2>/dev/null; then break; fi
         sleep 0.1
     done
-    load "$1" "$2" || { cat "$dir/log" >&2; return 1; }
+    case $1 in
+        one | large) route "$2" ;;
+        *) load "$1" "$2" ;;
+    esac || { cat "$dir/log" >&2; return 1; }
     kill -s TERM $server
     for i in $(seq 300); do
         kill -0 $server 2>/dev/null || break
@@ -121,7 +143,19 @@ instructions() {
         return 1
     fi
     server=
-    count=$(awk '/^(summary|totals):/ { sum = $2 } END { if (!sum) exit 1; print sum }' "$out")
+    # The first thread starts the others, of which the worker does the most.
+    [ $threads = no ] || out=$(ls -S "$out"-* | grep -v -- '-01$')
+    count=$(awk '/^(summary|totals):/ { if ($2 > sum) sum = $2 }
+        END { if (!sum) exit 1; print sum }' $out)
+}
+
+# per_request PROTOCOL N: sets `got`
+per_request() {
+    local once
+    instructions "$1" "$2"
+    once=$count
+    instructions "$1" $((2 * $2))
+    got=$(((count - once) / $2))
 }
 
 value() { awk -v key="$1" '$1 == key { print $3 }' "$table"; }
@@ -131,10 +165,20 @@ failed=0
 for protocol in "${protocols[@]}"; do
     n=5000
     case $protocol in page | esi) [ -n "$php" ] || start_php ;; esac
-    instructions "$protocol" $n
-    once=$count
-    instructions "$protocol" $((2 * n))
-    got=$(((count - once) / n))
+    if [ "$protocol" = routing ]; then
+        python3 bench/sites.py routing "$dir"
+        per_request one 300
+        one=$got
+        per_request large 300
+        # Six requests each.
+        got=$(((got - one) / 6))
+        if [ "$got" -gt "$(value routing_max)" ]; then
+            echo "routing: $got instructions, more than $(value routing_max)" >&2
+            failed=1
+        fi
+    else
+        per_request "$protocol" $n
+    fi
     want=$(value "$protocol")
     if [ -n "$update" ]; then
         sed -i "s/^$protocol = .*/$protocol = $got/" "$table"

@@ -3,16 +3,17 @@
 
   bench/sites.py routing DIR          DIR/large.conf and DIR/one.conf: the same requests through
                                       1,000 server names, 200 locations and 20 maps, and without
+  bench/sites.py hosts                the hosts to ask there: by name, by wildcard, by expression
   bench/sites.py vhosts DIR [--count N] [--certificates N] [--port P] [--workers N]
                                       DIR/vhosts.conf: N servers as hosters have them; with
                                       --certificates over TLS, with N certificates among them
 
 The configurations are nginx's, and both servers read them. DIR/site holds what is asked for.
+Certificates of a routing configuration are DIR/cert.pem and DIR/key.pem.
 """
 
 import argparse
 import pathlib
-import random
 import subprocess
 
 HEAD = """\
@@ -136,6 +137,14 @@ def server_names():
     return servers
 
 
+# Servers with all locations and maps, and a host of each: by name, by wildcard, by expression.
+ASKED = {
+    100: f"{word(100)}.example.com",
+    110: f"some.{word(110)}.example.net",
+    249: "shard7.tenant.example",
+}
+
+
 def maps():
     """Twenty maps of some hundreds of rows, and the variables that they make."""
     sources = [
@@ -174,8 +183,8 @@ def maps():
 
 
 LISTEN = """
-        listen 127.0.0.1:{port}{default};
-        listen 127.0.0.1:{tls} ssl{default};"""
+        listen 127.0.0.1:{port};
+        listen 127.0.0.1:{tls} ssl;"""
 TLS = """
     ssl_certificate {dir}/cert.pem;
     ssl_certificate_key {dir}/key.pem;
@@ -194,12 +203,12 @@ USES = """
 
 def routing(dir, port, tls):
     head = HEAD.format(dir=dir, workers=1) + TLS.format(dir=dir)
-    listen = LISTEN.format(port=port, tls=tls, default="")
+    listen = LISTEN.format(port=port, tls=tls)
     said = "".join(f'\n        add_header X-Map-{n} "{text}";' for n, text in enumerate(SAID))
     out = [head, "    log_format some '$uri $status';", *maps()]
     for n, names in enumerate(server_names()):
         text = " ".join(f'"{name}"' for name in names)
-        main = n in (100, 110, 249)
+        main = n in ASKED
         inner = said + USES + locations(dir) if main else "\n        location / { return 204; }"
         out.append(
             f"    server {{{listen}\n        server_name {text};\n        root {dir}/site;{inner}\n    }}"
@@ -277,15 +286,16 @@ def vhosts(dir, count, certs, port, workers):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=["routing", "vhosts"])
-    parser.add_argument("dir", type=pathlib.Path)
+    parser.add_argument("what", choices=["routing", "hosts", "vhosts"])
+    parser.add_argument("dir", type=pathlib.Path, nargs="?", default=pathlib.Path())
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--certificates", type=int, default=0)
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--tls-port", type=int, default=8443)
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
-    random.seed(1)
+    if args.what == "hosts":
+        return print(*ASKED.values(), sep="\n")
     dir = args.dir.resolve()
     for sub in ("site", "run"):
         (dir / sub).mkdir(parents=True, exist_ok=True)

@@ -54,10 +54,11 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
     let site = Arc::new(site);
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
+    let mut reader = tls_setup::Reader::default();
     shared.tls.stapling.begin();
     if let Some(http) = &config.http {
         for (at, listen) in http.listens.iter().enumerate() {
-            let acceptor = tls_setup::acceptor(&site, at, &shared.tls, &mut warnings)
+            let acceptor = tls_setup::acceptor(&site, at, &shared.tls, &mut reader, &mut warnings)
                 .map_err(|text| vec![text])?;
             listens.push(ListenSettings::new(http, listen, acceptor));
         }
@@ -108,11 +109,14 @@ pub(crate) fn generation(
     let connections_max = config.events.worker_connections;
     let upstreams = config.http.as_ref().map_or(&[][..], |http| &http.upstreams);
     let groups = Groups::new(upstreams, previous.map(|previous| &*previous.groups));
+    let listens = config.http.as_ref().map_or(&[][..], |http| &http.listens);
+    let addresses = worker::Addresses::new(listens);
     Generation {
         number,
         site: draft.site,
         groups: Arc::new(groups),
         listens: draft.listens,
+        addresses,
         sockets: Handout::new(sockets),
         logs,
         quic_keys: shared.quic_keys.clone(),
@@ -126,7 +130,16 @@ pub(crate) fn generation(
 ///
 /// In nginx's words: `open() "P" failed (2: No such file or directory)`.
 pub(crate) fn open_logs(config: &Config) -> Result<OpenLogs, String> {
-    let (open, mut failed) = reopen_logs(config, &OpenLogs::default());
+    open_logs_anew(config, &OpenLogs::default())
+}
+
+/// As [`open_logs`]; files that are open in `old` are not held twice.
+///
+/// # Errors
+///
+/// As [`open_logs`].
+pub(crate) fn open_logs_anew(config: &Config, old: &OpenLogs) -> Result<OpenLogs, String> {
+    let (open, mut failed) = reopen_logs(config, old);
     if failed.is_empty() { Ok(open) } else { Err(failed.swap_remove(0)) }
 }
 
@@ -137,7 +150,11 @@ pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<Str
         let name = path.as_os_str().as_bytes();
         match worker::LogFile::open(name) {
             Ok(file) => {
-                open.insert(name.to_vec(), file);
+                // Thousands of servers have thousands of logs, and who may open so many may not be
+                // allowed twice as many.
+                let known =
+                    old.get(name).filter(|known| io::file::is_same(known.file(), file.file()));
+                open.insert(name.to_vec(), known.cloned().unwrap_or(file));
             }
             Err(error) => {
                 let (shown, why) = (path.display(), crate::sockets::describe(&error));

@@ -22,6 +22,7 @@ use crate::messages::{err, out};
 use crate::php::{self, Desk, Pools};
 use crate::pid::PidFile;
 use crate::reading;
+use crate::retired::Retired;
 use crate::sockets::{Names, Open};
 use crate::tls_setup::TlsState;
 use crate::{check, serve, signalling, start, testing, upgrade, version};
@@ -162,6 +163,8 @@ pub(crate) struct Control<'a> {
     door: Epoll,
     signals: Signals,
     librarian: Librarian,
+    /// What was in force before.
+    retired: Retired,
 }
 
 /// What the control thread is made of.
@@ -207,6 +210,7 @@ impl<'a> Control<'a> {
             door,
             signals,
             librarian: Librarian::new()?,
+            retired: Retired::default(),
         })
     }
 
@@ -295,6 +299,9 @@ impl<'a> Control<'a> {
             crew.look_after(now, &self.log);
         }
         self.leaving.retain(|crew| !crew.is_over());
+        if self.retired.sweep() {
+            self.every_crew(|crew| crew.post_all(|| Mail::Tidy));
+        }
         self.open.succeed(&self.shared.quic_keys);
         if let Some(pid) = &mut self.pid {
             upgrade::watch_successor(&mut self.successor, pid, &self.log);
@@ -399,7 +406,8 @@ impl<'a> Control<'a> {
         let draft = assemble::draft(&reading.config, &self.shared)?;
         make_temp_dirs(&reading.config)?;
         let account = account(&reading.config)?;
-        let logs = assemble::open_logs(&reading.config).map_err(|text| vec![text])?;
+        let logs = assemble::open_logs_anew(&reading.config, self.log.open());
+        let logs = logs.map_err(|text| vec![text])?;
         let log = ControlLog::new(&reading.config, &logs);
         let workers = self.crew.size();
         let keys = &self.shared.quic_keys;
@@ -428,7 +436,8 @@ impl<'a> Control<'a> {
         self.log = log;
         let old = Arc::downgrade(&self.generation.site);
         self.commit(plan, &old);
-        self.generation = generation.clone();
+        let replaced = std::mem::replace(&mut self.generation, generation.clone());
+        self.retired.keep(replaced);
         self.settle_stapling();
         if self.crew.is_draining() {
             let drained = std::mem::take(&mut self.crew);
@@ -449,7 +458,8 @@ impl<'a> Control<'a> {
         for text in failed {
             self.log.write(Level::Emerg, &text);
         }
-        self.log.replace(logs.clone());
+        let closed = self.log.replace(logs.clone());
+        self.retired.keep_logs(closed);
         let log = ControlLog::new(&self.config, self.log.open());
         self.shared.tls.stapling.log_to(log);
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));

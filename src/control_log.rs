@@ -25,8 +25,9 @@ impl ControlLog {
         &self.open
     }
 
-    pub(crate) fn replace(&mut self, open: OpenLogs) {
-        self.open = open;
+    /// Goes over to other files; gives those back that it had.
+    pub(crate) const fn replace(&mut self, open: OpenLogs) -> OpenLogs {
+        std::mem::replace(&mut self.open, open)
     }
 
     /// Writes one line to every log that takes its level.

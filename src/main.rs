@@ -13,6 +13,7 @@ mod messages;
 mod php;
 mod pid;
 mod reading;
+mod retired;
 mod serve;
 mod signalling;
 mod sockets;

@@ -72,6 +72,8 @@ fn run(
     let mut pools = Pools::default();
     let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
     let config = reading.config;
+    // Nobody will ask for their bytes as long as the server runs.
+    drop(reading.files);
     set_environment(&config);
     let mut open = Open::default();
     let shared = control::shared(&mut open, &config).map_err(told_early)?;
@@ -133,6 +135,8 @@ fn run(
     }
     // Who started us goes on.
     waiting.into_iter().for_each(Waiting::tell);
+    // What was in force first would be held as long as the server runs.
+    drop((config, logs, log));
     control.obey(pid);
     Ok(())
 }

@@ -17,6 +17,8 @@ pub(crate) use certificates::openssl_words;
 use crate::stapling::Stapling;
 use sessions::Kept;
 
+pub(crate) use certificates::Reader;
+
 /// What every generation of certificates shares.
 #[derive(Debug)]
 pub(crate) struct TlsState {
@@ -46,6 +48,7 @@ pub(crate) fn acceptor(
     site: &Arc<Site>,
     at: usize,
     state: &TlsState,
+    reader: &mut Reader,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Acceptor>, String> {
     let Some(http) = &site.config().http else { return Ok(None) };
@@ -54,7 +57,7 @@ pub(crate) fn acceptor(
         return Ok(None);
     }
     let mut certs = ServerCerts::new();
-    let sets = sets(site, at, &mut certs, state, warnings)?;
+    let sets = sets(site, at, &mut certs, state, reader, warnings)?;
     if http.reads_offers {
         certs.note_offers();
     }
@@ -132,10 +135,10 @@ fn sets(
     at: usize,
     certs: &mut ServerCerts,
     state: &TlsState,
+    reader: &mut Reader,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Option<CertSet>>, String> {
     let Some(http) = &site.config().http else { return Ok(Vec::new()) };
-    let mut reader = certificates::Reader::default();
     let mut sets = Vec::new();
     for &id in &http.listens[at].servers {
         let server = http.server(id);

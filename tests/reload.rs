@@ -176,3 +176,45 @@ fn many_reloads_leak_neither_memory_nor_files() {
     let grown = server.resident_kib().saturating_sub(memory);
     assert!(grown < 8_000, "grew by {grown} KiB in 50 reloads");
 }
+
+/// A generation of many servers, each with a log and an origin of its own.
+fn crowd(n: u32) -> String {
+    let servers = (0..200).map(|at| {
+        format!(
+            "server {{ listen 127.0.0.1:@HTTP@; server_name s{at}.test; access_log @DIR@/s{at}.log;
+                       location ~ ^/{at}/ {{ fastcgi_pass unix:@DIR@/{at}.sock; }} }}"
+        )
+    });
+    generation(n) + &servers.collect::<String>()
+}
+
+#[test]
+fn fifty_reloads_leave_no_file_open_though_clients_stay() {
+    let server = Server::workers(BOLIDE, 2, &crowd(1));
+    let files = |suffix: &str| {
+        let all = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
+        let links = all.filter_map(|file| fs::read_link(file.unwrap().path()).ok());
+        let names = links.map(|link| link.to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with('/') && name.ends_with(suffix)).count()
+    };
+    let before = files(".log");
+    assert!(before > 200, "{before} logs");
+    // Quiet clients hold no configuration.
+    let clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for n in 2..=50 {
+        server.reload(&crowd(n));
+        wait_until("the new generation", || is_generation(&server, n));
+    }
+    wait_until("each log is open once", || files(".log") == before);
+    for at in 0..200 {
+        let name = server.home().dir().join(format!("s{at}.log"));
+        fs::rename(&name, name.with_extension("old")).unwrap();
+    }
+    server.reload(&crowd(51));
+    wait_until("the newest generation", || is_generation(&server, 51));
+    wait_until("the logs that were moved away are closed", || {
+        let gone = |name| files(name) == 0;
+        gone(".old") && files(".log") == before
+    });
+    drop(clients);
+}

@@ -6,9 +6,9 @@ use std::path::Path;
 use conf::model::{Certificate as Pair, Pem, TlsConf};
 use tls::{CertError, Certificate, Seal};
 
-/// What was read for one listen, so that no file is read twice.
-#[derive(Default)]
-pub(super) struct Reader {
+/// What was read for one configuration, so that no file is read twice.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
     known: HashMap<(String, String), Certificate>,
 }
 

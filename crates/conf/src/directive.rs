@@ -148,7 +148,7 @@ pub(crate) enum Parse {
     /// A function of its own.
     Words(fn(&mut Reader, &Node) -> Parsed),
     /// A block whose inside is read after its siblings, so that they are all known to it.
-    Block(fn(&mut Reader, &Node) -> Parsed),
+    Block(fn(&mut Reader, &mut Node) -> Parsed),
     /// A block that is a value itself.
     Leaf(fn(&mut Reader, &Node) -> Parsed),
     /// Checked and without effect.
@@ -340,7 +340,7 @@ pub(crate) const fn block(
     name: &'static str,
     contexts: Contexts,
     args: Args,
-    parse: fn(&mut Reader, &Node) -> Parsed,
+    parse: fn(&mut Reader, &mut Node) -> Parsed,
 ) -> Directive {
     let mut row = Directive::new(name, contexts, args, Parse::Block(parse));
     row.inherit = Inherit::Own;

@@ -157,7 +157,7 @@ pub struct Http {
     /// Log formats; index 0 is `combined`.
     pub log_formats: Vec<LogFormat>,
     /// Access logs whose lines are gathered.
-    pub log_buffers: Vec<LogBuffer>,
+    pub log_buffers: Arc<[LogBuffer]>,
     /// Variables that the configuration defines; [`crate::vars::Var::Named`] is an index.
     pub named: Vec<String>,
     /// What each of `named` is worth where nothing was assigned to it.

@@ -135,7 +135,7 @@ pub(crate) struct Scope {
     pub(crate) has_referer_regexes: bool,
     /// Which forms of secure links stood in this block.
     pub(crate) links: Forms,
-    pub(crate) try_files: Option<TryFiles>,
+    pub(crate) try_files: Option<Arc<TryFiles>>,
     pub(crate) except: Option<Except>,
     pub(crate) nested: Vec<LocationId>,
     /// Which of them took the one slot of this block.
@@ -313,6 +313,8 @@ pub(crate) struct HttpDraft {
     /// Directories that the server keeps files in.
     pub(crate) held_paths: HashMap<PathBuf, HeldPath>,
     regexes: HashMap<(Box<[u8]>, Case), Regex>,
+    /// Settings for origins that were met lately: most servers have the same.
+    pub(crate) origins: Vec<Arc<OriginSettings>>,
 }
 
 /// The state of reading.
@@ -366,8 +368,8 @@ pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Co
         diagnostics: std::mem::take(&mut tree.diagnostics),
         at: (Order::default(), Place::default()),
     };
-    let nodes = std::mem::take(&mut tree.nodes);
-    reader.read_nodes(&nodes);
+    let mut nodes = std::mem::take(&mut tree.nodes);
+    reader.read_nodes(&mut nodes);
     reader.finish(tree)
 }
 
@@ -506,13 +508,14 @@ impl Reader {
         self.at.0
     }
 
-    /// Reads a block: values first, inner blocks afterwards.
-    pub(crate) fn read_nodes(&mut self, nodes: &[Node]) {
+    /// Reads a block: values first, inner blocks afterwards. Each of these is forgotten when it has
+    /// been read, so that what was written and what is meant are not both held for all of them.
+    pub(crate) fn read_nodes(&mut self, nodes: &mut [Node]) {
         let mut blocks = Vec::new();
-        for node in nodes {
+        for (at, node) in nodes.iter().enumerate() {
             let Some((number, row)) = self.check(node) else { continue };
             if let Parse::Block(parse) = row.parse {
-                blocks.push((node, parse));
+                blocks.push((at, parse));
                 continue;
             }
             self.again = self.scope.seen.insert(number);
@@ -525,10 +528,12 @@ impl Reader {
             self.judge(node, parsed);
         }
         directives::settle_headers(self);
-        for (node, parse) in blocks {
+        for (at, parse) in blocks {
+            let node = &mut nodes[at];
             self.at = (node.order, self.place(node));
             let parsed = parse(self, node);
             self.judge(node, parsed);
+            node.block = None;
         }
     }
 
@@ -619,13 +624,18 @@ impl Reader {
     }
 
     /// Reads the inside of a block in a scope of its own and gives that scope back.
-    pub(crate) fn read_inner(&mut self, node: &Node, scope: Scope) -> Scope {
+    pub(crate) fn read_inner(&mut self, node: &mut Node, scope: Scope) -> Scope {
         let outer = std::mem::replace(&mut self.scope, scope);
-        if let Some(block) = &node.block {
-            self.read_nodes(&block.nodes);
+        if let Some(block) = &mut node.block {
+            self.read_nodes(&mut block.nodes);
         }
         self.at = (node.block.as_ref().map_or(node.order, |block| block.closed), self.place(node));
         std::mem::replace(&mut self.scope, outer)
+    }
+
+    /// The same for a block that stays as it was written.
+    pub(crate) fn read_leaf(&mut self, node: &Node, scope: Scope) -> Scope {
+        self.read_inner(&mut node.clone(), scope)
     }
 
     /// A scope for a block of `context` inside the current one.
@@ -653,6 +663,8 @@ impl Reader {
             return None;
         }
         let mut draft = self.http;
+        draft.locations.shrink_to_fit();
+        draft.servers.shrink_to_fit();
         let definitions = (0..draft.named.len() as u16)
             .map(|id| draft.definitions.remove(&id).unwrap_or_default())
             .collect();
@@ -668,7 +680,7 @@ impl Reader {
             locations: draft.locations,
             listens: draft.listens,
             log_formats: draft.log_formats,
-            log_buffers: draft.log_buffers,
+            log_buffers: draft.log_buffers.into(),
             named: draft.named,
             definitions,
             redefined: draft.redefined,

@@ -65,6 +65,8 @@ pub(crate) struct Captures {
     spans: Vec<Option<(usize, usize)>>,
     /// Slot, start and end in `arena`; one entry per slot.
     named: Vec<(u16, usize, usize)>,
+    /// For each slot in `named` the bit of its number modulo 64: most questions are about others.
+    slots: u64,
     arena: Vec<u8>,
     failure: Option<Box<Failure>>,
 }
@@ -75,6 +77,7 @@ impl Captures {
         self.subject.clear();
         self.spans.clear();
         self.named.clear();
+        self.slots = 0;
         self.arena.clear();
         self.failure = None;
     }
@@ -82,6 +85,7 @@ impl Captures {
     /// Takes over the values of variables; numbered groups are each request's own.
     pub(crate) fn adopt(&mut self, other: Self) {
         self.named = other.named;
+        self.slots = other.slots;
         self.arena = other.arena;
     }
 
@@ -157,10 +161,19 @@ impl Captures {
         let start = self.arena.len();
         self.arena.extend_from_slice(value);
         let end = self.arena.len();
-        match self.named.iter_mut().find(|(known, ..)| *known == slot) {
+        let known = match self.may_have(slot) {
+            true => self.named.iter_mut().find(|(known, ..)| *known == slot),
+            false => None,
+        };
+        match known {
             Some(place) => *place = (slot, start, end),
             None => self.named.push((slot, start, end)),
         }
+        self.slots |= 1 << (slot % 64);
+    }
+
+    const fn may_have(&self, slot: u16) -> bool {
+        self.slots >> (slot % 64) & 1 == 1
     }
 
     /// `$1`–`$9`.
@@ -171,6 +184,9 @@ impl Captures {
 
     /// The value of a variable by its slot, if it has one.
     pub(crate) fn named(&self, slot: u16) -> Option<&[u8]> {
+        if !self.may_have(slot) {
+            return None;
+        }
         let (_, start, end) = self.named.iter().find(|(known, ..)| *known == slot)?;
         self.arena.get(*start..*end)
     }

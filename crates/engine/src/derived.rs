@@ -5,6 +5,7 @@
 
 use conf::model::{Definition, Geo, Http, MapKey, SplitClients};
 use conf::vars::{Part, Template, Var};
+use http::Name;
 
 use crate::captures::Pattern;
 use crate::keys::Keys;
@@ -167,27 +168,74 @@ impl Scope<'_> {
     }
 
     fn look_up(&self, map: &Map, out: &mut Vec<u8>) {
-        let (mut text, mut lower) = (self.spare(), self.spare());
-        self.expand(&map.source, &mut text);
-        if map.hostnames && text.last() == Some(&b'.') {
-            text.pop();
+        if let Some(text) = self.borrowed(&map.source) {
+            return self.pick(map, text, out);
         }
-        lower.extend(text.iter().map(u8::to_ascii_lowercase));
-        let found = map.keys.find(&lower).or_else(|| {
+        let mut text = self.spare();
+        self.expand(&map.source, &mut text);
+        self.pick(map, &text, out);
+        self.give_back(text);
+    }
+
+    /// Appends what `map` has for `text`.
+    fn pick(&self, map: &Map, text: &[u8], out: &mut Vec<u8>) {
+        let text = if map.hostnames { text.strip_suffix(b".").unwrap_or(text) } else { text };
+        let found = self.find_key(&map.keys, text).or_else(|| {
             let matches = |pattern: &Pattern| {
                 let mut captures = self.request.captures.borrow_mut();
-                let matched = captures.capture(pattern, &text);
+                let matched = captures.capture(pattern, text);
                 if let Some(failure) = captures.take_failure() {
                     self.request.notes.borrow_mut().push(Note::Match(failure));
                 }
                 matched
             };
-            map.regexes.find(&text, matches).copied()
+            map.regexes.find(text, matches).copied()
         });
         let value = found.and_then(|index| map.values.get(index as usize));
-        self.expand(value.unwrap_or(&map.default), out);
+        let value = value.unwrap_or(&map.default);
+        match value.parts() {
+            [] => {}
+            [Part::Text(text)] => out.extend_from_slice(text),
+            _ => self.expand(value, out),
+        }
+    }
+
+    fn find_key(&self, keys: &Keys, text: &[u8]) -> Option<u32> {
+        if !keys.may_have(text.len()) {
+            return None;
+        }
+        // PERF: a fold looks at many bytes at once, a search that ends early at one.
+        if !text.iter().fold(false, |any, byte| any | byte.is_ascii_uppercase()) {
+            return keys.find(text);
+        }
+        let mut lower = self.spare();
+        lower.extend_from_slice(text);
+        lower.make_ascii_lowercase();
+        let found = keys.find(&lower);
         self.give_back(lower);
-        self.give_back(text);
+        found
+    }
+
+    /// What a text is worth that is one part of the request, as it is.
+    fn borrowed(&self, template: &Template) -> Option<&[u8]> {
+        let [Part::Var(var)] = template.parts() else { return None };
+        if !self.site.redefined().is_empty() {
+            return None;
+        }
+        let request = self.request;
+        let head = request.head();
+        match var {
+            Var::Uri => Some(&request.uri),
+            Var::RequestUri => Some(&head.target),
+            Var::Args => Some(request.args()),
+            Var::Host if !request.host.is_empty() => Some(&request.host),
+            Var::RequestField(field) if field.name != Name::Other => {
+                let mut values = head.fields.all(field.name);
+                let value = values.next().unwrap_or_default();
+                values.next().is_none().then_some(value)
+            }
+            _ => None,
+        }
     }
 
     /// Memory for a value on its way, empty.

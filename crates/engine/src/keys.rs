@@ -7,30 +7,56 @@ use conf::model::MapKey;
 
 use crate::hash::Table;
 
+/// Texts, and how long they are, so that most others need not be looked for.
+#[derive(Debug, Default)]
+struct Texts {
+    table: Table<u32>,
+    lengths: u64,
+}
+
 /// Keys and what belongs to them.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    exact: Table<u32>,
+    exact: Texts,
     /// Keys begin with their dot: `.example.com` for `*.example.com`.
-    suffix: Table<u32>,
+    suffix: Texts,
     /// Keys end with their dot: `www.` for `www.*`.
-    prefix: Table<u32>,
+    prefix: Texts,
+}
+
+impl Texts {
+    const fn bit(len: usize) -> u64 {
+        1 << if len < 63 { len } else { 63 }
+    }
+
+    fn add(&mut self, key: Box<[u8]>, value: u32) {
+        self.lengths |= Self::bit(key.len());
+        self.table.entry(key).or_insert(value);
+    }
+
+    #[inline]
+    fn find(&self, text: &[u8]) -> Option<u32> {
+        if self.lengths & Self::bit(text.len()) == 0 {
+            return None;
+        }
+        self.table.get(text).copied()
+    }
 }
 
 impl Keys {
     /// Adds an exact key; the first one keeps its value.
     pub(crate) fn exact(&mut self, key: Box<[u8]>, value: u32) {
-        self.exact.entry(key).or_insert(value);
+        self.exact.add(key, value);
     }
 
     /// Adds `*.example.com` as `.example.com`; the first one keeps its value.
     pub(crate) fn suffix(&mut self, key: Box<[u8]>, value: u32) {
-        self.suffix.entry(key).or_insert(value);
+        self.suffix.add(key, value);
     }
 
     /// Adds `www.*` as `www.`; the first one keeps its value.
     pub(crate) fn prefix(&mut self, key: Box<[u8]>, value: u32) {
-        self.prefix.entry(key).or_insert(value);
+        self.prefix.add(key, value);
     }
 
     /// Adds a key of the configuration; expressions are the caller's business.
@@ -50,28 +76,38 @@ impl Keys {
     /// What belongs to `text`.
     #[inline]
     pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
-        if let Some(&value) = self.exact.get(text) {
+        if let Some(value) = self.exact.find(text) {
             return Some(value);
         }
-        self.find_wildcard(text)
+        if self.has_wildcards() { self.find_wildcard(text) } else { None }
+    }
+
+    /// Whether a text of this length may be a key.
+    #[inline]
+    pub(crate) const fn may_have(&self, len: usize) -> bool {
+        self.exact.lengths & Texts::bit(len) != 0 || self.has_wildcards()
+    }
+
+    const fn has_wildcards(&self) -> bool {
+        self.suffix.lengths | self.prefix.lengths != 0
     }
 
     fn find_wildcard(&self, text: &[u8]) -> Option<u32> {
         if text.is_empty() {
             return None;
         }
-        if !self.suffix.is_empty() {
+        if self.suffix.lengths != 0 {
             // From the left, so that the longest suffix is seen first. `*` stands for at least one
             // byte, hence the search starts behind the first.
             for dot in memchr::memchr_iter(b'.', text).filter(|dot| *dot > 0) {
-                if let Some(&value) = self.suffix.get(&text[dot..]) {
+                if let Some(value) = self.suffix.find(&text[dot..]) {
                     return Some(value);
                 }
             }
         }
-        if !self.prefix.is_empty() {
+        if self.prefix.lengths != 0 {
             for dot in memchr::memrchr_iter(b'.', text).filter(|dot| dot + 1 < text.len()) {
-                if let Some(&value) = self.prefix.get(&text[..=dot]) {
+                if let Some(value) = self.prefix.find(&text[..=dot]) {
                     return Some(value);
                 }
             }

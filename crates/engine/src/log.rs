@@ -119,7 +119,7 @@ struct Slot {
 #[derive(Debug, Default)]
 pub struct Logs {
     slots: Vec<Slot>,
-    buffers: Vec<LogBuffer>,
+    buffers: Arc<[LogBuffer]>,
     pending: usize,
     lost: u64,
     pid: u32,
@@ -134,8 +134,8 @@ impl Logs {
     }
 
     /// Gathers lines of these files, and of no others from now on. Tell it when all is written.
-    pub fn set_buffers(&mut self, buffers: &[LogBuffer]) {
-        self.buffers = buffers.to_vec();
+    pub fn set_buffers(&mut self, buffers: Arc<[LogBuffer]>) {
+        self.buffers = buffers;
         self.slots.retain(Slot::is_busy);
         for slot in &mut self.slots {
             slot.buffer = None;

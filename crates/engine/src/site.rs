@@ -2,6 +2,7 @@
 //!
 //! Owns what is decided once per configuration; refuses to know any request.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use conf::model;
@@ -49,8 +50,8 @@ pub struct Site {
 #[derive(Debug)]
 struct Listening {
     names: Names,
-    /// Per server: the `Alt-Svc` that its answers over this address carry; empty if none.
-    alt_svc: Vec<Box<[u8]>>,
+    /// The `Alt-Svc` that answers of these servers over this address carry.
+    alt_svc: HashMap<u32, Box<[u8]>>,
 }
 
 /// Which newer versions a server does not speak.
@@ -107,7 +108,7 @@ pub(crate) struct Location {
     /// What is kept of its answers.
     pub(crate) caching: Option<Caching>,
     /// `try_files`
-    pub(crate) try_files: Option<model::TryFiles>,
+    pub(crate) try_files: Option<Arc<model::TryFiles>>,
     /// What `Server` says.
     pub(crate) signature: Signature,
     /// Content types by extension, with charset and codings.
@@ -157,25 +158,32 @@ pub(crate) struct Origin {
     /// Whether it is a pool of our own: what it is asked for must be a file then.
     pub(crate) is_pool: bool,
     /// What an application is told.
-    pub(crate) plan: Plan,
+    pub(crate) plan: Arc<Plan>,
     /// What an origin that speaks HTTP is asked.
     pub(crate) proxied: Option<Box<crate::content::proxied::Plan>>,
-    /// Known fields of its answers that clients do not see.
-    hidden: Vec<http::Name>,
-    /// Other ones, in lower case.
-    hidden_texts: Vec<Box<[u8]>>,
+    /// What clients do not see of its answers.
+    hidden: Arc<Hidden>,
+}
+
+/// Fields of an origin's answers that clients do not see.
+#[derive(Debug)]
+struct Hidden {
+    /// Known ones.
+    names: Vec<http::Name>,
+    /// All of them, in lower case.
+    texts: Vec<Box<[u8]>>,
 }
 
 impl Location {
     /// Whether clients do not see the origin's field `name`.
     pub(crate) fn hides(&self, name: http::Name) -> bool {
-        self.pass.as_ref().is_some_and(|pass| pass.hidden.contains(&name))
+        self.pass.as_ref().is_some_and(|pass| pass.hidden.names.contains(&name))
     }
 
     /// Whether clients do not see the origin's field `text`, which is none of the known ones.
     pub(crate) fn hides_text(&self, text: &[u8]) -> bool {
         let is_hidden = |pass: &Arc<Origin>| {
-            pass.hidden_texts.iter().any(|hidden| hidden.eq_ignore_ascii_case(text))
+            pass.hidden.texts.iter().any(|hidden| hidden.eq_ignore_ascii_case(text))
         };
         self.pass.as_ref().is_some_and(is_hidden)
     }
@@ -288,8 +296,8 @@ impl Site {
 
     /// Access logs whose lines are gathered.
     #[must_use]
-    pub fn log_buffers(&self) -> &[model::LogBuffer] {
-        self.http().map_or(&[], |http| &http.log_buffers)
+    pub fn log_buffers(&self) -> Arc<[model::LogBuffer]> {
+        self.http().map_or_else(Arc::default, |http| http.log_buffers.clone())
     }
 
     /// The configuration that was compiled.
@@ -350,7 +358,8 @@ impl Site {
     /// What answers of `server` over `listen` carry as `Alt-Svc`; empty if nothing.
     pub(crate) fn alt_svc(&self, listen: usize, server: u32) -> &[u8] {
         let texts = self.listens.get(listen).map(|listening| &listening.alt_svc);
-        texts.and_then(|texts| texts.get(server as usize)).map_or(&[], |text| text)
+        let texts = texts.filter(|texts| !texts.is_empty());
+        texts.and_then(|texts| texts.get(&server)).map_or(&[], |text| text)
     }
 
     /// What the variable of `slot` is worth where nothing was assigned to it.

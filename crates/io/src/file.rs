@@ -142,6 +142,13 @@ pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> 
     sys::read_small(path, max)
 }
 
+/// Whether two open files are one and the same.
+#[must_use]
+pub fn is_same(one: &FileRef, other: &FileRef) -> bool {
+    let id = |file: &FileRef| sys::stat_fd(file.raw()).map(|stat| (stat.device, stat.inode));
+    matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
+}
+
 /// A copy of standard error, to be written to like a log.
 ///
 /// # Errors

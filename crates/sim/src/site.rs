@@ -257,11 +257,13 @@ impl Sockets {
             [(LOG.as_bytes().to_vec(), worker::LogFile::new(self.log.clone(), true))].into(),
         );
         let connections_max = site.config().events.worker_connections;
+        let addresses = worker::Addresses::new(&http.listens);
         Ok(Arc::new(Generation {
             number: u64::from(layout.number),
             site: Arc::new(site),
             groups,
             listens,
+            addresses,
             sockets: worker::Handout::new(sockets),
             logs,
             quic_keys: self.keys.clone(),

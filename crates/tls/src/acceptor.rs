@@ -221,6 +221,14 @@ impl Acceptor {
         self.loads
     }
 
+    /// Whether somebody besides the caller still has parts of it, as connections do that were made
+    /// by it.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        let is_shared = |config: &Arc<ServerConfig>| Arc::strong_count(config) > 1;
+        is_shared(&self.tcp) || self.quic.as_ref().is_some_and(is_shared)
+    }
+
     /// Whether some server asks its clients for certificates.
     #[must_use]
     pub const fn asks_clients(&self) -> bool {

@@ -3,6 +3,8 @@
 //! Owns who is in a group and its counters, which outlive a reload for a group of the same name and
 //! a server of the same address. Chooses nobody.
 
+use std::collections::{HashMap, HashSet};
+use std::mem::Discriminant;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -26,6 +28,8 @@ pub const WORKERS_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: Vec<Arc<Group>>,
+    /// Peers to which connections are kept, by number.
+    kept: HashSet<u32>,
     /// Numbers not yet given to a group or a peer, in this configuration and those before.
     next_group: u32,
     next_peer: u32,
@@ -87,9 +91,13 @@ impl Groups {
             made.next_group = previous.next_group;
             made.next_peer = previous.next_peer;
         }
+        let old = previous.map(Self::by_name).unwrap_or_default();
         for upstream in upstreams {
-            let old = previous.and_then(|previous| previous.of_name(upstream));
-            let group = made.group_of(upstream, old);
+            let known = (&*upstream.name, std::mem::discriminant(&upstream.kind));
+            let group = made.group_of(upstream, old.get(&known).copied());
+            if group.keepalive.idle_max > 0 {
+                made.kept.extend(group.peers.iter().map(|peer| peer.number));
+            }
             made.groups.push(Arc::new(group));
         }
         made
@@ -106,12 +114,18 @@ impl Groups {
         self.groups.iter()
     }
 
-    fn of_name(&self, upstream: &Upstream) -> Option<&Group> {
-        let same_kind = |kind: UpstreamKind| {
-            std::mem::discriminant(&kind) == std::mem::discriminant(&upstream.kind)
-        };
-        let found = |group: &&Arc<Group>| group.name == upstream.name && same_kind(group.kind);
-        self.groups.iter().find(found).map(Arc::as_ref)
+    /// Whether connections to the peer with this number are kept.
+    pub(crate) fn keeps(&self, peer: u32) -> bool {
+        self.kept.contains(&peer)
+    }
+
+    /// Groups by name and kind; of several the first.
+    fn by_name(&self) -> HashMap<(&str, Discriminant<UpstreamKind>), &Group> {
+        let mut found = HashMap::new();
+        for group in &self.groups {
+            found.entry((&*group.name, std::mem::discriminant(&group.kind))).or_insert(&**group);
+        }
+        found
     }
 
     fn group_of(&mut self, upstream: &Upstream, old: Option<&Group>) -> Group {

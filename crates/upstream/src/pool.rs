@@ -146,13 +146,8 @@ impl Pools {
     /// Takes out a connection that no group of the configuration can use: it is to be closed. To be
     /// called after a reload until there is none.
     pub fn expire_unknown(&mut self, groups: &Groups) -> Option<u64> {
-        let known = |peer: u32| {
-            groups.iter().any(|group| {
-                group.keepalive.idle_max > 0 && group.peers.iter().any(|known| known.number == peer)
-            })
-        };
         self.groups.iter_mut().flatten().find_map(|pool| {
-            let unknown = pool.idle.iter().position(|idle| !known(idle.peer))?;
+            let unknown = pool.idle.iter().position(|idle| !groups.keeps(idle.peer))?;
             pool.idle.remove(unknown).map(|idle| idle.link)
         })
     }

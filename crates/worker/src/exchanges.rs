@@ -9,7 +9,6 @@ use http::{RequestBody, RequestHead};
 use io::Io;
 use wire::{Event, StreamId, User};
 
-use crate::Generation;
 use crate::effects::StreamAct;
 use crate::fetches::LiveFetch;
 use crate::framing::{Cut, Framing};
@@ -640,18 +639,6 @@ fn body_timeout(live: &Live) -> Duration {
 
 const fn convert(refusal: wire::Refusal) -> engine::Refusal {
     engine::Refusal { status: refusal.status, reason: refusal.reason }
-}
-
-impl Generation {
-    /// Where this configuration listens on the address of `listen` of an older one.
-    pub(crate) fn same_listen(&self, older: &Self, listen: usize) -> Option<usize> {
-        let (ours, theirs) =
-            (self.site.config().http.as_ref()?, older.site.config().http.as_ref()?);
-        let wanted = theirs.listens.get(listen)?;
-        ours.listens
-            .iter()
-            .position(|have| have.address == wanted.address && have.transport == wanted.transport)
-    }
 }
 
 /// What a finished handshake settled, as the engine names it.

@@ -1,7 +1,9 @@
 //! One configuration as the workers run it: the compiled site and what each socket needs.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use conf::model::{Address, Listen, Transport};
 use engine::Site;
 use io::listen::Listener;
 
@@ -30,6 +32,31 @@ impl Handout {
     }
 }
 
+/// Where each address stands among the listens of a configuration: for TCP and for QUIC.
+#[derive(Debug, Default)]
+pub struct Addresses(HashMap<Address, [Option<usize>; 2]>);
+
+impl Addresses {
+    /// The places of these listens.
+    #[must_use]
+    pub fn new(listens: &[Listen]) -> Self {
+        let mut places: HashMap<Address, [Option<usize>; 2]> = HashMap::new();
+        for (place, listen) in listens.iter().enumerate() {
+            let both = places.entry(listen.address.clone()).or_default();
+            both[Self::side(listen)].get_or_insert(place);
+        }
+        Self(places)
+    }
+
+    fn find(&self, listen: &Listen) -> Option<usize> {
+        self.0.get(&listen.address)?[Self::side(listen)]
+    }
+
+    fn side(listen: &Listen) -> usize {
+        usize::from(listen.transport == Transport::Quic)
+    }
+}
+
 /// A configuration in force. Connections hold the one that they last asked.
 #[derive(Debug)]
 pub struct Generation {
@@ -41,6 +68,8 @@ pub struct Generation {
     pub groups: Arc<upstream::Groups>,
     /// One entry per listen of the configuration.
     pub listens: Vec<ListenSettings>,
+    /// Their places by address.
+    pub addresses: Addresses,
     /// Sockets by worker.
     pub sockets: Handout,
     /// Log files, open.
@@ -62,10 +91,16 @@ impl Generation {
         }
     }
 
+    /// Where this configuration listens on the address of `listen` of an older one.
+    pub(crate) fn same_listen(&self, older: &Self, listen: usize) -> Option<usize> {
+        let theirs = older.site.config().http.as_ref()?;
+        self.addresses.find(theirs.listens.get(listen)?)
+    }
+
     /// Whether a listen is a UDP socket.
     pub(crate) fn is_quic(&self, listen: usize) -> bool {
         let http = self.site.config().http.as_ref();
         http.and_then(|http| http.listens.get(listen))
-            .is_some_and(|listen| listen.transport == conf::model::Transport::Quic)
+            .is_some_and(|listen| listen.transport == Transport::Quic)
     }
 }

@@ -21,7 +21,7 @@ use crate::worker::Worker;
 impl<I: Io> Worker<I> {
     /// Takes waiting clients, a bounded number per turn.
     pub(crate) fn accept(&mut self, slot: usize) {
-        let Some(listener) = self.listeners.get(slot) else { return };
+        let Some(Some(listener)) = self.listeners.get(slot) else { return };
         let (fd, listen) = (listener.socket.fd(), listener.listen);
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(client) = self.io.accept(fd) else { return };

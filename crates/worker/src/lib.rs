@@ -23,6 +23,7 @@ mod preface;
 mod questions;
 mod quic_conn;
 mod recall;
+mod reload;
 mod settings;
 mod spooling;
 mod tcp;
@@ -34,7 +35,7 @@ mod verified;
 mod worker;
 
 pub use effects::look;
-pub use generation::{Generation, Handout, Sockets};
+pub use generation::{Addresses, Generation, Handout, Sockets};
 pub use jobs::Jobs;
 pub use log::{LogFile, OpenLogs};
 pub use mail::{Inbox, Mail, Post};

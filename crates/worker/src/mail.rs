@@ -20,6 +20,8 @@ const TURNS_BELOW: usize = 2 * DATAGRAMS_BELOW;
 pub enum Mail {
     /// From now on requests are answered by this configuration.
     Configure(Arc<Generation>),
+    /// A configuration that was replaced is gone, with all requests that went by it.
+    Tidy,
     /// Write out what is buffered and open the logs again.
     Reopen(OpenLogs),
     /// Take no new connections, finish requests, then end. Told twice: end also those connections
@@ -70,6 +72,7 @@ impl Mail {
             Self::Datagram(_) => DATAGRAMS_BELOW,
             Self::Turn { .. } => TURNS_BELOW,
             Self::Configure(_)
+            | Self::Tidy
             | Self::Reopen(_)
             | Self::Quit
             | Self::Stop

@@ -10,7 +10,7 @@ use base::{Key, Now, SendChain, Slab, Weave};
 use engine::{Count, Effect, Exchange, Logs, SiteRef, Tallies, Tally};
 use http::date::Clock;
 use io::listen::Listener;
-use io::{Fd, Io, Ready, Reset, Watch};
+use io::{Io, Ready, Reset, Watch};
 use wire::{Event, HeadPool};
 
 use crate::Generation;
@@ -108,7 +108,8 @@ pub struct Worker<I> {
     pub(crate) inbox: Inbox,
     pub(crate) posts: Arc<Vec<Post>>,
     pub(crate) jobs: Jobs,
-    pub(crate) listeners: Vec<ListenSlot>,
+    /// Their tokens are places in it, which they keep.
+    pub(crate) listeners: Vec<Option<ListenSlot>>,
     pub(crate) udp: Vec<UdpSocket>,
     pub(crate) conns: Slab<TcpConn>,
     pub(crate) quics: Slab<QuicConn>,
@@ -325,6 +326,7 @@ impl<I: Io> Worker<I> {
             let Some(mail) = self.inbox.take() else { return };
             match mail {
                 Mail::Configure(generation) => self.configure(generation),
+                Mail::Tidy => self.log_files.tidy(),
                 Mail::Reopen(files) => {
                     self.write_logs(engine::Due::Everything);
                     self.log_files.replace(files);
@@ -345,55 +347,12 @@ impl<I: Io> Worker<I> {
         self.inbox.bell().ring();
     }
 
-    /// Answers new requests by another configuration; connections stay.
-    fn configure(&mut self, generation: Arc<Generation>) {
-        self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
-        self.reads_tcp = generation.site.looks().tcp_info;
-        while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
-            self.close_idle(idle);
-        }
-        if self.core.cache.is_none() {
-            self.core.cache = generation.site.store().map(|store| store.front(self.number));
-        }
-        self.write_logs(engine::Due::Everything);
-        self.log_files.configure(&self.generation, &generation);
-        self.core.logs.set_buffers(generation.site.log_buffers());
-        self.generation = generation;
-        self.drain_outdated();
-        self.listen();
-    }
-
-    /// Watches the sockets of the configuration in force and forgets the others.
-    fn listen(&mut self) {
-        let generation = self.generation.clone();
-        let sockets = generation.sockets.take(self.number);
-        let mut old: HashMap<Fd, Arc<Listener>> =
-            self.listeners.drain(..).map(|slot| (slot.socket.fd(), slot.socket)).collect();
-        for (listen, socket) in sockets.iter().enumerate() {
-            if generation.is_quic(listen) {
-                self.listen_udp(listen, socket);
-                continue;
-            }
-            let token = Token::Listener(self.listeners.len() as u32).pack();
-            if old.remove(&socket.fd()).is_some() {
-                self.io.unwatch(socket.fd());
-            }
-            if self.io.watch(socket.fd(), token, Watch::Level) {
-                self.listeners.push(ListenSlot { socket: socket.clone(), listen });
-            }
-        }
-        for fd in old.keys() {
-            self.io.unwatch(*fd);
-        }
-        self.forget_udp(&sockets);
-    }
-
     /// Takes no new connections and ends idle ones; the others end with their requests. Those that
     /// have asked nothing yet were promised an answer by being accepted: the second call ends them.
     fn drain_all(&mut self) {
         let spares_fresh = !self.draining;
         self.draining = true;
-        for slot in std::mem::take(&mut self.listeners) {
+        for slot in std::mem::take(&mut self.listeners).into_iter().flatten() {
             self.io.unwatch(slot.socket.fd());
         }
         for key in self.conns.keys().collect::<Vec<_>>() {

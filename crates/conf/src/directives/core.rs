@@ -136,7 +136,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Sized a table that sizes itself.", "variables_hash_bucket_size 64;"),
 ];
 
-fn http(r: &mut Reader, node: &Node) -> Parsed {
+fn http(r: &mut Reader, node: &mut Node) -> Parsed {
     if r.http.settings.is_some() {
         return Err(DUPLICATE);
     }

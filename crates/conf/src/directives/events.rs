@@ -29,7 +29,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;"),
 ];
 
-fn events(r: &mut Reader, node: &Node) -> Parsed {
+fn events(r: &mut Reader, node: &mut Node) -> Parsed {
     r.meet_events()?;
     let scope = r.inner_scope(E);
     r.read_inner(node, scope);

@@ -29,7 +29,7 @@ pub(super) const TABLE: &[Directive] =
         "location /files/ { limit_except GET { deny all; } }",
     )];
 
-fn limit_except(r: &mut Reader, node: &Node) -> Parsed {
+fn limit_except(r: &mut Reader, node: &mut Node) -> Parsed {
     if r.scope.except.is_some() {
         return Err(Fault::Value("is duplicate"));
     }

@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Directive] = &[
     .doc("Answers with how many connections and requests there are.", "stub_status;"),
 ];
 
-fn location(r: &mut Reader, node: &Node) -> Parsed {
+fn location(r: &mut Reader, node: &mut Node) -> Parsed {
     let (matcher, name) = matcher(r, node)?;
     check_nesting(r, &matcher, &name)?;
     let mut scope = r.inner_scope(Contexts::LOCATION);
@@ -46,6 +46,7 @@ fn location(r: &mut Reader, node: &Node) -> Parsed {
     let id = super::server::reserve(r, node, &scope);
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);
+    r.share_origin(&mut scope);
     super::server::fill(&mut r.http.locations[id.index()], &mut scope);
     r.scope.nested.push(id);
     Ok(())
@@ -133,7 +134,7 @@ fn try_files(r: &mut Reader, node: &Node) -> Parsed {
         [b'@', ..] => Fallback::Named(Arc::from(word)),
         _ => Fallback::Uri(r.template(word)?),
     };
-    r.scope.try_files = Some(TryFiles { files, fallback });
+    r.scope.try_files = Some(Arc::new(TryFiles { files, fallback }));
     Ok(())
 }
 

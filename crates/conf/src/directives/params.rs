@@ -1,12 +1,13 @@
 //! What only applications are told: `fastcgi_param` and its kin, and the parameters that PHP gets
 //! when none were written.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, flag, list, value};
-use crate::model::{Handler, Param, Pass, PassTo, Protocol, UpstreamKind};
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::model::{Handler, OriginSettings, Param, Pass, PassTo, Protocol, UpstreamKind};
+use crate::reader::{Fault, Parsed, Reader, Scope, invalid_parameter, show};
 use crate::regex::{Case, Regex};
 use crate::template::fixed;
 use crate::vars::Template;
@@ -138,7 +139,27 @@ impl Implied {
     }
 }
 
+/// So many settings for origins are remembered, to be shared with those who have the same.
+const ORIGINS_MAX: usize = 16;
+
 impl Reader {
+    /// Has a block that was read share its settings for origins with an earlier one that has the
+    /// same, as thousands of servers do that include the same parameters.
+    pub(crate) fn share_origin(&mut self, scope: &mut Scope) {
+        let known = &mut self.http.origins;
+        let own = &scope.settings.origin;
+        let place = known.iter().position(|known| Arc::ptr_eq(known, own) || known == own);
+        let Some(at) = place else {
+            known.truncate(ORIGINS_MAX - 1);
+            return known.insert(0, Arc::clone(own));
+        };
+        known[..=at].rotate_right(1);
+        if !Arc::ptr_eq(&known[0], own) {
+            let shared = Arc::clone(&known[0]);
+            Arc::make_mut(&mut scope.settings).origin = shared;
+        }
+    }
+
     /// Gives PHP locations the parameters that they need and nobody wrote.
     pub(crate) fn imply_params(&mut self) {
         let php: Vec<usize> = (0..self.http.locations.len())
@@ -151,14 +172,21 @@ impl Reader {
             return;
         }
         let implied = Implied::new();
+        let mut known: HashMap<*const OriginSettings, Arc<OriginSettings>> = HashMap::new();
         for at in php {
-            let settings = Arc::make_mut(&mut self.http.locations[at].settings);
-            let origin = Arc::make_mut(&mut settings.origin);
-            if origin.params.is_empty() {
-                origin.params = Arc::clone(&implied.params);
-            }
-            origin.index.get_or_insert_with(|| Arc::clone(&implied.index));
-            origin.split_path_info.get_or_insert_with(|| implied.split_path_info.clone());
+            let settings = &mut self.http.locations[at].settings;
+            let written = &settings.origin;
+            let full = known.entry(Arc::as_ptr(written)).or_insert_with(|| {
+                let mut origin = OriginSettings::clone(written);
+                if origin.params.is_empty() {
+                    origin.params = Arc::clone(&implied.params);
+                }
+                origin.index.get_or_insert_with(|| Arc::clone(&implied.index));
+                origin.split_path_info.get_or_insert_with(|| implied.split_path_info.clone());
+                Arc::new(origin)
+            });
+            let full = Arc::clone(full);
+            Arc::make_mut(settings).origin = full;
         }
     }
 

@@ -104,7 +104,7 @@ fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
         place: place.clone(),
     });
     let scope = r.inner_scope(P);
-    let _ = r.read_inner(node, scope);
+    let _ = r.read_leaf(node, scope);
     let made = pool(r);
     made.protocol = protocol(made.binary.as_deref());
     let (children, queue) = (made.children.unwrap_or(0), made.queue);

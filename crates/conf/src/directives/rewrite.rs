@@ -135,7 +135,7 @@ fn set(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn if_(r: &mut Reader, node: &Node) -> Parsed {
+fn if_(r: &mut Reader, node: &mut Node) -> Parsed {
     let test = condition(r, node)?;
     let in_server = r.scope.context == Contexts::SERVER;
     let context = if in_server { Contexts::SERVER_IF } else { Contexts::IF };

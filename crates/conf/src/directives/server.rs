@@ -63,12 +63,13 @@ pub(crate) struct Listened {
     pub(crate) protocols_changed: bool,
 }
 
-fn server(r: &mut Reader, node: &Node) -> Parsed {
+fn server(r: &mut Reader, node: &mut Node) -> Parsed {
     let place = r.place(node);
     let scope = r.inner_scope(Contexts::SERVER);
     let root = reserve(r, node, &scope);
     let mut scope = r.read_inner(node, scope);
     super::referer::check(r, &scope);
+    r.share_origin(&mut scope);
     if !scope.has_listen {
         let port = if r.options.privileged { 80 } else { 8000 };
         let address = Address::Inet(([0, 0, 0, 0], port).into());
@@ -124,6 +125,8 @@ pub(super) fn fill(location: &mut Location, scope: &mut Scope) {
     location.settings = Arc::clone(&scope.settings);
     (location.rewrite, location.rewrite_places) = super::rewrite::program(&mut scope.rewrite);
     location.written = std::mem::take(&mut scope.written);
+    location.written.shrink_to_fit();
+    location.nested.shrink_to_fit();
     location.handler = scope.handler.clone();
     location.try_files = scope.try_files.take();
     location.except = scope.except.take();

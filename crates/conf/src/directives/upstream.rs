@@ -125,7 +125,7 @@ fn upstream(r: &mut Reader, node: &Node) -> Parsed {
     let id = pass::add(r, key, empty(&show(name), UpstreamKind::Block, place.clone()));
     r.http.balance_chosen = false;
     let scope = r.inner_scope(U);
-    let _ = r.read_inner(node, scope);
+    let _ = r.read_leaf(node, scope);
     let written = node.block.iter().flat_map(|block| &block.nodes);
     let servers = &r.http.upstreams[id.index()].servers;
     if written.clone().all(|inner| inner.name() != b"server") {

@@ -37,7 +37,7 @@ pub struct Location {
     /// What answers.
     pub handler: Handler,
     /// `try_files`; never inherited.
-    pub try_files: Option<TryFiles>,
+    pub try_files: Option<Arc<TryFiles>>,
     /// Where it was written.
     pub place: Place,
     /// Where each of `rewrite` was written.

@@ -32,7 +32,7 @@ fn buffered(size: usize, flush: Option<u64>) -> Logs {
     let mut logs = Logs::new(1, 2);
     let path = Arc::new(PathBuf::from("/a"));
     let flush = flush.map(Duration::from_nanos);
-    logs.set_buffers(&[LogBuffer { path, size, flush, gzip: None }]);
+    logs.set_buffers([LogBuffer { path, size, flush, gzip: None }].into());
     logs
 }
 

@@ -12,7 +12,7 @@ use super::outline::{Bytes, Detail, Step, Steps};
 /// Expressions of one sieve.
 pub(super) const WIDTH: usize = 64;
 /// LIMIT: states of one sieve. With the kinds of bytes that expressions tell apart, some fifty, a
-/// table takes 200 KB.
+/// table takes 400 KB.
 const STATES_MAX: usize = 2048;
 
 /// Which of the expressions with these numbers might match, as bits.
@@ -24,8 +24,10 @@ pub(super) struct Sieve {
     /// The kind of each byte.
     kinds: Box<[u8; 256]>,
     width: usize,
-    /// By state and kind: the next state.
-    next: Box<[u16]>,
+    /// By state and kind: where the next state's row begins.
+    next: Box<[u32]>,
+    /// From this row on, something might have matched already.
+    finds_from: usize,
     /// By state: what might match, whatever follows.
     found: Box<[Numbers]>,
     /// By state: what might match if the text ends here.
@@ -58,12 +60,21 @@ impl Sieve {
         let table = builder.build(states_max);
         *budget -= table.as_ref().map_or(states_max, |table| table.found.len());
         let table = table?;
+        // The first stays the first; those in which something is found come last.
+        let mut order: Vec<usize> = (0..table.found.len()).collect();
+        order[1..].sort_by_key(|state| table.found[*state] != 0);
+        let mut rows = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, state)| rows[*state] = place * builder.width);
+        let finds = order[1..].iter().find(|state| table.found[**state] != 0);
+        let row = |state: &u16| rows[usize::from(*state)] as u32;
+        let next = |state: &usize| table.next[state * builder.width..].iter().take(builder.width);
         Some(Self {
             kinds: builder.kinds,
             width: builder.width,
-            next: table.next.into(),
-            found: table.found.into(),
-            at_end: table.at_end.into(),
+            next: order.iter().flat_map(next).map(row).collect(),
+            finds_from: finds.map_or(usize::MAX, |state| rows[*state]),
+            found: order.iter().map(|state| table.found[*state]).collect(),
+            at_end: order.iter().map(|state| table.at_end[*state]).collect(),
             unknown,
         })
     }
@@ -74,20 +85,22 @@ impl Sieve {
         if text.last().is_some_and(|last| *last < b' ' || *last == 0x85) {
             return Numbers::MAX;
         }
-        let mut state = 0;
+        let mut row = 0;
         let mut found = self.found[0];
         for byte in text {
             let kind = usize::from(self.kinds[usize::from(*byte)]);
-            state = usize::from(self.next[state * self.width + kind]);
-            found |= self.found[state];
+            row = self.next[row + kind] as usize;
+            if row >= self.finds_from {
+                found |= self.found[row / self.width];
+            }
         }
-        found | self.at_end[state] | self.unknown
+        found | self.at_end[row / self.width] | self.unknown
     }
 
     /// Bytes of memory that it takes.
     #[cfg(test)]
     pub(super) fn size(&self) -> usize {
-        256 + self.next.len() * 2 + self.found.len() * 16
+        256 + self.next.len() * 4 + self.found.len() * 16
     }
 }
 

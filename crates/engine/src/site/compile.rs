@@ -1,5 +1,6 @@
 //! From the model of a configuration to a [`Site`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use http::Name;
 use http::conditional::ModifiedSince;
 use http::uri::MergeSlashes;
 
-use super::{Builtin, Caching, Header, Listening, Location, Origin, Server, Silent, Site};
+use super::{Builtin, Caching, Header, Hidden, Listening, Location, Origin, Server, Silent, Site};
 use crate::captures::Pattern;
 use crate::content::params::Plan;
 use crate::content::proxied;
@@ -88,26 +89,32 @@ fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
             }
         }
     }
-    let mut alt_svc = vec![Box::default(); http.servers.len()];
+    let mut alt_svc = HashMap::new();
     if listen.tls && listen.transport == Transport::Tcp {
+        let ports = quic_ports(http, listen.address.port());
         for &id in listen.servers.iter().filter(|id| http.server(**id).http3) {
-            if let Some(port) = quic_port(http, id, listen.address.port()) {
-                alt_svc[id.index()] =
-                    format!("h3=\":{port}\"; ma=86400").into_bytes().into_boxed_slice();
+            if let Some(port) = ports.get(&id) {
+                let text = format!("h3=\":{port}\"; ma=86400");
+                alt_svc.insert(id.0, text.into_bytes().into_boxed_slice());
             }
         }
     }
     Listening { names: names.seal(sieves), alt_svc }
 }
 
-/// The port of a QUIC listener of the server: `preferred` if there is one, else the first.
-fn quic_port(http: &Http, id: model::ServerId, preferred: u16) -> Option<u16> {
-    let ports = || {
-        let quic =
-            |listen: &&Listen| listen.transport == Transport::Quic && listen.servers.contains(&id);
-        http.listens.iter().filter(quic).map(|listen| listen.address.port())
-    };
-    ports().find(|port| *port == preferred).or_else(|| ports().next())
+/// The port of a QUIC listener by server: `preferred` if there is one, else the first.
+fn quic_ports(http: &Http, preferred: u16) -> HashMap<model::ServerId, u16> {
+    let mut ports = HashMap::new();
+    for listen in http.listens.iter().filter(|listen| listen.transport == Transport::Quic) {
+        let port = listen.address.port();
+        for &id in &listen.servers {
+            let known = ports.entry(id).or_insert(port);
+            if port == preferred {
+                *known = port;
+            }
+        }
+    }
+    ports
 }
 
 fn claims(http: &Http, name: &ServerName) -> Vec<NameClaim> {
@@ -170,7 +177,8 @@ fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> Level {
 
 fn locations(http: &Http) -> Vec<Location> {
     let mut cache = KindsCache::default();
-    http.locations.iter().map(|conf| location(conf, http, &mut cache)).collect()
+    let mut told = Told::new();
+    http.locations.iter().map(|conf| location(conf, http, &mut cache, &mut told)).collect()
 }
 
 /// Fields that speak to us and not to clients, as nginx has them.
@@ -186,7 +194,11 @@ const HIDDEN: [&[u8]; 6] = [
 /// The same of those that speak HTTP.
 const HIDDEN_OF_HTTP: [&[u8]; 3] = [b"date", b"server", b"x-pad"];
 
-fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
+/// What locations with the same settings for origins share, by these settings, by whether PHP of
+/// our own answers and by whether HTTP is spoken.
+type Told = HashMap<(*const model::OriginSettings, bool, bool), (Arc<Plan>, Arc<Hidden>)>;
+
+fn origin(pass: &model::Pass, settings: &Settings, http: &Http, told: &mut Told) -> Origin {
     let group = match &pass.to {
         model::PassTo::Group(id) => http.upstreams.get(id.index()),
         model::PassTo::Text(_) => None,
@@ -195,6 +207,23 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
     let is_php = is_pool || pass.protocol == model::Protocol::Lsapi;
     let settings = &settings.origin;
     let is_http = pass.protocol == model::Protocol::Http;
+    let make =
+        || (Arc::new(Plan::new(&settings.params, is_php)), Arc::new(hidden(settings, is_http)));
+    let key = (Arc::as_ptr(settings), is_php, is_http);
+    let (plan, hidden) = told.entry(key).or_insert_with(make).clone();
+    Origin {
+        conf: pass.clone(),
+        is_pool,
+        plan,
+        proxied: is_http.then(|| {
+            let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
+            Box::new(proxied::Plan::new(&settings.proxy, rewriter))
+        }),
+        hidden,
+    }
+}
+
+fn hidden(settings: &model::OriginSettings, is_http: bool) -> Hidden {
     let silent = if is_http { &HIDDEN_OF_HTTP[..] } else { &HIDDEN[..1] };
     let hidden: Vec<&[u8]> = HIDDEN[1..]
         .iter()
@@ -203,16 +232,9 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http) -> Origin {
         .chain(settings.hide_headers.iter().map(|name| &**name))
         .filter(|name| !settings.pass_headers.iter().any(|passed| **passed == **name))
         .collect();
-    Origin {
-        conf: pass.clone(),
-        is_pool,
-        plan: Plan::new(&settings.params, is_php),
-        proxied: is_http.then(|| {
-            let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
-            Box::new(proxied::Plan::new(&settings.proxy, rewriter))
-        }),
-        hidden: hidden.iter().map(|n| Name::parse(n)).filter(|n| *n != Name::Other).collect(),
-        hidden_texts: hidden.into_iter().map(Box::from).collect(),
+    Hidden {
+        names: hidden.iter().map(|n| Name::parse(n)).filter(|n| *n != Name::Other).collect(),
+        texts: hidden.into_iter().map(Box::from).collect(),
     }
 }
 
@@ -233,7 +255,12 @@ fn turns_on_client(conf: &model::Location) -> bool {
     !is_plain
 }
 
-fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Location {
+fn location(
+    conf: &model::Location,
+    http: &Http,
+    cache: &mut KindsCache,
+    told: &mut Told,
+) -> Location {
     let settings = &conf.settings;
     let parsed = |fields: &[model::AddHeader]| -> Arc<[Header]> {
         let field =
@@ -264,7 +291,7 @@ fn location(conf: &model::Location, http: &Http, cache: &mut KindsCache) -> Loca
         turns_on_client,
         keeps_out,
         pass: match &conf.handler {
-            model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http))),
+            model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http, told))),
             _ => None,
         },
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),

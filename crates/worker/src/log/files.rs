@@ -113,7 +113,7 @@ impl LogFiles {
 
     /// The same files, opened again.
     pub(crate) fn replace(&mut self, shared: OpenLogs) {
-        self.older.retain(|(site, _)| site.strong_count() > 0);
+        self.tidy();
         self.shared = shared;
         self.own.clear();
         self.sockets.clear();
@@ -128,6 +128,11 @@ impl LogFiles {
         self.replace(new.logs.clone());
     }
 
+    /// Lets go of what no request can log to any more.
+    pub(crate) fn tidy(&mut self) {
+        self.older.retain(|(site, _)| site.strong_count() > 0);
+    }
+
     /// Writes a batch as far as that is possible without waiting.
     pub(super) fn write(&mut self, io: &mut impl Io, batch: Batch<'_>, now: Instant) -> Report {
         let opened = match batch.target {
@@ -139,7 +144,11 @@ impl LogFiles {
                 let bytes = if done.errno.is_some() { batch.lines.len() } else { done.bytes };
                 return Report { bytes, ..Report::default() };
             }
-            LogTarget::File(path) => self.find(io, path),
+            LogTarget::File(path) => match self.find(io, path) {
+                // What is told may belong into the very file that cannot be opened.
+                Err(_) if !self.may_tell(path, WRITE_TOLD, now) => return Report::all(batch.lines),
+                found => found,
+            },
             LogTarget::Variable(file) => self.find_own(io, &file, now),
         };
         match opened {

@@ -1,0 +1,74 @@
+//! Configurations that are no longer in force, kept until the last worker has let go of them.
+//!
+//! To take apart what ten thousand servers left takes many turns' time, so it must be the control
+//! thread that does it. Easiest to break: whatever a worker may hold apart from its generation
+//! needs a list of its own here.
+
+use std::sync::Arc;
+
+use engine::Site;
+use tls::Acceptor;
+use worker::{Generation, OpenLogs};
+
+/// What workers may still hold.
+#[derive(Debug, Default)]
+pub(crate) struct Retired {
+    generations: Vec<Arc<Generation>>,
+    sites: Vec<Arc<Site>>,
+    logs: Vec<OpenLogs>,
+    acceptors: Vec<Acceptor>,
+}
+
+impl Retired {
+    /// Keeps a configuration that another one has replaced.
+    pub(crate) fn keep(&mut self, generation: Arc<Generation>) {
+        self.generations.push(generation);
+    }
+
+    /// Keeps logs that were opened again.
+    pub(crate) fn keep_logs(&mut self, logs: OpenLogs) {
+        self.logs.push(logs);
+    }
+
+    /// Takes apart what nobody else holds any more. Connections outlive their configuration's
+    /// other parts with what their handshake was made of. Whether some configuration is gone now.
+    pub(crate) fn sweep(&mut self) -> bool {
+        for generation in std::mem::take(&mut self.generations) {
+            match Arc::try_unwrap(generation) {
+                Ok(Generation { site, logs, listens, .. }) => {
+                    self.sites.push(site);
+                    self.logs.push(logs);
+                    self.acceptors.extend(listens.into_iter().filter_map(|listen| listen.tls));
+                }
+                Err(held) => self.generations.push(held),
+            }
+        }
+        let before = self.sites.len();
+        self.sites.retain(|site| Arc::strong_count(site) > 1);
+        let is_gone = self.sites.len() < before;
+        self.logs.retain(|logs| Arc::strong_count(logs) > 1);
+        self.acceptors.retain(Acceptor::is_in_use);
+        is_gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use super::Retired;
+
+    #[test]
+    fn what_a_worker_holds_is_kept_and_then_dropped_here() {
+        let mut retired = Retired::default();
+        let logs = Arc::new(HashMap::new());
+        let (worker, gone) = (Arc::clone(&logs), Arc::downgrade(&logs));
+        retired.keep_logs(logs);
+        retired.sweep();
+        drop(worker);
+        assert!(gone.upgrade().is_some(), "the worker was not the last one");
+        retired.sweep();
+        assert!(gone.upgrade().is_none());
+    }
+}
