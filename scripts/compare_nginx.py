@@ -27,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from compare.allowed import headings, must_excuse, reason_for  # noqa: E402
 from compare import cache_mistakes, client_certs, fastcgi, fastcgi_mistakes, log_mistakes, zones  # noqa: E402, F401
+from compare.commands import compare_commands  # noqa: E402
 from compare.files import fill  # noqa: E402
 from compare.generated import compare_generated  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
@@ -505,6 +506,7 @@ def main():
         judge = Judge(options.verbose)
         compare_sites(programs, judge, options.only)
         compare_mistakes(programs, judge, options.only)
+        compare_commands(programs, judge, options.only)
         compare_generated(programs, judge, options.only, options.thorough)
         return judge.finish(options.only)
     finally:

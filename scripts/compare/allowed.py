@@ -55,7 +55,7 @@ _PATTERNS = {
     TEXTS: ["return: GET /200/t | If-*", "ssi here and there: * /text?x | If-None-Match: *", "addition: * /text | If-None-Match: *"],
     RANGES: ["plain: 40 ranges"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],
-    LENGTHS: ["autoindex and gzip: GET /list/*", "gzip: GET /10/page.html HTTP/1.0 *", "keep-alive per location: GET /chunk/*"],
+    LENGTHS: ["autoindex and gzip: GET /list/*", "gzip: GET /10/page.html HTTP/1.0 *", "keep-alive per location: GET /chunk/*", "inherits chunked_transfer_encoding *"],
     VARY: ["gzip: GET /page.html | Accept-Encoding: gzip | If-Modified-Since: *", "gzip_static: GET /onlygz.txt"],
     CODINGS: ["gzip: GET /page.html | Accept-Encoding: gzip\t", "gzip: GET /page.html | Accept-Encoding: gzip;;q=1"],
     OLD: ["padding: GET /none | User-Agent: *", "refresh: GET /*", "*: POST /hello.txt | User-Agent: *MSIE 6*", "keepalive_disable safari: GET /hello.txt | User-Agent: *"],
