@@ -32,7 +32,9 @@ COMMANDS = [
 LIVES = [
     ["-s quit"], ["-s stop"], ["QUIT"], ["TERM"], ["INT"], ["-s reopen", "-s quit"], ["USR1", "TERM"], ["WINCH", "QUIT"], ["WINCH", "HUP", "TERM"], ["-s reload", "QUIT"], ["bad", "HUP", "-s reload", "QUIT"],
 ]
-LIFE = "worker_processes 2; pid @LOGS@/life.pid; error_log @LOGS@/life.log notice; events {}\nhttp { access_log off; server { listen 127.0.0.1:@P0@; } }\n"
+# Workers of another user cannot always open the log again, which nginx's do themselves.
+USER = "user root; " if os.geteuid() == 0 else ""
+LIFE = USER + "worker_processes 2; pid @LOGS@/life.pid; error_log @LOGS@/life.log notice; events {}\nhttp { access_log off; server { listen 127.0.0.1:@P0@; } }\n"
 # What is logged of a life. Workers come and go otherwise here, which the documents say.
 TOLD = re.compile(r"\[(?:emerg|alert|crit|error|warn)\]|signal \d+ \(SIG(?!CHLD|IO)|reconfiguring|reopening logs|gracefully|process started")
 STAMP = re.compile(r"^\S+ \S+ (\[\w+\]) \d+#\d+: ", re.M)

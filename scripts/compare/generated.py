@@ -61,7 +61,8 @@ class Row:
         least, _, most = arguments.removesuffix(" and a block").replace("none", "0").partition(" to ")
         self.least = int(least.split()[0])
         self.most = 99 if "more" in least else int(most or self.least)
-        self.example = EXAMPLES.get(name, example)
+        # nginx makes directories when it tests, so they are to be where the test is.
+        self.example = EXAMPLES.get(name, re.sub(r"/var/(?:\w+/)*(\w+)", r"@HERE@/\1", example))
 
     def takes(self, count):
         return self.least <= count <= self.most
