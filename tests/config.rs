@@ -332,11 +332,11 @@ fn tokens_are_read_as_nginx_reads_them() {
 #[test]
 fn what_bolide_knows_but_cannot_do_yet_is_said() {
     let home = Home::new(BOLIDE);
-    let conf = "events {}\nhttp { server { location / { proxy_pass http://127.0.0.1:1; } } }\n";
+    let conf = "events {}\nhttp { server { location / { grpc_pass grpc://127.0.0.1:1; } } }\n";
     let file = home.write("later.conf", conf);
     let done = home.run(&["-t", "-c", file.to_str().unwrap()]);
     assert_eq!(done.code, 1, "{done}");
-    assert!(done.stderr.contains("\"proxy_pass\"") && !done.stderr.contains("unknown directive"));
+    assert!(done.stderr.contains("\"grpc_pass\"") && !done.stderr.contains("unknown directive"));
 }
 
 /// The number of the user that a server's worker is.
