@@ -288,9 +288,16 @@ impl Compound {
         matches!(self.items.back(), Some(Item::Part(part)) if part.order.waits)
     }
 
+    /// Whether something was pulled and not read.
+    fn has_input(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.has_input())
+    }
+
     /// Reads what was pulled already, up to the next command.
     pub(crate) fn read(&mut self) {
         while !self.waits()
+            && self.held < AHEAD
+            && self.parts().count() < AT_ONCE
             && let Some(reader) = self.reader.as_mut()
             && reader.found.is_none()
             && reader.has_input()
@@ -339,8 +346,7 @@ impl Compound {
     fn read_on(&mut self) -> Option<Piece> {
         self.read();
         loop {
-            let has_input = self.reader.as_ref().is_some_and(|reader| reader.has_input());
-            if self.is_broken || self.is_stopped() || has_input || self.waits() {
+            if self.is_broken || self.is_stopped() || self.has_input() || self.waits() {
                 return None;
             }
             if self.is_over {
@@ -376,7 +382,7 @@ impl Compound {
             return Piece::Broken;
         }
         let is_stopped = self.is_stopped();
-        let is_done = self.is_over && !is_stopped && self.after.is_none();
+        let is_done = self.is_over && !is_stopped && !self.has_input() && self.after.is_none();
         match self.items.front_mut() {
             Some(Item::Text(text, given)) => {
                 let end = text.len().min(*given + max);

@@ -483,7 +483,7 @@ fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, Fault> {
             let group = |at: usize| {
                 places.get(at).map_or_else(Vec::new, |(start, end)| text[start..end].to_vec())
             };
-            let groups = (0..=count.unwrap_or(0)).map(group).collect();
+            let groups = (0..=count.unwrap_or(0).min(9)).map(group).collect();
             let named =
                 regex.names().map(|(at, name)| (name.as_bytes().to_vec(), group(at))).collect();
             Ok(Some(Matched { groups, named }))

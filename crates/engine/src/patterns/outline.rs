@@ -358,8 +358,11 @@ impl<'t> Parser<'t> {
 
     fn name(&mut self, end: u8) -> Option<()> {
         let len = self.rest.iter().position(|byte| *byte == end)?;
-        self.rest = &self.rest[len + 1..];
-        Some(())
+        // Newer libraries have groups that begin alike: `(?<*` looks behind.
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+        let (name, rest) = self.rest.split_at(len);
+        self.rest = &rest[1..];
+        name.iter().all(is_name).then_some(())
     }
 
     /// What stands behind a backslash, outside of brackets.

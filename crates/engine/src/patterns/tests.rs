@@ -52,6 +52,13 @@ fn only_what_might_match_is_asked() {
 }
 
 #[test]
+fn what_only_looks_like_a_named_group_is_asked() {
+    let sources = [r"^/(?<*/)admin|^/x(?<id>\d+)", "^/b$", "^/c$", "^/d$"];
+    let sieve = sieve(&sources, Detail::Whole);
+    assert_eq!(sieve.sift(b"/admin") & 1, 1);
+}
+
+#[test]
 fn gaps_behind_many_heads_do_not_multiply_the_states() {
     let ends = (0..40).map(|n| format!(r"^/part{n}/(.*)\.(?:html?|php{n})$"));
     let more = ["/vendor/.*\\.php$", "(^|/)\\.", "\\.(?:css|js)$", "/private/"].map(String::from);
