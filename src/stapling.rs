@@ -28,7 +28,7 @@ const RETRY: u64 = 10;
 /// How long a responder may take for each step.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// LIMIT: bytes of an answer.
-const ANSWER_MAX: u64 = 64 << 10;
+const ANSWER_MAX: usize = 64 << 10;
 
 /// The certificates that wish to know, and the thread that asks for them.
 #[derive(Debug, Default)]
@@ -242,8 +242,7 @@ impl Shared {
                 state = woken.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            let is_due = |entry: &&Arc<Entry>| entry.known().due <= now;
-            let next = state.active.iter().find(is_due).cloned();
+            let next = state.active.iter().min_by_key(|entry| entry.known().due).cloned();
             let log = state.log.clone();
             drop(state);
             if let (Some(entry), Some(log)) = (next, log) {
@@ -266,6 +265,8 @@ impl Entry {
             Ok(until) => Ok((answer, until)),
             Err(fault) => Err(fault.to_string()),
         });
+        // An answer may take its time.
+        let now = io::process::now().unix_seconds();
         let mut known = self.known();
         match asked {
             Ok((answer, until)) => {
@@ -307,8 +308,18 @@ impl Entry {
         let request = format!("GET {path}{question} HTTP/1.0\r\nHost: {host}\r\n\r\n");
         socket.write_all(request.as_bytes()).map_err(|error| failed("send", &error))?;
         let mut answer = Vec::new();
-        let read = socket.take(ANSWER_MAX).read_to_end(&mut answer);
-        read.map_err(|error| failed("recv", &error))?;
+        let end = io::process::now().mono.after(PATIENCE);
+        let mut part = [0; 4096];
+        while answer.len() < ANSWER_MAX {
+            // A byte now and then would hold up all other certificates.
+            if io::process::now().mono >= end {
+                return Err("OCSP responder timed out".to_owned());
+            }
+            match socket.read(&mut part).map_err(|error| failed("recv", &error))? {
+                0 => break,
+                len => answer.extend_from_slice(&part[..len]),
+            }
+        }
         body_of(answer)
     }
 }

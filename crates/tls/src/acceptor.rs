@@ -164,7 +164,7 @@ impl Acceptor {
         let mut rest = bytes;
         while !rest.is_empty() {
             if !matches!(hello.read_tls(&mut rest), Ok(1..)) {
-                return Choice::Usual;
+                return Choice::Refused;
             }
             match hello.accept() {
                 Ok(Some(hello)) => {
@@ -177,7 +177,7 @@ impl Acceptor {
                 Err(_) => return Choice::Usual,
             }
         }
-        if bytes.len() > HELLO_MAX { Choice::Usual } else { Choice::Unknown }
+        if bytes.len() > HELLO_MAX { Choice::Refused } else { Choice::Unknown }
     }
 
     /// Prepares both the TCP and the QUIC side.
@@ -226,7 +226,10 @@ impl Acceptor {
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         let is_shared = |config: &Arc<ServerConfig>| Arc::strong_count(config) > 1;
-        is_shared(&self.tcp) || self.quic.as_ref().is_some_and(is_shared)
+        let others = self.other.iter().map(|other| &other.config);
+        is_shared(&self.tcp)
+            || self.quic.as_ref().is_some_and(is_shared)
+            || others.chain(self.variants.by_set.values()).any(is_shared)
     }
 
     /// Whether some server asks its clients for certificates.

@@ -43,6 +43,9 @@ pub(crate) enum Choice {
     Usual,
     /// The other.
     Other(Arc<ServerConfig>),
+    /// Nobody's: it is larger than anything that would be read to the end, and what its server
+    /// refuses must not pass for what the default server takes.
+    Refused,
 }
 
 impl Other {
@@ -51,7 +54,7 @@ impl Other {
         let mut reader = HelloReader::default();
         while !records.is_empty() {
             if !matches!(reader.read_tls(&mut records), Ok(1..)) {
-                return Choice::Usual;
+                return Choice::Refused;
             }
             match reader.accept() {
                 Ok(None) => {}

@@ -23,7 +23,7 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
 };
-use rustls::{Error, HandshakeKind, ProtocolVersion, SignatureScheme};
+use rustls::{Error, HandshakeKind, InvalidMessage, ProtocolVersion, SignatureScheme};
 
 use crate::asking::take_client_signature;
 use crate::by_name::{Choice, Other};
@@ -35,6 +35,8 @@ use crate::{Acceptor, certs, names};
 
 /// Bytes that a record costs above its plain bytes, in the costliest suite of TLS 1.2.
 const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
+/// What is said of a hello that nobody reads to its end.
+const TOO_LARGE: Error = Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge);
 
 /// Whether the first byte of a connection opens a TLS handshake; otherwise nginx answers
 /// `400 The plain HTTP request was sent to HTTPS port`.
@@ -181,6 +183,7 @@ impl Session {
             let config = match acceptor.offered_to(cipher) {
                 Choice::Unknown => return Ok(Received::default()),
                 Choice::Usual => Arc::clone(&acceptor.tcp),
+                Choice::Refused => return Err(self.fail(TOO_LARGE)),
                 Choice::Other(config) => {
                     // It says itself whether HTTP/2 is spoken.
                     self.other = None;
@@ -197,6 +200,7 @@ impl Session {
                     return Ok(Received::default());
                 }
                 Choice::Usual => {}
+                Choice::Refused => return Err(self.fail(TOO_LARGE)),
                 Choice::Other(config) => {
                     let conn = UnbufferedServerConnection::new(config)?;
                     self.stage = Stage::Library(Box::new(conn));

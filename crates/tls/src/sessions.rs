@@ -81,6 +81,10 @@ impl ProducesTickets for StampedTickets {
     }
 }
 
+/// LIMIT: bytes of a session that is kept, as in nginx: a client's chain is a part of it, and the
+/// cache counts sessions.
+const SESSION_MAX: usize = 4096;
+
 /// Kept sessions with stamps.
 #[derive(Debug)]
 pub(crate) struct StampedSessions {
@@ -90,7 +94,8 @@ pub(crate) struct StampedSessions {
 
 impl StoresServerSessions for StampedSessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        self.stamp.put_on(&value).is_some_and(|stamped| self.sessions.0.put(key, stamped))
+        value.len() <= SESSION_MAX
+            && self.stamp.put_on(&value).is_some_and(|stamped| self.sessions.0.put(key, stamped))
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
