@@ -84,6 +84,12 @@ fn run(
     // Before any socket listens: who finds us answering may signal us at once.
     signal::block();
     control::make_temp_dirs(&config).map_err(told_early)?;
+    let granted = io::process::open_files();
+    // Logs and sockets may be more than the system grants at first; what comes of it is told later.
+    let _ = io::process::raise_open_files();
+    if let Some(files) = config.main.worker_rlimit_nofile {
+        let _ = io::process::set_open_files_max(files);
+    }
     let logs = assemble::open_logs(&config).map_err(|text| told_early(vec![text]))?;
     let log = ControlLog::new(&config, &logs);
     let told = |texts: Vec<String>| {
@@ -94,7 +100,7 @@ fn run(
         if level <= Level::Warn { log.write_loudly(level, text) } else { log.write(level, text) }
     };
     let sockets = open.apply(&config, workers, &shared.quic_keys, tell).map_err(|_| Told)?;
-    introduce(&log);
+    introduce(&log, granted);
     let is_heir = upgrade::has_predecessor();
     let mut waiting = None;
     let mut ground = if is_heir { Ground::Back } else { Ground::Fore };
@@ -156,9 +162,8 @@ fn leave_terminal(config: &Config, logs: &worker::OpenLogs) {
 }
 
 /// The lines that nginx's log begins with.
-fn introduce(log: &ControlLog) {
+fn introduce(log: &ControlLog, (soft, hard): (u64, u64)) {
     let (system, release) = io::process::kernel();
-    let (soft, hard) = io::process::open_files();
     log.write(Level::Notice, "using the \"epoll\" event method");
     log.write(Level::Notice, version::NAME);
     log.write(Level::Notice, &format!("OS: {system} {release}"));

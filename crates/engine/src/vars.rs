@@ -23,7 +23,6 @@ use http::{Fields, Name, Scheme, Version};
 use crate::answer::Answer;
 use crate::credentials::push_basic;
 use crate::ctx::{Around, ConnInfo, Ctx, Peer};
-use crate::exchange::Exchange;
 use crate::request::Request;
 use crate::site::{Location, Site};
 use crate::tally::{Count, Tallies};
@@ -283,7 +282,7 @@ impl<'a> Scope<'a> {
             Var::BodyBytesSent => number(out, answer.body_sent),
             Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
             Var::RequestCompletion => {
-                let is_told = answer.is_complete && !Exchange::is_in_parts(self.request);
+                let is_told = answer.is_complete && !self.is_in_parts();
                 text(out, if is_told { b"OK" } else { b"" })
             }
             Var::SentField(name) => self.write_sent(name, out),

@@ -342,7 +342,9 @@ impl Fetch {
                 if bytes > 0 || left != trial.left {
                     trial.last_sent = now;
                 }
-                if left == Left::Nothing && trial.left != Left::Nothing {
+                // In a tunnel either side may be the one that speaks.
+                let is_heard = trial.status == 101 && bytes > 0;
+                if is_heard || left == Left::Nothing && trial.left != Left::Nothing {
                     trial.last_received = now;
                 }
                 trial.sent += bytes;

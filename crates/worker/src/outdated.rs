@@ -1,6 +1,6 @@
-//! Connections whose client was judged by authorities or lists that a reload has replaced: what
-//! they asked is answered, and the client's next connection is judged anew. Nothing else about a
-//! reload ends connections.
+//! Connections whose client was judged by authorities or lists that a reload has replaced, or whose
+//! port speaks TLS now and did not, or the reverse: what they asked is answered, and the client's
+//! next connection is judged anew. Nothing else about a reload ends connections.
 
 use engine::ConnInfo;
 use io::Io;
@@ -10,6 +10,12 @@ use crate::{Generation, Worker};
 impl Generation {
     /// Whether a client of `older` would be judged otherwise now, or maybe is being judged.
     fn judges_otherwise(&self, older: &Self, info: &ConnInfo) -> bool {
+        let new = self.same_listen(older, info.listen);
+        let had_tls = older.listens[info.listen].tls.is_some();
+        // What was asked in the clear would be answered in the clear.
+        if new.is_some_and(|listen| self.listens[listen].tls.is_some() != had_tls) {
+            return true;
+        }
         let asking = older.listens[info.listen].tls.as_ref().filter(|tls| tls.asks_clients());
         let Some(old) = asking else { return false };
         let name = match &info.tls {
@@ -17,7 +23,6 @@ impl Generation {
             Some(facts) => facts.server_name.as_deref(),
             None => return true,
         };
-        let new = self.same_listen(older, info.listen);
         let new = new.and_then(|listen| self.listens[listen].tls.as_ref());
         new.is_none_or(|new| !new.judges_like(old, name))
     }

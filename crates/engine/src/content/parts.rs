@@ -22,7 +22,6 @@ use crate::exchange::{Exchange, Next};
 use crate::filter::accel::is_unsafe;
 use crate::filter::headers::Draft;
 use crate::phase::limits::Told;
-use crate::request::Request;
 use crate::site::Site;
 use crate::vars::{Found, Scope};
 
@@ -278,15 +277,6 @@ impl Exchange {
         }
     }
 
-    /// Whether it is a part or a question, or has asked for some: as in nginx,
-    /// `$request_completion` is said of none of these.
-    pub(crate) fn is_in_parts(request: &Request) -> bool {
-        request.inclusion.is_some()
-            || request.question.is_some()
-            || request.is_vouched_for
-            || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
-    }
-
     /// What reads the commands of this page.
     pub(crate) fn reader(&mut self, value_max: usize) -> Reader {
         Reader::new(value_max, self.family().shared.clone())
@@ -469,6 +459,19 @@ fn look_up(scope: &Scope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
         Some(Var::Named(u16::try_from(slot).ok()?))
     });
     var.is_some_and(|var| scope.write(&var, out) == Found::Yes)
+}
+
+impl Scope<'_> {
+    /// Whether it is a part or a question, or has asked for some: as in nginx,
+    /// `$request_completion` is said of none of these. Of who asked a question it is said unless
+    /// that was logged, for nginx remembers then what it was worth.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        let request = self.request;
+        request.inclusion.is_some()
+            || request.question.is_some()
+            || request.is_vouched_for && self.location().settings.log_subrequest
+            || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
+    }
 }
 
 /// What an expression of a page finds in a text.

@@ -337,14 +337,15 @@ impl Trouble {
     /// `open() "/a" failed (2: No such file or directory)`.
     fn with_file(level: Level, what: &str, path: &[u8], failure: FileFailure) -> Self {
         let mut text = format!("{what} \"").into_bytes();
-        text.extend_from_slice(path);
+        // Requests may have made it.
+        http::escape::push_log(&mut text, path);
         text.extend_from_slice(format!("\" failed {}", describe(failure.errno)).as_bytes());
         Self { level, serial: None, text }
     }
 
     fn with_root(root: &[u8], failure: FileFailure) -> Self {
         let mut text = b"testing \"".to_vec();
-        text.extend_from_slice(root);
+        http::escape::push_log(&mut text, root);
         text.extend_from_slice(b"\" existence failed ");
         text.extend_from_slice(describe(failure.errno).as_bytes());
         Self { level: Level::Error, serial: None, text }
