@@ -13,10 +13,11 @@ from bolide_lab.sites.base import SiteError, TellsCaches, site
 from bolide_lab.sites.php import Fpm, Origin, program
 
 RUN = r"""<?php
-[, $root, $mode, $uri] = $argv;
+[, $root, $mode, $uri, $cart] = $argv;
 file_put_contents("$root/lab/mode", $mode);
 $_SERVER = ['REQUEST_URI' => $uri, 'REQUEST_METHOD' => 'GET', 'HTTP_ACCEPT_ENCODING' => 'gzip',
     'X-LSCACHE' => 'on,esi', 'HTTP_SURROGATE_CAPABILITY' => 'x=ESI/1.0'] + $_SERVER;
+$_COOKIE = $cart === '' ? [] : ['cart_items' => $cart];
 parse_str(parse_url($uri, PHP_URL_QUERY) ?? '', $_GET);
 http_response_code(200);
 ob_start(null, 0, 0);
@@ -31,7 +32,7 @@ require "$root/index.php";
 """
 
 
-def ask(tmp_path: Path, mode: str, uri: str) -> tuple[list[str], bytes]:
+def ask(tmp_path: Path, mode: str, uri: str, cart: str = "") -> tuple[list[str], bytes]:
     """What the shop's PHP says and sends in a mode, without a server."""
     assert shutil.which("php"), "missing: php; run: scripts/setup.sh test"
     one = shop.Shop(tmp_path)
@@ -40,7 +41,7 @@ def ask(tmp_path: Path, mode: str, uri: str) -> tuple[list[str], bytes]:
         one.install()
     script = tmp_path / "ask.php"
     script.write_text(RUN)
-    argv = ["php", str(script), str(one.root), mode, uri]
+    argv = ["php", str(script), str(one.root), mode, uri, cart]
     subprocess.run(argv, capture_output=True, check=True)
     said = json.loads((tmp_path / "said.json").read_text())
     return said["fields"], base64.b64decode(said["page"])
@@ -50,7 +51,11 @@ def test_each_cache_is_told_in_its_own_words(tmp_path: Path) -> None:
     fields, page = ask(tmp_path, "lscache", shop.CATEGORY)
     assert "X-LiteSpeed-Cache-Control: public,max-age=3600,esi=on" in fields
     assert any(field.startswith("X-LiteSpeed-Tag: CAT_C_7,") for field in fields)
-    assert b'<esi:include src="/esi/cart" />' in page
+    assert "X-LiteSpeed-Vary: cookie=cart_items" in fields
+    assert page.count(b"<esi:include") == 1 and b"minicart" in page
+    fields, page = ask(tmp_path, "lscache", shop.CATEGORY, cart="2")
+    assert "X-LiteSpeed-Vary: cookie=cart_items" in fields
+    assert b'<esi:include src="/esi/cart" />' in page and b"minicart" not in page
     fields, page = ask(tmp_path, "surrogate", shop.CATEGORY)
     assert 'Surrogate-Control: content="ESI/1.0"' in fields
     assert any(field.startswith("X-Tags: CAT_C_7,") for field in fields)

@@ -26,6 +26,7 @@ final class State
     public static array $tags = [];
     public static bool $has_parts = false;
     public static bool $part_is_private = false;
+    public static ?string $varies_by = null;
 }
 
 /** Before anything else: an old copy may be all that is needed. */
@@ -88,9 +89,14 @@ function part_is_private(): void
     State::$part_is_private = true;
 }
 
-function keeps_private(): bool
+/** Whether this visitor's part is asked for by itself: a page without it says that it differs by `$cookie`. */
+function keeps_private(string $cookie): bool
 {
-    return State::$mode === 'lscache' || State::$part_is_private;
+    if (State::$part_is_private) {
+        return true;
+    }
+    State::$varies_by = $cookie;
+    return State::$mode === 'lscache' && isset($_COOKIE[$cookie]);
 }
 
 /** Says the fields and gives the page away. */
@@ -117,6 +123,9 @@ function described(string $page): string
     if (State::$mode === 'lscache') {
         header('X-LiteSpeed-Cache-Control: public,max-age=' . LIFETIME_S . (State::$has_parts ? ',esi=on' : ''));
         header('X-LiteSpeed-Tag: ' . implode(',', $tags ?: ['all']));
+        if (State::$varies_by !== null) {
+            header('X-LiteSpeed-Vary: cookie=' . State::$varies_by);
+        }
     } elseif (in_array(State::$mode, ['surrogate', 'gzip', 'plain'], true)) {
         header('Cache-Control: public, s-maxage=' . LIFETIME_S);
         header('X-Tags: ' . implode(',', $tags ?: ['all']));

@@ -26,8 +26,9 @@ function page(string $title, string $content, string $kind): void
 /** A part's place in the page, where the server puts pages together; else the part itself. */
 function shown(string $name): string
 {
-    // Only who keeps private parts is given the cart as one; Magento's own is filled in by script.
-    $is_part = told_esi() && ($name === 'menu' || Lab\Cache\keeps_private());
+    // As with LiteMage, an empty cart stands in the page, and who has one gets it as a private part;
+    // Magento's own is filled in by script.
+    $is_part = told_esi() && ($name === 'menu' || Lab\Cache\keeps_private('cart_items'));
     if ($is_part) {
         Lab\Cache\has_parts();
         return "<esi:include src=\"/esi/$name\" />";
