@@ -26,12 +26,22 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether a body is kept in one piece.", "client_body_in_single_buffer on;"),
     accepted("client_body_early_read", HSL, Args::ONE, Form::Flag)
         .doc("Whether a body is read before it is needed.", "client_body_early_read on;"),
+    // Packaged configurations name these for protocols whose `_pass` they never use.
+    accepted("scgi_temp_path", HSL, Args::between(1, 4), Form::Check(unused_temp_path))
+        .doc("Where answers by SCGI would be kept.", "scgi_temp_path /var/tmp/scgi;"),
+    accepted("uwsgi_temp_path", HSL, Args::between(1, 4), Form::Check(unused_temp_path))
+        .doc("Where answers by uwsgi would be kept.", "uwsgi_temp_path /var/tmp/uwsgi;"),
 ];
 
 fn temp_path(r: &mut Reader, node: &Node) -> Parsed {
     let path = read_temp_path(r, node)?;
     r.settings().client_body_temp_path = Arc::new(path);
     Ok(())
+}
+
+/// A directory that nothing is ever put into; what is wrong with it is said all the same.
+fn unused_temp_path(r: &mut Reader, node: &Node) -> Parsed {
+    read_temp_path(r, node).map(|_| ())
 }
 
 /// Reads `PATH [LEVEL…]`; levels name directories below, of which this server needs none.

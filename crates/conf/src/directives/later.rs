@@ -161,7 +161,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "scgi_store",
             "scgi_store_access",
             "scgi_temp_file_write_size",
-            "scgi_temp_path",
         ],
     ),
     ("http_slice_filter", &["slice"]),
@@ -264,7 +263,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "uwsgi_store_access",
             "uwsgi_string",
             "uwsgi_temp_file_write_size",
-            "uwsgi_temp_path",
         ],
     ),
     (
