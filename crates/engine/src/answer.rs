@@ -134,6 +134,11 @@ pub(crate) struct Parts {
 }
 
 impl Body {
+    /// Whether other answers may go into it.
+    pub(crate) const fn may_have_parts(&self) -> bool {
+        matches!(self, Self::Assembly(_) | Self::Reworked(_) | Self::Compound(_))
+    }
+
     /// All of `bytes`.
     pub(crate) fn memory(bytes: Bytes) -> Self {
         let end = bytes.len() as u64;

@@ -232,7 +232,7 @@ pub struct Ctx<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     /// The turn's time.
-    pub now: Now,
+    pub now: &'a Now,
     /// The turn's time as text.
     pub clock: &'a http::date::Clock,
     /// The connection.
@@ -241,8 +241,6 @@ pub struct Around<'a> {
     pub counters: &'a Tallies,
     /// `$pid`
     pub pid: u32,
-    /// What the kernel says of the connection; where no variable names it, nobody asks.
-    pub tcp: Option<TcpInfo>,
 }
 
 /// What an exchange wants done. The worker does it; the exchange never does.

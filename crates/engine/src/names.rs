@@ -64,10 +64,15 @@ impl Names {
     }
 
     /// The same, none when nobody claims it or there is only one server.
+    #[inline]
     pub(crate) fn find_named(&self, host: &[u8], captures: &mut Captures) -> Option<u32> {
         if self.sole {
             return None;
         }
+        self.search(host, captures)
+    }
+
+    fn search(&self, host: &[u8], captures: &mut Captures) -> Option<u32> {
         if let Some(server) = self.keys.find(host) {
             return Some(server);
         }

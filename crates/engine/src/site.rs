@@ -2,7 +2,6 @@
 //!
 //! Owns what is decided once per configuration; refuses to know any request.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use conf::model;
@@ -50,8 +49,8 @@ pub struct Site {
 #[derive(Debug)]
 struct Listening {
     names: Names,
-    /// The `Alt-Svc` that answers of these servers over this address carry.
-    alt_svc: HashMap<u32, Box<[u8]>>,
+    /// The `Alt-Svc` that answers of these servers over this address carry, in order of servers.
+    alt_svc: Box<[(u32, Box<[u8]>)]>,
 }
 
 /// Which newer versions a server does not speak.
@@ -356,10 +355,16 @@ impl Site {
     }
 
     /// What answers of `server` over `listen` carry as `Alt-Svc`; empty if nothing.
+    #[inline]
     pub(crate) fn alt_svc(&self, listen: usize, server: u32) -> &[u8] {
-        let texts = self.listens.get(listen).map(|listening| &listening.alt_svc);
-        let texts = texts.filter(|texts| !texts.is_empty());
-        texts.and_then(|texts| texts.get(&server)).map_or(&[], |text| text)
+        let Some(listening) = self.listens.get(listen) else { return &[] };
+        if listening.alt_svc.is_empty() {
+            return &[];
+        }
+        match listening.alt_svc.binary_search_by_key(&server, |(server, _)| *server) {
+            Ok(at) => &listening.alt_svc[at].1,
+            Err(_) => &[],
+        }
     }
 
     /// What the variable of `slot` is worth where nothing was assigned to it.

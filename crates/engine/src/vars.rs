@@ -96,7 +96,8 @@ impl<'a> Scope<'a> {
         site: &'a Site,
         around: &Around<'a>,
     ) -> Self {
-        let Around { now, clock, conn, counters, pid, tcp } = *around;
+        let Around { now, clock, conn, counters, pid } = *around;
+        let (now, tcp) = (*now, None);
         Self { request, answer, sent: None, site, conn, now, clock, counters, pid, tcp }
     }
 

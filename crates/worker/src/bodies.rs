@@ -16,7 +16,6 @@ const READ_MAX: usize = 128 * 1024;
 pub(crate) struct Bodies<'a, I> {
     pub(crate) exchanges: &'a mut Slab<Live>,
     pub(crate) io: &'a mut I,
-    pub(crate) now: Instant,
     /// Where streams go that their pace holds.
     pub(crate) paced: &'a mut Vec<(User, Instant)>,
     /// Where exchanges go whose origins may be read again.
@@ -50,7 +49,7 @@ impl<I: Io> Bodies<'_, I> {
     /// Lets the origin be read again if a pull made room for more of its answer.
     fn note_room(&mut self, user: User, has_moved: bool) {
         let key = Key::from_bits(user);
-        let now = self.now;
+        let now = self.around.now.mono;
         let mut live = self.exchanges.get_mut(key);
         if let Some(live) = live.as_deref_mut().filter(|_| has_moved) {
             live.moved = now;
@@ -63,9 +62,9 @@ impl<I: Io> Bodies<'_, I> {
     fn pull_paced(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
         let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
         let Some(throttle) = &live.throttle else { return self.pull_some(user, max, out) };
-        let allowed = throttle.allowed(self.now);
+        let allowed = throttle.allowed(self.around.now.mono);
         if allowed == 0 {
-            self.paced.push((user, throttle.next(self.now)));
+            self.paced.push((user, throttle.next(self.around.now.mono)));
             return Pull::Pending;
         }
         let before = out.len();

@@ -493,17 +493,15 @@ impl<I: Io> Worker<I> {
             let mut bodies = crate::bodies::Bodies {
                 exchanges: &mut self.core.exchanges,
                 io: &mut self.io,
-                now: self.now.mono,
                 paced: &mut self.scratch.paced,
                 roomy: &mut self.origins.roomy,
                 family: &mut self.origins.family,
                 around: engine::Around {
-                    now: self.now,
+                    now: &self.now,
                     clock: &self.clock,
                     conn: &conn.info,
                     counters: &self.tallies,
                     pid: self.core.logs.pid(),
-                    tcp: None,
                 },
             };
             let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;

@@ -113,13 +113,23 @@ const fn is_about_content(name: Name) -> bool {
 impl Exchange {
     /// Whether it is put together while it leaves.
     #[must_use]
+    #[inline]
     pub fn is_assembled(&self) -> bool {
+        self.answer.body.may_have_parts() && self.has_parts()
+    }
+
+    fn has_parts(&self) -> bool {
         self.answer.body.assembly().is_some() || self.answer.body.compound().is_some()
     }
 
     /// Whether anything is to be asked for or done: see [`Self::next_child`].
     #[must_use]
+    #[inline]
     pub fn wants_fragments(&self) -> bool {
+        self.answer.body.may_have_parts() && self.parts_want()
+    }
+
+    fn parts_want(&self) -> bool {
         let body = &self.answer.body;
         body.assembly().is_some_and(|assembly| assembly.wants_fragments())
             || body.compound().is_some_and(|compound| compound.wants())

@@ -89,17 +89,18 @@ fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
             }
         }
     }
-    let mut alt_svc = HashMap::new();
+    let mut alt_svc = Vec::new();
     if listen.tls && listen.transport == Transport::Tcp {
         let ports = quic_ports(http, listen.address.port());
         for &id in listen.servers.iter().filter(|id| http.server(**id).http3) {
             if let Some(port) = ports.get(&id) {
                 let text = format!("h3=\":{port}\"; ma=86400");
-                alt_svc.insert(id.0, text.into_bytes().into_boxed_slice());
+                alt_svc.push((id.0, text.into_bytes().into_boxed_slice()));
             }
         }
     }
-    Listening { names: names.seal(sieves), alt_svc }
+    alt_svc.sort_unstable_by_key(|(server, _)| *server);
+    Listening { names: names.seal(sieves), alt_svc: alt_svc.into() }
 }
 
 /// The port of a QUIC listener by server: `preferred` if there is one, else the first.

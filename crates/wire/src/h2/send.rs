@@ -197,14 +197,11 @@ impl Conn {
         if filled == 0 && !ends {
             return if pull == Pull::Pending { Written::Pending } else { Written::More };
         }
-        let mut trailers = Fields::new();
-        if ends && std::mem::take(&mut stream.trailed) {
-            bodies.trailers(stream.user, &mut trailers);
-        }
-        let is_trailed = !trailers.is_empty();
+        let is_trailed = ends && stream.trailed && self.queue_trailers(slot, bodies);
         let flags = if ends && !is_trailed { flag::END_STREAM } else { 0 };
         let header = Header { len: filled as u32, kind: Kind::Data, flags, stream: id };
         out.patch(mark, &header.bytes());
+        let stream = self.streams.at(slot);
         stream.send_window -= filled as i32;
         stream.sent += filled as u64;
         stream.told += HEADER_LEN as u64;
@@ -214,11 +211,8 @@ impl Conn {
         let is_blocked = stream.send_window <= 0;
         self.flow.send -= filled as u32;
         self.abuse.pay_data();
-        if is_trailed {
-            self.queue_trailers(slot, &trailers);
-            return Written::Trailed;
-        }
         match pull {
+            _ if is_trailed => Written::Trailed,
             _ if ends => Written::End,
             Pull::Pending => Written::Pending,
             _ if is_blocked => Written::Blocked,
@@ -244,9 +238,17 @@ impl Conn {
         self.end_head(start, id, flags);
     }
 
-    /// Appends trailers to the queue, which ends the response once it has left.
+    /// Appends what trailers there are to the queue, which ends the response once it has left; says
+    /// whether there are any.
     #[cold]
-    fn queue_trailers(&mut self, slot: u32, fields: &Fields) {
+    fn queue_trailers(&mut self, slot: u32, bodies: &mut impl BodySource) -> bool {
+        let stream = self.streams.at(slot);
+        stream.trailed = false;
+        let mut fields = Fields::new();
+        bodies.trailers(stream.user, &mut fields);
+        if fields.is_empty() {
+            return false;
+        }
         let id = self.streams.id(slot);
         let start = self.begin_head();
         let Self { encoder, queue, .. } = self;
@@ -259,6 +261,7 @@ impl Conn {
         let stream = self.streams.at(slot);
         (stream.sending, stream.told) = (Sending::Ended, stream.told + told);
         self.ended.push(self.streams.name(slot));
+        true
     }
 
     fn encode_head(&mut self, head: &ResponseHead) {
