@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use conf::model::{Http, Listen, Server, ServerName, TlsConf, Transport};
 use engine::Site;
-use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, Odd, ServerCerts};
+use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
 
 pub(crate) use certificates::openssl_words;
 
@@ -70,20 +70,14 @@ pub(crate) fn acceptor(
     let sets: Vec<_> = sets.into_iter().map(|own| own.or(default)).collect();
     name_all(&mut certs, http, listen, &sets);
     let server = http.server(listen.default_server);
-    let mut own = options(server, listen, warnings)?;
-    own.odd = odd(http, listen).map(Arc::new);
+    let mut own = options(server, server.http2 || listen.http2, warnings)?;
     state.kept.settle(server, &mut own)?;
     let certs = Arc::new(certs);
     let failed = |error: tls::AcceptorError| error.to_string();
     let mut acceptor = Acceptor::new(&certs, &own).map_err(failed)?;
-    for (&id, set) in listen.servers.iter().zip(&sets) {
-        let other = &http.server(id).tls;
-        let Some(set) = set.filter(|set| Some(*set) != default) else { continue };
-        if !other.reject_handshake && !offer_alike(other, &server.tls) {
-            let varied = options(http.server(id), listen, warnings)?;
-            let varied = AcceptorOptions { curves: own.curves.clone(), ..varied };
-            acceptor.vary(&certs, set, &varied).map_err(failed)?;
-        }
+    let is_own = |at: usize| sets[at].is_some() && sets[at] != default;
+    if let Some((names, others)) = others(http, listen, is_own, &own, warnings)? {
+        acceptor.vary(&certs, names, &others).map_err(failed)?;
     }
     Ok(Some(acceptor))
 }
@@ -111,22 +105,51 @@ fn name_all(certs: &mut ServerCerts, http: &Http, listen: &Listen, sets: &[Optio
     }
 }
 
-/// The names of servers that speak HTTP/2 where the default server does not, or the other way
-/// round; none where all agree.
-fn odd(http: &Http, listen: &Listen) -> Option<Odd> {
-    let usual = http.server(listen.default_server).http2;
-    let is_odd: Vec<bool> =
-        listen.servers.iter().map(|id| http.server(*id).http2 != usual).collect();
+/// Names, and what those of each set are offered.
+type Others = (ServerCerts, Vec<(CertSet, AcceptorOptions)>);
+
+/// Which names belong to servers that offer something else than the default server does, and what;
+/// none where all agree. A server that borrows certificates (`is_own` says no of it) borrows what
+/// goes with them, except whether HTTP/2 is spoken.
+fn others(
+    http: &Http,
+    listen: &Listen,
+    is_own: impl Fn(usize) -> bool,
+    usual: &AcceptorOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Others>, String> {
+    let default = http.server(listen.default_server);
     // `listen … http2` is said for all of them.
-    if listen.http2 || !is_odd.contains(&true) {
-        return None;
-    }
+    let is_like = |(one, http2): (&Server, bool), (other, other_http2): (&Server, bool)| {
+        offer_alike(&one.tls, &other.tls) && (listen.http2 || http2 == other_http2)
+    };
     let mut names = ServerCerts::new();
-    let (even, odd) = (names.add(Vec::new()), names.add(Vec::new()));
-    names.set_default(even);
-    let sets: Vec<_> = is_odd.iter().map(|is_odd| Some(if *is_odd { odd } else { even })).collect();
+    let mut kinds = vec![((default, default.http2), names.add(Vec::new()))];
+    names.set_default(kinds[0].1);
+    let mut sets = Vec::with_capacity(listen.servers.len());
+    for (at, id) in listen.servers.iter().enumerate() {
+        let server = http.server(*id);
+        let borrows = server.tls.reject_handshake || !is_own(at);
+        let kind = (if borrows { default } else { server }, server.http2);
+        let known = kinds.iter().find(|(known, _)| is_like(*known, kind)).map(|(_, set)| *set);
+        sets.push(Some(known.unwrap_or_else(|| {
+            let set = names.add(Vec::new());
+            kinds.push((kind, set));
+            set
+        })));
+    }
+    if kinds.len() == 1 {
+        return Ok(None);
+    }
     name_all(&mut names, http, listen, &sets);
-    Some(Odd::new(names, odd))
+    let mut others = Vec::new();
+    for ((server, http2), set) in kinds.drain(1..) {
+        // Groups are the default server's, as in nginx.
+        let curves = usual.curves.clone();
+        let own = options(server, http2 || listen.http2, warnings)?;
+        others.push((set, AcceptorOptions { curves, ..own }));
+    }
+    Ok(Some((names, others)))
 }
 
 /// What handshakes of each server of a listen need; none for those without certificates.
@@ -173,7 +196,7 @@ fn sets(
 
 fn options(
     server: &Server,
-    listen: &Listen,
+    http2: bool,
     warnings: &mut Vec<String>,
 ) -> Result<AcceptorOptions, String> {
     let conf = &server.tls;
@@ -185,7 +208,7 @@ fn options(
         early_data: if conf.early_data { EarlyData::SingleUse } else { EarlyData::Off },
         ..AcceptorOptions::default()
     };
-    if server.http2 || listen.http2 {
+    if http2 {
         options.alpn.push(b"h2".to_vec());
     }
     options.alpn.push(b"http/1.1".to_vec());
@@ -194,8 +217,7 @@ fn options(
     Ok(options)
 }
 
-/// Whether two servers of a listen offer the same versions and ciphers in the same order. Groups
-/// are the default server's, as in nginx.
+/// Whether two servers of a listen offer the same versions and ciphers in the same order.
 fn offer_alike(one: &TlsConf, other: &TlsConf) -> bool {
     one.protocols == other.protocols
         && one.ciphers == other.ciphers

@@ -13,7 +13,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::asking::Asker;
-use crate::by_name::{Choice, Odd, Other};
+use crate::by_name::ByName;
 use crate::sessions::{Stamp, StampedSessions, StampedTickets};
 use crate::{CertSet, ServerCerts, Sessions, Tickets, names};
 
@@ -54,8 +54,6 @@ pub struct AcceptorOptions {
     pub versions: Versions,
     /// Application protocols of TCP connections, preferred first; none: ALPN is not answered.
     pub alpn: Vec<Vec<u8>>,
-    /// Servers that speak HTTP/2 where the default server does not, or the other way round.
-    pub odd: Option<Arc<Odd>>,
     /// TLS 1.2 suites, preferred first.
     pub ciphers: Vec<SupportedCipherSuite>,
     /// TLS 1.3 suites, preferred first.
@@ -79,7 +77,6 @@ impl Default for AcceptorOptions {
         Self {
             versions: Versions { tls12: true, tls13: true },
             alpn: Vec::new(),
-            odd: None,
             ciphers: names::default_ciphers(),
             ciphersuites: names::default_ciphersuites(),
             curves: names::default_curves(),
@@ -108,28 +105,18 @@ impl std::error::Error for AcceptorError {}
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     pub(crate) tcp: Arc<ServerConfig>,
-    pub(crate) other: Option<Other>,
-    /// What servers have that offer something else over TCP.
-    variants: Arc<Variants>,
+    /// Only when some server offers something else over TCP.
+    pub(crate) by_name: Option<Arc<ByName>>,
     quic: Option<Arc<ServerConfig>>,
     /// Only when some server asks clients for certificates.
     asking: Option<Arc<ServerCerts>>,
     loads: bool,
 }
 
-/// Servers that offer something else than the one without a name.
-#[derive(Debug, Default)]
-struct Variants {
-    certs: Arc<ServerCerts>,
-    by_set: HashMap<CertSet, Arc<ServerConfig>>,
-}
-
-/// LIMIT: bytes of a hello that is waited for; the library bounds its messages alike.
-const HELLO_MAX: usize = 70_000;
-
 impl Acceptor {
-    /// Lets the servers of `set` offer the versions, ciphers and order of `options` over TCP; all
-    /// else is as for everybody.
+    /// Lets servers offer other versions, ciphers, order or protocols over TCP than those of
+    /// [`Self::new`]; all else is as for everybody. `names` says who is in which of the sets that
+    /// `others` are for; it needs no certificates.
     ///
     /// # Errors
     ///
@@ -137,47 +124,22 @@ impl Acceptor {
     pub fn vary(
         &mut self,
         certs: &Arc<ServerCerts>,
-        set: CertSet,
-        options: &AcceptorOptions,
+        names: ServerCerts,
+        others: &[(CertSet, AcceptorOptions)],
     ) -> Result<(), AcceptorError> {
-        let mut config = server_config(certs, options, options.versions)?;
-        config.alpn_protocols.clone_from(&options.alpn);
-        config.ticketer = Arc::clone(&self.tcp.ticketer);
-        config.session_storage = Arc::clone(&self.tcp.session_storage);
-        config.send_tls13_tickets = self.tcp.send_tls13_tickets;
-        config.enable_secret_extraction = true;
-        let old = Arc::clone(&self.variants);
-        let mut by_set = old.by_set.clone();
-        by_set.insert(set, Arc::new(config));
-        self.variants = Arc::new(Variants { certs: Arc::clone(certs), by_set });
-        Ok(())
-    }
-
-    /// Whether a hello must be seen before it is known what is offered.
-    pub(crate) fn varies(&self) -> bool {
-        !self.variants.by_set.is_empty()
-    }
-
-    /// What is offered to the client whose first bytes these are.
-    pub(crate) fn offered_to(&self, bytes: &[u8]) -> Choice {
-        let mut hello = rustls::server::Acceptor::default();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if !matches!(hello.read_tls(&mut rest), Ok(1..)) {
-                return Choice::Refused;
-            }
-            match hello.accept() {
-                Ok(Some(hello)) => {
-                    let set = self.variants.certs.choose(hello.client_hello().server_name());
-                    let own = set.and_then(|set| self.variants.by_set.get(&set));
-                    return own.map_or(Choice::Usual, |own| Choice::Other(Arc::clone(own)));
-                }
-                Ok(None) => {}
-                // The library, asked in earnest, says the same to the client.
-                Err(_) => return Choice::Usual,
-            }
+        let mut by_set = HashMap::new();
+        for (set, options) in others {
+            let mut config = server_config(certs, options, options.versions)?;
+            config.alpn_protocols.clone_from(&options.alpn);
+            config.ticketer = Arc::clone(&self.tcp.ticketer);
+            config.session_storage = Arc::clone(&self.tcp.session_storage);
+            config.send_tls13_tickets = self.tcp.send_tls13_tickets;
+            config.enable_secret_extraction = true;
+            by_set.insert(*set, Arc::new(config));
         }
-        if bytes.len() > HELLO_MAX { Choice::Refused } else { Choice::Unknown }
+        let usual = Arc::clone(&self.tcp);
+        self.by_name = Some(Arc::new(ByName { usual, names, others: by_set }));
+        Ok(())
     }
 
     /// Prepares both the TCP and the QUIC side.
@@ -199,13 +161,8 @@ impl Acceptor {
             Err(_) => None,
         };
         let asking = asks.map(|_| Arc::clone(certs));
-        let other = options.odd.clone().map(|odd| {
-            let mut config = tcp.clone();
-            toggle_http2(&mut config.alpn_protocols);
-            Other { odd, config: Arc::new(config) }
-        });
-        let (variants, loads) = (Arc::default(), certs.loads());
-        Ok(Self { tcp: Arc::new(tcp), other, variants, quic, asking, loads })
+        let loads = certs.loads();
+        Ok(Self { tcp: Arc::new(tcp), by_name: None, quic, asking, loads })
     }
 
     /// The QUIC side (TLS 1.3, ALPN `h3`) for `quic::Endpoint`; none when the options leave no
@@ -226,10 +183,11 @@ impl Acceptor {
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         let is_shared = |config: &Arc<ServerConfig>| Arc::strong_count(config) > 1;
-        let others = self.other.iter().map(|other| &other.config);
+        let mut others = self.by_name.iter().flat_map(|by_name| by_name.others.values());
         is_shared(&self.tcp)
             || self.quic.as_ref().is_some_and(is_shared)
-            || others.chain(self.variants.by_set.values()).any(is_shared)
+            || self.by_name.as_ref().is_some_and(|by_name| Arc::strong_count(by_name) > 1)
+            || others.any(is_shared)
     }
 
     /// Whether some server asks its clients for certificates.
@@ -259,13 +217,6 @@ impl Acceptor {
         let certs = self.asking.as_ref()?;
         let auth = certs.client_auth(certs.choose(server_name)?)?;
         auth.judge(chain?, self.tcp.time_provider.current_time()?)
-    }
-}
-
-fn toggle_http2(alpn: &mut Vec<Vec<u8>>) {
-    match alpn.iter().position(|protocol| protocol == b"h2") {
-        Some(at) => drop(alpn.remove(at)),
-        None => alpn.insert(0, b"h2".to_vec()),
     }
 }
 

@@ -26,7 +26,6 @@ mod tickets;
 mod warm;
 
 pub use acceptor::{Acceptor, AcceptorError, AcceptorOptions, CipherOrder, EarlyData, Versions};
-pub use by_name::Odd;
 pub use cert::{CertError, Certificate, Staple, certificates_in};
 pub use certs::{CertSet, ServerCerts, take_complaint};
 pub use client::Client;

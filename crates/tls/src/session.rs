@@ -23,10 +23,10 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
 };
-use rustls::{Error, HandshakeKind, InvalidMessage, ProtocolVersion, SignatureScheme};
+use rustls::{Error, HandshakeKind, ProtocolVersion, ServerConfig, SignatureScheme};
 
 use crate::asking::take_client_signature;
-use crate::by_name::{Choice, Other};
+use crate::by_name::Hello;
 use crate::cert::take_signature;
 use crate::certs::Offers;
 use crate::offers::signature_name;
@@ -35,8 +35,6 @@ use crate::{Acceptor, certs, names};
 
 /// Bytes that a record costs above its plain bytes, in the costliest suite of TLS 1.2.
 const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
-/// What is said of a hello that nobody reads to its end.
-const TOO_LARGE: Error = Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge);
 
 /// Whether the first byte of a connection opens a TLS handshake; otherwise nginx answers
 /// `400 The plain HTTP request was sent to HTTPS port`.
@@ -83,13 +81,19 @@ pub struct Received {
 /// Who seals and opens.
 enum Stage {
     /// Nobody yet: what is offered depends on the name in the hello, which is not complete.
-    Hello(Box<Acceptor>),
+    Hello(Box<Hello>),
     /// The library: the handshake, and all of TLS 1.2.
     Library(Box<UnbufferedServerConnection>),
     /// Ourselves: TLS 1.3 after the handshake.
     Records(Box<Records>),
     /// Nobody; the session has failed.
     Nobody,
+}
+
+impl Stage {
+    fn library(config: &Arc<ServerConfig>) -> Result<Self, Error> {
+        Ok(Self::Library(Box::new(UnbufferedServerConnection::new(Arc::clone(config))?)))
+    }
 }
 
 /// What the library knew of an established session.
@@ -115,8 +119,6 @@ struct Heard {
 /// A server's side of one TLS connection.
 pub struct Session {
     stage: Stage,
-    /// Until the hello has come, where servers differ in what they speak.
-    other: Option<Box<Other>>,
     /// Of what is established.
     facts: Option<Box<Facts>>,
     server_name: Option<Box<str>>,
@@ -141,15 +143,12 @@ impl Session {
             // What a QUIC hello on this thread left behind is not this client's.
             let _ = certs::take_server_name();
         }
-        let stage = if acceptor.varies() {
-            Stage::Hello(Box::new(acceptor.clone()))
-        } else {
-            let config = Arc::clone(&acceptor.tcp);
-            Stage::Library(Box::new(UnbufferedServerConnection::new(config)?))
+        let stage = match &acceptor.by_name {
+            Some(by_name) => Stage::Hello(Box::new(Hello::new(by_name))),
+            None => Stage::library(&acceptor.tcp)?,
         };
         Ok(Self {
             stage,
-            other: acceptor.other.clone().map(Box::new),
             facts: None,
             server_name: None,
             heard: Heard::default(),
@@ -179,32 +178,11 @@ impl Session {
             // After a close nothing more is looked at.
             return Ok(Received { consumed: cipher.len(), peer_closed: true });
         }
-        if let Stage::Hello(acceptor) = &self.stage {
-            let config = match acceptor.offered_to(cipher) {
-                Choice::Unknown => return Ok(Received::default()),
-                Choice::Usual => Arc::clone(&acceptor.tcp),
-                Choice::Refused => return Err(self.fail(TOO_LARGE)),
-                Choice::Other(config) => {
-                    // It says itself whether HTTP/2 is spoken.
-                    self.other = None;
-                    config
-                }
-            };
-            let conn = UnbufferedServerConnection::new(config)?;
-            self.stage = Stage::Library(Box::new(conn));
-        }
-        if let Some(other) = self.other.take() {
-            match other.choose(cipher) {
-                Choice::Unknown => {
-                    self.other = Some(other);
-                    return Ok(Received::default());
-                }
-                Choice::Usual => {}
-                Choice::Refused => return Err(self.fail(TOO_LARGE)),
-                Choice::Other(config) => {
-                    let conn = UnbufferedServerConnection::new(config)?;
-                    self.stage = Stage::Library(Box::new(conn));
-                }
+        if let Stage::Hello(hello) = &mut self.stage {
+            match hello.receive(cipher) {
+                Ok(Some(config)) => self.stage = Stage::library(&config)?,
+                Ok(None) => return Ok(Received::default()),
+                Err(error) => return Err(self.fail(error)),
             }
         }
         let mut consumed = 0;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustls::version::{TLS12, TLS13};
 
 use super::{BOTH, Pair, Visitor, certificate};
+use crate::by_name::Hello;
 use crate::{Acceptor, AcceptorOptions, ServerCerts, Versions, names};
 
 fn acceptor() -> Acceptor {
@@ -21,7 +22,10 @@ fn acceptor() -> Acceptor {
         ciphersuites: names::ciphersuites("TLS_CHACHA20_POLY1305_SHA256").0,
         ..options
     };
-    acceptor.vary(&certs, strict, &varied).unwrap();
+    let mut names = ServerCerts::new();
+    let other = names.add(Vec::new());
+    names.name("strict.example", other);
+    acceptor.vary(&certs, names, &[(other, varied)]).unwrap();
     acceptor
 }
 
@@ -48,5 +52,23 @@ fn garbage_is_refused_and_not_waited_for() {
     for mut bytes in [b"\x16\x03\x01\x00\x04junk".to_vec(), b"\x80junkjunkjunk".to_vec()] {
         let mut pair = Pair::new(&acceptor, visitor.client("a.example"), usize::MAX);
         assert!(pair.server.receive(&mut bytes, &mut pair.plain, &mut pair.out).is_err());
+    }
+}
+
+#[test]
+fn what_was_seen_of_a_hello_is_not_looked_at_again() {
+    let acceptor = acceptor();
+    let by_name = acceptor.by_name.as_ref().unwrap();
+    let visitor = Visitor::new(&TLS13, BOTH, &[]);
+    for (name, is_other) in [("a.example", false), ("strict.example", true)] {
+        let mut bytes = Vec::new();
+        visitor.client(name).write_tls(&mut bytes).unwrap();
+        let mut hello = Hello::new(by_name);
+        for len in 1..bytes.len() {
+            assert!(hello.receive(&bytes[..len]).unwrap().is_none());
+            bytes[len - 1] = 0;
+        }
+        let chosen = hello.receive(&bytes).unwrap().unwrap();
+        assert_eq!(Arc::ptr_eq(&chosen, &acceptor.tcp), !is_other, "{name}");
     }
 }
