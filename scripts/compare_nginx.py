@@ -33,7 +33,7 @@ from compare.files import fill  # noqa: E402
 from compare.generated import compare_generated  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
-from compare import filters, identity, limiting, logs, proxying, published, rewriting  # noqa: E402, F401
+from compare import filters, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
 from compare import headers, inheriting, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402

@@ -41,6 +41,7 @@ mod lscache;
 mod php;
 mod php_chaos;
 mod php_pool;
+mod post_action;
 mod process;
 mod proxy;
 mod proxy_protocol;

@@ -37,6 +37,7 @@ HEADS = "Lines of the error log about heads"
 ZONES = "What zones keep"
 PARTS = "Answers in other answers"
 ORIGINS = "HTTP origins"
+BEHIND = "What post_action does to the connection"
 
 _PATTERNS = {
     STRICT: ["syntax: GET  /hello.txt HTTP/1.1*", "syntax: GET /hello.txt  HTTP/1.1*", "syntax: GET /hello.txt HTTP/1.1 *",
@@ -54,6 +55,7 @@ _PATTERNS = {
     PARTS: ["proxy ssi: POST *| Content-Length: 0"],
     TEXTS: ["return: GET /200/t | If-*", "ssi here and there: * /text?x | If-None-Match: *", "addition: * /text | If-None-Match: *"],
     RANGES: ["plain: 40 ranges"],
+    BEHIND: ["post_action connections: *"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],
     LENGTHS: ["autoindex and gzip: GET /list/*", "gzip: GET /10/page.html HTTP/1.0 *", "keep-alive per location: GET /chunk/*", "inherits chunked_transfer_encoding *"],
     VARY: ["gzip: GET /page.html | Accept-Encoding: gzip | If-Modified-Since: *", "gzip_static: GET /onlygz.txt"],

@@ -54,6 +54,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         default_type: Arc::from(&b"text/plain"[..]),
         types: Arc::new(types()),
         error_pages: Arc::default(),
+        post_action: None,
         recursive_error_pages: false,
         add_headers: Arc::default(),
         add_header_inherit: ListInherit::On,

@@ -43,6 +43,7 @@ mod params;
 mod pass;
 mod peer;
 mod php_pool;
+mod post_action;
 mod proxied;
 mod proxy;
 mod proxy_cache;
@@ -105,6 +106,7 @@ families![
     body::TABLE,
     types::TABLE,
     errors::TABLE,
+    post_action::TABLE,
     headers::TABLE,
     log::TABLE,
     charset::TABLE,

@@ -171,6 +171,15 @@ impl Upload {
         }
     }
 
+    /// The client's part is over: what was not collected in full is nowhere.
+    pub(crate) fn close(&mut self) {
+        if self.plan != Plan::Collected || !self.is_complete {
+            self.plan = Plan::Refused;
+            self.early.clear();
+            self.spool = None;
+        }
+    }
+
     /// Whether somebody wanted the body, so that its bytes belong to the request's length. What
     /// nginx throws away over HTTP/1 is not counted.
     pub(crate) const fn counts(&self) -> bool {

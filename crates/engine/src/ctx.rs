@@ -199,6 +199,21 @@ pub enum Wake {
     },
 }
 
+impl Wake {
+    /// Whether it comes from the client's side.
+    pub(crate) const fn is_of_client(&self) -> bool {
+        matches!(
+            self,
+            Self::Body(_)
+                | Self::BodyEnd
+                | Self::BodyRefused(_)
+                | Self::ClientGone
+                | Self::SentAway
+                | Self::Sent { .. }
+        )
+    }
+}
+
 /// What an exchange is lent for one step.
 #[derive(Debug)]
 pub struct Ctx<'a> {
@@ -295,6 +310,8 @@ pub enum Effect {
     Deadline(base::Instant),
     /// Close the connection without an answer.
     CloseSilently,
+    /// The client's part is over and the exchange goes on; its connection is rid of it.
+    Outlive,
     /// The log lines are written; free the exchange.
     Finish,
 }

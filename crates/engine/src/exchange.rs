@@ -19,12 +19,13 @@
 
 mod admit;
 mod client;
+mod end;
+mod epilogue;
 mod pace;
 
 use base::{SendChain, Spool};
 use conf::model::Level;
 use http::{Method, Name, RequestBody, RequestHead, ResponseHead, Scheme, Version};
-use upstream::OriginNews;
 
 use crate::answer::{Answer, Body, Inflow, Piece};
 use crate::content::page::Page;
@@ -181,6 +182,8 @@ pub struct Exchange {
     pub(crate) trace: Option<Box<Trace>>,
     /// A trial that waits for a look at the disk.
     pub(crate) trial: Option<Box<Trial>>,
+    /// What the client got, once `post_action` goes on behind it.
+    epilogue: Option<Box<epilogue::Epilogue>>,
 }
 
 impl Exchange {
@@ -207,6 +210,7 @@ impl Exchange {
         self.waited_for_listing = false;
         self.unsatisfied = None;
         self.page.clear();
+        self.epilogue = None;
         self.state = State::Received;
     }
 
@@ -228,6 +232,7 @@ impl Exchange {
             }
             (State::Idle, _) => State::Idle,
             (State::Done, _) => State::Done,
+            (state, wake) if self.is_epilogue() && wake.is_of_client() => state,
             (state, Wake::ClientGone) => self.abandon(state, ctx),
             (state, Wake::SentAway) => self.send_away(state, ctx),
             (State::Collecting(step), wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled)) => {
@@ -480,11 +485,7 @@ impl Exchange {
                 Next::Assemble => return State::Assembling,
                 Next::Question => return State::Questioning,
                 Next::Respond => return self.respond(&site, ctx),
-                Next::Silence(status) => {
-                    self.answer.bare_status = status;
-                    ctx.effects.push(Effect::CloseSilently);
-                    return self.finish(&site, ctx);
-                }
+                Next::Silence(status) => return self.silence(status, &site, ctx),
             };
         }
     }
@@ -573,6 +574,7 @@ impl Exchange {
             location = site.location(other);
         }
         if !self.request.in_error_page
+            && !self.is_bodiless()
             && let RequestBody::Length(len) = self.request.head().body
             && is_too_large(location, len)
         {
@@ -601,6 +603,9 @@ impl Exchange {
     }
 
     fn respond(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
+        if self.is_epilogue() {
+            return self.end_epilogue(site, ctx);
+        }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
         if site.location(self.request.location).reworks {
             self.rework(site, ctx);
@@ -643,47 +648,6 @@ impl Exchange {
             ctx.effects.push(Effect::Fragments);
         }
         State::Delivering
-    }
-
-    fn sent(&mut self, body_bytes: u64, head_bytes: u64, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return State::Done };
-        self.answer.body_sent = body_bytes;
-        self.answer.head_sent = head_bytes;
-        self.answer.is_complete = true;
-        if self.is_fetching() {
-            return State::Settling;
-        }
-        self.finish(&site, ctx)
-    }
-
-    /// News of an origin whose answer leaves or has left.
-    fn hear(&mut self, state: State, news: OriginNews, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return State::Done };
-        self.take_more(news, &site, ctx);
-        if self.is_fetching() {
-            return state;
-        }
-        if self.request.upload.is_streamed() && state == State::Delivering {
-            self.discard_rest(ctx);
-        }
-        if state == State::Settling { self.finish(&site, ctx) } else { state }
-    }
-
-    fn finish(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
-        self.note_decision(ctx);
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
-        if !self.request.is_fragment || scope.location().settings.log_subrequest {
-            record::access(&scope, ctx, &mut scratch);
-        }
-        self.scratch = scratch;
-        if !self.request.notes.get_mut().is_empty() {
-            self.log_notes(site, ctx);
-        }
-        self.answer.body = Body::Empty;
-        self.request.limited.let_go();
-        ctx.effects.push(Effect::Finish);
-        State::Done
     }
 
     /// Fills the head with what `draft` and the location say.

@@ -134,6 +134,8 @@ pub(crate) struct Location {
     pub(crate) expires: bool,
     /// Whether bodies may be changed on their way.
     pub(crate) reworks: bool,
+    /// Whether `post_action` goes on behind its answers.
+    pub(crate) goes_on: bool,
     /// Whether `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,
 }

@@ -109,10 +109,11 @@ impl<I: Io> Worker<I> {
                 match owner {
                     Some(Owner::Tcp(conn)) => self.close(conn, Reset::No),
                     Some(Owner::Quic(conn)) => self.close_quic(conn),
-                    Some(Owner::Page(_)) | None => {}
+                    Some(Owner::Page(_) | Owner::Epilogue(_)) | None => {}
                 }
                 None
             }
+            Effect::Outlive => self.outlive(key),
             Effect::Finish => {
                 self.retire(key);
                 None
@@ -137,7 +138,7 @@ impl<I: Io> Worker<I> {
                     self.mark_quic(conn);
                 }
             }
-            Owner::Page(_) => {}
+            Owner::Page(_) | Owner::Epilogue(_) => {}
         }
     }
 
@@ -162,6 +163,7 @@ impl<I: Io> Worker<I> {
                 self.mark_quic(conn);
                 answered
             }
+            Owner::Epilogue(_) => return None,
             // Only the page has a pace.
             Owner::Page(page) => return self.respond_fragment(key, page),
         };
@@ -218,7 +220,7 @@ impl<I: Io> Worker<I> {
                 self.mark_quic(conn);
             }
             Owner::Page(page) if matches!(act, StreamAct::Ready) => self.with_stream(page, act),
-            Owner::Page(_) => {}
+            Owner::Page(_) | Owner::Epilogue(_) => {}
         }
     }
 

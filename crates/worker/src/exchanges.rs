@@ -10,6 +10,7 @@ use io::Io;
 use wire::{Event, StreamId, User};
 
 use crate::effects::StreamAct;
+use crate::epilogues::Epilogue;
 use crate::fetches::LiveFetch;
 use crate::framing::{Cut, Framing};
 use crate::quic_conn::QuicConn;
@@ -30,6 +31,8 @@ pub(crate) enum Owner {
     Quic(Key<QuicConn>),
     /// None: it is part of this one's answer.
     Page(Key<Live>),
+    /// None any more: its answer is over.
+    Epilogue(Key<Epilogue>),
 }
 
 /// An exchange in flight, and where its answer goes.
@@ -123,7 +126,7 @@ impl<I: Io> Worker<I> {
             Event::Request { stream, head } => {
                 let refused = match owner {
                     Owner::Tcp(key) => self.conns.get(key).is_some_and(|conn| conn.plain_on_tls),
-                    Owner::Quic(_) | Owner::Page(_) => false,
+                    Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => false,
                 };
                 let wake = if refused { Wake::Refused(PLAIN_ON_TLS) } else { Wake::Start };
                 self.begin(owner, stream, head, wake);
@@ -247,13 +250,14 @@ impl<I: Io> Worker<I> {
         let now = self.now.mono;
         let Some(live) = self.core.exchanges.get(key) else { return };
         let Upload::Coming { since, owed } = live.upload else { return };
+        let (owner, stream) = (live.owner, live.stream);
         let timeout = body_timeout(live);
         let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
         if due > now {
             return self.wheel.arm_once(due, Token::Body(key).pack());
         }
         self.step(key, Wake::BodyRefused(LATE_BODY));
-        self.cut_stream(key);
+        self.cut_off(key, owner, stream);
     }
 
     /// Begins to watch whether the client takes what its origin waits for it to take. The
@@ -298,14 +302,20 @@ impl<I: Io> Worker<I> {
         match self.root_owner(Owner::Page(key))? {
             Owner::Tcp(conn) => self.conns.get(conn).map(|conn| conn.info.clone()),
             Owner::Quic(conn) => self.quics.get(conn).map(|conn| conn.info.clone()),
+            Owner::Epilogue(epilogue) => self.epilogues.get(epilogue).map(|e| e.info.clone()),
             Owner::Page(_) => None,
         }
     }
 
     /// Ends the stream of a client that is late, which was logged.
     fn cut_stream(&mut self, key: Key<Live>) {
-        let Some(live) = self.core.exchanges.get(key) else { return };
-        let (owner, stream) = (live.owner, live.stream);
+        if let Some(live) = self.core.exchanges.get(key) {
+            self.cut_off(key, live.owner, live.stream);
+        }
+    }
+
+    /// The same, where the exchange may have left its stream.
+    fn cut_off(&mut self, key: Key<Live>, owner: Owner, stream: StreamId) {
         let cut = match owner {
             Owner::Tcp(conn) => {
                 let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
@@ -315,14 +325,14 @@ impl<I: Io> Worker<I> {
                 self.reset_quic(conn, stream);
                 Cut::Stream
             }
-            Owner::Page(_) => Cut::Stream,
+            Owner::Page(_) | Owner::Epilogue(_) => Cut::Stream,
         };
         self.step(key, Wake::SentAway);
-        self.retire(key);
+        self.dismiss(key);
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
             Owner::Tcp(conn) => self.mark_dirty(conn),
-            Owner::Quic(_) | Owner::Page(_) => {}
+            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => {}
         }
     }
 
@@ -364,7 +374,7 @@ impl<I: Io> Worker<I> {
                     }
                 }
             }
-            Owner::Page(_) => {}
+            Owner::Page(_) | Owner::Epilogue(_) => {}
         }
         self.tally.add(Count::Requests);
         self.tally.add(Count::Writing);
@@ -381,7 +391,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(key) => self.close(key, io::Reset::Yes),
             Owner::Quic(key) => self.close_quic(key),
-            Owner::Page(_) => {}
+            Owner::Page(_) | Owner::Epilogue(_) => {}
         }
     }
 
@@ -397,7 +407,7 @@ impl<I: Io> Worker<I> {
                 let conn = self.quics.get_mut(key)?;
                 (&mut *conn.info, &mut conn.generation, &mut conn.profile)
             }
-            Owner::Page(_) => return None,
+            Owner::Page(_) | Owner::Epilogue(_) => return None,
         };
         if generation.number == newest.number {
             return Some(self.site.clone());
@@ -447,6 +457,10 @@ impl<I: Io> Worker<I> {
             Owner::Quic(conn) => {
                 let conn = self.quics.get(conn)?;
                 (&conn.info, conn.h3.requests())
+            }
+            Owner::Epilogue(epilogue) => {
+                let epilogue = self.epilogues.get(epilogue)?;
+                (&epilogue.info, epilogue.requests)
             }
             Owner::Page(_) => return None,
         };
@@ -499,6 +513,7 @@ impl<I: Io> Worker<I> {
                 }
             }
             Owner::Page(page) => self.leave_page(key, page),
+            Owner::Epilogue(epilogue) => self.end_epilogue(epilogue),
         }
         self.core.heads.put(live.exchange.take_request());
         if self.core.spare.len() < SPARE_MAX {
@@ -542,7 +557,14 @@ impl<I: Io> Worker<I> {
     /// Ends an exchange that has nobody to answer.
     pub(crate) fn give_up(&mut self, key: Key<Live>) {
         self.step(key, Wake::ClientGone);
-        self.retire(key);
+        self.dismiss(key);
+    }
+
+    /// Frees an exchange whose client has left, unless it goes on without one.
+    fn dismiss(&mut self, key: Key<Live>) {
+        if !self.outlives(key) {
+            self.retire(key);
+        }
     }
 
     /// How many exchanges a connection owns.
@@ -550,7 +572,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(key) => self.conns.get(key).map_or(0, |conn| conn.exchanges),
             Owner::Quic(key) => self.quics.get(key).map_or(0, |conn| conn.exchanges),
-            Owner::Page(_) => 0,
+            Owner::Page(_) | Owner::Epilogue(_) => 0,
         }
     }
 
@@ -565,7 +587,7 @@ impl<I: Io> Worker<I> {
             Owner::Quic(key) => {
                 into.extend(self.quics.get(key).into_iter().flat_map(|conn| conn.h3.users()));
             }
-            Owner::Page(_) => {}
+            Owner::Page(_) | Owner::Epilogue(_) => {}
         }
     }
 

@@ -31,7 +31,8 @@ impl<I: Io> Worker<I> {
     }
 
     fn admit(&mut self, listen: usize, client: &Client) {
-        let full = self.conns.live() >= self.generation.connections_max as usize;
+        let max = self.generation.connections_max as usize;
+        let full = self.conns.live() + self.epilogues.live() >= max && self.clients() >= max;
         if full && !self.shed_idle() {
             self.log_server(Level::Alert, "worker_connections are not enough");
             return self.io.close(client.fd, Reset::Yes);
@@ -84,6 +85,7 @@ impl<I: Io> Worker<I> {
             deadline: self.now.mono,
             armed: Armed::default(),
             exchanges: 0,
+            epilogues: 0,
         };
         let key = match self.conns.insert(conn) {
             Ok(key) => key,
@@ -250,8 +252,9 @@ impl<I: Io> Worker<I> {
                     None => return,
                 }
             }
+            let held = conn.is_held();
             let Some(framing) = &mut conn.framing else { return };
-            if !framing.wants_input() {
+            if held || !framing.wants_input() {
                 return;
             }
             let settings = conn.generation.listens[conn.info.listen].limits(conn.profile);

@@ -5,6 +5,7 @@
 mod bodies;
 mod children;
 mod effects;
+mod epilogues;
 mod exchanges;
 mod fetches;
 mod framing;

@@ -90,7 +90,7 @@ impl<I: Io> Worker<I> {
                 break;
             }
             // The next request of a pipeline: its answer leaves with this turn's write.
-            let Some(conn) = self.conns.get_mut(key) else { break };
+            let Some(conn) = self.conns.get_mut(key).filter(|conn| !conn.is_held()) else { break };
             let input = std::mem::take(&mut conn.input);
             let before = input.len();
             self.feed(key, &input);

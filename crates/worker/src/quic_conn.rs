@@ -41,6 +41,8 @@ pub(crate) struct QuicConn {
     pub(crate) moved: bool,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
+    /// Those that it is rid of and that go on.
+    pub(crate) epilogues: u32,
 }
 
 impl QuicConn {

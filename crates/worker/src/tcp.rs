@@ -87,6 +87,8 @@ pub(crate) struct TcpConn {
     pub(crate) armed: Armed,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
+    /// Those that it is rid of and that go on.
+    pub(crate) epilogues: u32,
 }
 
 impl TcpConn {
@@ -106,7 +108,7 @@ impl TcpConn {
         if framing.is_reading_head() {
             return Waiting::Head;
         }
-        if !framing.is_idle() {
+        if !framing.is_idle() || self.is_held() {
             return Waiting::Exchange;
         }
         let between = self.input.is_empty() && self.cipher.is_empty() && framing.requests() > 0;
@@ -126,7 +128,9 @@ impl TcpConn {
 
     /// Whether the framing can use more bytes from the socket now.
     pub(crate) fn wants_input(&self) -> bool {
-        self.readable && (self.lingering || self.framing.as_ref().is_none_or(Framing::wants_input))
+        self.readable
+            && (self.lingering
+                || self.framing.as_ref().is_none_or(Framing::wants_input) && !self.is_held())
     }
 
     /// Whether everything that was to be said has left.

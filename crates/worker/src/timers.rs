@@ -115,7 +115,7 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.deadline = self.now.mono.after(conn.settings().body_timeout);
         // What was answered in this turn has not left.
-        let is_ours = is_ours || conn.dirty;
+        let is_ours = is_ours || conn.dirty || conn.is_held();
         let listens = |framing: &Framing| {
             (framing.wants_input() && !framing.is_tunnel()) || framing.is_draining()
         };

@@ -223,6 +223,7 @@ impl<I: Io> Worker<I> {
             pings: false,
             moved: false,
             exchanges: 0,
+            epilogues: 0,
         };
         let key = self.quics.insert(conn).ok()?;
         for count in [Count::Accepted, Count::Handled, Count::Active] {
@@ -292,7 +293,7 @@ impl<I: Io> Worker<I> {
             if !conn.started || conn.lost {
                 return;
             }
-            if !conn.h3.wants_stream(stream) {
+            if conn.is_held() || !conn.h3.wants_stream(stream) {
                 if !conn.waiting.contains(&stream) {
                     conn.waiting.push(stream);
                 }

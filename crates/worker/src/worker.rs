@@ -14,6 +14,7 @@ use io::{Io, Ready, Reset, Watch};
 use wire::{Event, HeadPool};
 
 use crate::Generation;
+use crate::epilogues::Epilogue;
 use crate::exchanges::{Live, Owner};
 use crate::jobs::Jobs;
 use crate::log::LogFiles;
@@ -113,6 +114,8 @@ pub struct Worker<I> {
     pub(crate) udp: Vec<UdpSocket>,
     pub(crate) conns: Slab<TcpConn>,
     pub(crate) quics: Slab<QuicConn>,
+    /// Exchanges that have outlived their answers.
+    pub(crate) epilogues: Slab<Epilogue>,
     pub(crate) quic_clock: quic::Clock,
     pub(crate) core: Core,
     pub(crate) scratch: Scratch,
@@ -187,6 +190,7 @@ impl<I: Io> Worker<I> {
             udp: Vec::new(),
             conns: Slab::with_capacity(CONNS_MAX),
             quics: Slab::with_capacity(CONNS_MAX),
+            epilogues: Slab::with_capacity(EXCHANGES_MAX),
             quic_clock: clock,
             core,
             scratch,
@@ -265,6 +269,7 @@ impl<I: Io> Worker<I> {
         self.tend_cache();
         self.write_logs(engine::Due::Only);
         let alone = self.conns.live() == 0 && self.quics.live() == 0;
+        let alone = alone && self.epilogues.live() == 0;
         if self.draining && alone && self.origins.fetches.live() == 0 {
             self.done = true;
         }

@@ -29,6 +29,8 @@ pub struct Settings {
     pub types: Arc<TypesMap>,
     /// `error_page`: one entry per status.
     pub error_pages: Arc<Vec<ErrorPage>>,
+    /// `post_action`: a path or a name, as written, where a request goes on when it was answered.
+    pub post_action: Option<Arc<[u8]>>,
     /// `recursive_error_pages`
     pub recursive_error_pages: bool,
     /// `add_header`

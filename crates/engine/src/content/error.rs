@@ -15,7 +15,7 @@ impl Exchange {
     /// Answers with `status`: by the location's `error_page`, if there is one for it, else by the
     /// server's own page.
     pub(crate) fn fail(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
-        debug_assert!(!self.answer.is_responded, "an answer is given once");
+        debug_assert!(!self.answer.is_responded || self.is_epilogue(), "an answer is given once");
         if let Some(next) = self.fail_part(status, site, ctx) {
             return next;
         }
@@ -95,6 +95,8 @@ impl Exchange {
         self.location = target;
         self.tell_failed(location);
         self.push_unsatisfied();
+        // As in nginx, the status of an error stays with what `post_action` does behind it.
+        self.answer.forced_status = shown;
         self.answer.head.body = told(page.len());
         self.answer.body = Body::memory(page);
         Next::Respond

@@ -172,6 +172,10 @@ impl Exchange {
             self.detach_fetch(ctx);
             return self.finish(&site, ctx);
         }
+        if state == State::Received {
+            // It is not known yet where.
+            return self.conclude(&site, ctx);
+        }
         self.note_departure(state, &site, ctx);
         self.leave(&site, ctx)
     }

@@ -131,6 +131,10 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Next {
+        if self.is_epilogue() {
+            self.answer.head.status = self.answer.status_or(status);
+            return Next::Respond;
+        }
         let location = site.location(self.request.location);
         if status == 101 {
             return self.send_tunnel(head, site, ctx);

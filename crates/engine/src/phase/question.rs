@@ -65,7 +65,8 @@ impl Exchange {
         caching.filter(|caching| {
             let conf = &caching.conf;
             let has_key = conf.key.is_some() || conf.page.key.is_some();
-            !self.is_question() || !caching.is_page() && has_key
+            // As in nginx, what nobody gets is not kept, or it would be asked for only once.
+            !self.is_epilogue() && (!self.is_question() || !caching.is_page() && has_key)
         })
     }
 

@@ -323,6 +323,7 @@ fn location(
         is_trailed: !settings.add_trailers.is_empty() || settings.origin.proxy.pass_trailers,
         coded: Kinds::is_coded(settings),
         reworks: settings.filters.is_any(),
+        goes_on: settings.post_action.is_some(),
     }
 }
 

@@ -1,0 +1,21 @@
+//! `post_action`: where a request goes on when it was answered.
+
+use std::sync::Arc;
+
+use crate::directive::{Args, Contexts, Directive, value};
+
+pub(super) const TABLE: &[Directive] = &[value(
+    "post_action",
+    Contexts::HSLI,
+    Args::ONE,
+    |r, node| {
+        // As in nginx, neither variables nor a query are seen in it, and there is no `off`.
+        r.settings().post_action = Some(Arc::from(node.arg(0)));
+        Ok(())
+    },
+)
+.doc(
+    "A path, or a named location, where a request goes on when its answer has left: nobody sees \
+     what is answered there, and the log is written behind it.",
+    "post_action /done;",
+)];

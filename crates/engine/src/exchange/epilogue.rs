@@ -1,0 +1,143 @@
+//! `post_action`: what is done behind an answer, by the same request, for nobody.
+//!
+//! ```text
+//!   finish ──post_action──▶ (steps, waits) ──an answer──▶ its own post_action, or conclude
+//! ```
+//!
+//! Owns what the client got while later locations make answers that nobody pulls, and the end of
+//! those. The connection is rid of the exchange (`Effect::Outlive`) before anything is done, so
+//! nothing here may be for the client. Easiest to break: it goes on at most as often as redirects
+//! inside the server are left.
+
+use http::{BodyLen, Fields, RequestBody};
+
+use super::{Exchange, Next, PROBES_MAX, State};
+use crate::answer::Body;
+use crate::ctx::{Ctx, Effect};
+use crate::site::Site;
+
+/// What the client was told, for the log.
+#[derive(Debug)]
+pub(super) struct Epilogue {
+    fields: Fields,
+    body: BodyLen,
+}
+
+impl Exchange {
+    /// Whether the client's part is over, and this goes on behind it.
+    #[inline]
+    pub(crate) const fn is_epilogue(&self) -> bool {
+        self.epilogue.is_some()
+    }
+
+    /// Whether there is no request body left that could be too large.
+    pub(super) fn is_bodiless(&self) -> bool {
+        self.is_epilogue() && self.request.upload.is_refused()
+    }
+
+    /// Goes on where the location's `post_action` says, if anything may.
+    #[cold]
+    pub(super) fn go_on_behind(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<State> {
+        let target = site.location(self.request.location).settings.post_action.clone()?;
+        if self.request.is_fragment || self.trace.is_some() {
+            return None;
+        }
+        if !self.is_epilogue() {
+            self.begin_epilogue(ctx);
+        } else if self.request.redirects_left == 0 {
+            return None;
+        }
+        self.forget_answer();
+        let next = match target.first() {
+            Some(b'/') => self.follow_path(&target, site, ctx),
+            _ => self.follow_name(&target, site, ctx),
+        };
+        Some(self.run(next, ctx))
+    }
+
+    fn begin_epilogue(&mut self, ctx: &mut Ctx<'_>) {
+        self.note_decision(ctx);
+        let mut fields = Fields::new();
+        fields.copy_from(&self.answer.head.fields);
+        self.epilogue = Some(Box::new(Epilogue { fields, body: self.answer.head.body }));
+        // The worker lets it end as it would have ended without us.
+        if self.is_fetching() {
+            self.detach_fetch(ctx);
+        }
+        if self.request.head().body != RequestBody::None {
+            self.request.upload.close();
+        }
+        if self.request.redirects_left == 0 {
+            // As in nginx, whose count of four bits goes round once it was used up.
+            self.request.redirects_left = 16;
+        }
+        ctx.effects.push(Effect::Outlive);
+    }
+
+    /// Makes room for another answer. What was said and counted of the client's stays.
+    fn forget_answer(&mut self) {
+        self.answer.body = Body::Empty;
+        self.answer.carried.clear();
+        self.answer.retry_after = None;
+        self.answer.object = None;
+        self.location.clear();
+        self.challenge.clear();
+        (self.password, self.verdict) = (None, None);
+        self.probes_left = PROBES_MAX;
+        (self.waited_for_form, self.waited_for_listing) = (false, false);
+        self.unsatisfied = None;
+        self.request.is_vouched_for = false;
+        self.page.clear();
+    }
+
+    /// As in nginx, all of what is written is the path, and the query is gone.
+    fn follow_path(&mut self, path: &[u8], site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        let next = self.redirect_inside(path, site, ctx);
+        if matches!(next, Next::Step(_)) {
+            self.request.uri.clear();
+            self.request.uri.extend_from_slice(path);
+            self.request.drop_args();
+        }
+        next
+    }
+
+    /// The path and the query stay.
+    fn follow_name(&mut self, name: &[u8], site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        if self.request.head().target.is_empty() && self.request.redirects_left > 1 {
+            let _counted = self.spend_redirect();
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"empty URI in redirect to named location \"");
+                out.extend_from_slice(name);
+                out.push(b'"');
+            });
+            return Next::Fail(500);
+        }
+        self.enter_named(name, site, ctx)
+    }
+
+    /// Such an answer is there: nobody gets it.
+    pub(super) fn end_epilogue(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
+        self.drop_fetch(ctx);
+        self.answer.body = Body::Empty;
+        if let Some(epilogue) = &self.epilogue {
+            self.answer.head.fields.copy_from(&epilogue.fields);
+            self.answer.head.body = epilogue.body;
+        }
+        // What nginx logs when no head was made holds until there is one.
+        self.answer.bare_status = 0;
+        self.finish(site, ctx)
+    }
+
+    /// As in nginx, a status that is none is told only of a client that got nothing.
+    pub(super) fn silence_epilogue(
+        &mut self,
+        status: u16,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> State {
+        if self.answer.head.status == 0 || self.answer.head_sent + self.answer.body_sent == 0 {
+            self.answer.bare_status = status;
+        }
+        self.conclude(site, ctx)
+    }
+}

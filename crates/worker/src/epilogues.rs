@@ -1,0 +1,116 @@
+//! Exchanges that outlive their answers (`post_action`), and what they remember of connections.
+//!
+//! Owns which connections have some, because that bounds them: over HTTP/1 the next request waits
+//! for them, as in nginx, over HTTP/2 and 3 as many may be under way as streams, and those whose
+//! connections have left count as connections. Easiest to break: a connection that was held has to
+//! be looked at when it no longer is, for nothing else will report it.
+
+use base::Key;
+use base::limits::STREAMS_PER_CONN_MAX;
+use engine::{ConnInfo, Wake};
+use io::Io;
+
+use crate::exchanges::{Live, Owner};
+use crate::framing::Framing;
+use crate::quic_conn::QuicConn;
+use crate::tcp::TcpConn;
+use crate::worker::Worker;
+
+/// What is remembered of a connection for an exchange that it is rid of.
+#[derive(Debug)]
+pub(crate) struct Epilogue {
+    pub(crate) info: Box<ConnInfo>,
+    /// Requests on the connection when its answer was over.
+    pub(crate) requests: u64,
+    /// The connection, which may be gone.
+    conn: Owner,
+}
+
+impl TcpConn {
+    /// Whether what comes next waits for what is done behind earlier answers.
+    pub(crate) fn is_held(&self) -> bool {
+        match &self.framing {
+            _ if self.epilogues == 0 => false,
+            Some(Framing::H1(framing)) => !framing.is_closing(),
+            _ => self.epilogues >= STREAMS_PER_CONN_MAX,
+        }
+    }
+}
+
+impl QuicConn {
+    /// Whether what comes next waits for what is done behind earlier answers.
+    pub(crate) const fn is_held(&self) -> bool {
+        self.epilogues >= STREAMS_PER_CONN_MAX
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// The client's part of an exchange is over, and the exchange goes on; there is nothing that it
+    /// has to be woken with.
+    pub(crate) fn outlive(&mut self, key: Key<Live>) -> Option<Wake> {
+        self.drop_fetch(key);
+        let live = self.core.exchanges.get_mut(key)?;
+        let conn = live.owner;
+        live.throttle = None;
+        for child in std::mem::take(&mut live.children) {
+            self.give_up(child);
+        }
+        let known = match conn {
+            Owner::Tcp(conn) => self.conns.get_mut(conn).map(|conn| {
+                conn.exchanges -= 1;
+                conn.epilogues += 1;
+                let requests = conn.framing.as_ref().map_or(0, Framing::requests);
+                (conn.info.clone(), requests)
+            }),
+            Owner::Quic(conn) => self.quics.get_mut(conn).map(|conn| {
+                conn.exchanges -= 1;
+                conn.epilogues += 1;
+                (conn.info.clone(), conn.h3.requests())
+            }),
+            Owner::Page(_) | Owner::Epilogue(_) => None,
+        };
+        let (info, requests) = known?;
+        let epilogue = self.epilogues.insert(Epilogue { info, requests, conn });
+        debug_assert!(epilogue.is_ok(), "there are as many places as for exchanges");
+        if let (Ok(epilogue), Some(live)) = (epilogue, self.core.exchanges.get_mut(key)) {
+            live.owner = Owner::Epilogue(epilogue);
+        }
+        None
+    }
+
+    /// Whether an exchange goes on though its client has left.
+    pub(crate) fn outlives(&self, key: Key<Live>) -> bool {
+        let live = self.core.exchanges.get(key);
+        live.is_some_and(|live| matches!(live.owner, Owner::Epilogue(_)))
+    }
+
+    /// Such an exchange is over.
+    pub(crate) fn end_epilogue(&mut self, epilogue: Key<Epilogue>) {
+        let Some(epilogue) = self.epilogues.remove(epilogue) else { return };
+        match epilogue.conn {
+            Owner::Tcp(key) => {
+                if let Some(conn) = self.conns.get_mut(key) {
+                    conn.epilogues -= 1;
+                    self.mark_dirty(key);
+                }
+            }
+            Owner::Quic(key) => {
+                if let Some(conn) = self.quics.get_mut(key) {
+                    conn.epilogues -= 1;
+                    self.mark_quic(key);
+                }
+            }
+            Owner::Page(_) | Owner::Epilogue(_) => {}
+        }
+    }
+
+    /// Connections of clients, and exchanges that have outlived theirs.
+    pub(crate) fn clients(&self) -> usize {
+        let alone = |epilogue: &Epilogue| match epilogue.conn {
+            Owner::Tcp(conn) => self.conns.get(conn).is_none(),
+            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => false,
+        };
+        let epilogues = self.epilogues.keys().filter_map(|key| self.epilogues.get(key));
+        self.conns.live() + epilogues.filter(|epilogue| alone(epilogue)).count()
+    }
+}

@@ -1,0 +1,335 @@
+//! Owns: `post_action`: what is done behind an answer, for nobody, and the log line behind that; by
+//! each protocol, by all kinds of targets, with clients that leave; inheritance, wrong arguments.
+
+use testkit::origin::{answer, answer_of};
+use testkit::server::{Home, LISTEN};
+use testkit::{App, Origin, Proto, Server, wait_until};
+
+use crate::{BOLIDE, http, report};
+
+const FORMAT: &str = "log_format post '$request_uri $uri $args $status $body_bytes_sent \
+    $request_completion $request_method $upstream_status $sent_http_x_own';";
+
+/// A server with these directives, whose log lines say what `post_action` is about.
+fn serve(directives: &str) -> Server {
+    http(&format!(
+        "{} server {{ {LISTEN} access_log @DIR@/logs/post.log post; {directives} }}",
+        FORMAT
+    ))
+}
+
+/// The lines of its log, when there are so many.
+fn lines(server: &Server, count: usize) -> Vec<String> {
+    let read = || server.home().read("logs/post.log");
+    wait_until("lines in the log", || read().lines().count() >= count);
+    read().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_log_is_written_where_the_request_ends_by_each_protocol() {
+    let server = serve(
+        "location = /page.html { post_action /done; add_header X-Own page; }
+         location = /done { add_header X-Own done; return 202 \"nobody reads this\"; }",
+    );
+    let size = std::fs::metadata(server.www("page.html")).unwrap().len();
+    for proto in [Proto::H1, Proto::H2, Proto::H2c, Proto::H3] {
+        let reply = server.fetch(proto, "/page.html?a=b");
+        assert_eq!((reply.status, reply.body.len() as u64), (200, size), "{proto:?}");
+        assert_eq!(reply.header("x-own"), Some("page"), "{proto:?}");
+    }
+    for line in lines(&server, 4) {
+        // All that was sent to the client is still known; the status is the last one.
+        let mut words: Vec<&str> = line.split(' ').collect();
+        assert!(words[4].parse::<u64>().unwrap() >= size, "{line}");
+        words.remove(4);
+        assert_eq!(words.join(" "), "/page.html?a=b /done - 202 OK GET - page");
+    }
+}
+
+#[test]
+fn the_target_is_taken_literally_and_ends_as_any_request_does() {
+    let origin = Origin::start();
+    origin.say("/e500", answer_of("500 No", "", "no"));
+    origin.say("/inside", answer("X-Accel-Redirect: /done", ""));
+    let server = serve(&format!(
+        "error_page 410 =411 /done;
+         location = /query {{ post_action /done?x=1; return 200 ok; }}
+         location = /variable {{ post_action /done$args; return 200 ok; }}
+         location = /named {{ post_action @named; return 200 ok; }}
+         location @named {{ return 204; }}
+         location = /named-missing {{ post_action @none; return 200 ok; }}
+         location = /off {{ post_action off; return 200 ok; }}
+         location = /moved {{ post_action /done; return 301 /x; }}
+         location = /denied {{ post_action /denied/in; return 200 ok; }}
+         location = /denied/in {{ deny all; }}
+         location = /closed {{ post_action /done; return 444; }}
+         location = /to-closed {{ post_action /closed/in; return 200 ok; }}
+         location = /closed/in {{ return 444; }}
+         location = /to-error {{ post_action /gone; return 200 ok; }}
+         location = /gone {{ return 410; }}
+         location = /to-internal {{ post_action /internal; return 200 ok; }}
+         location = /internal {{ internal; return 203 inside; }}
+         location = /to-file {{ post_action /page.html; return 200 ok; }}
+         location = /to-nothing {{ post_action /nothing; return 200 ok; }}
+         location = /rewritten {{ post_action /rewrite; return 200 ok; }}
+         location = /rewrite {{ rewrite ^ /done?k=v last; }}
+         location = /tried {{ post_action /try; return 200 ok; }}
+         location = /try {{ try_files /nothing @named; }}
+         location = /chain {{ post_action /chain/2; return 200 ok; }}
+         location = /chain/2 {{ post_action /done; return 203 ok; }}
+         location = /round {{ post_action /round; return 200 ok; }}
+         location = /cycle {{ post_action /done; rewrite ^ /cycle last; }}
+         location = /to-origin {{ post_action /e500; return 200 ok; }}
+         location = /e500 {{ proxy_pass http://{0}; }}
+         location = /to-inside {{ post_action /inside; return 200 ok; }}
+         location = /inside {{ proxy_pass http://{0}; }}
+         location = /asked {{ post_action /ask; return 200 ok; }}
+         location = /ask {{ auth_request /no; alias @DIR@/www/page.html; }}
+         location = /no {{ return 403; }}
+         location = /done {{ return 202; }}",
+        origin.address()
+    ));
+    let mut failures = Vec::new();
+    let rows = [
+        ("/query?a=b", "/done?x=1 - 404 GET -"),
+        ("/variable?a=b", "/done$args - 404 GET -"),
+        ("/named?a=b", "/named a=b 204 GET -"),
+        ("/named-missing", "/named-missing - 500 GET -"),
+        ("/off", "/off - 500 GET -"),
+        ("/moved", "/done - 301 GET -"),
+        ("/denied", "/denied/in - 403 GET -"),
+        ("/closed", "/closed - 444 GET -"),
+        ("/to-closed", "/closed/in - 200 GET -"),
+        ("/to-error", "/done - 411 GET -"),
+        ("/to-internal", "/internal - 203 GET -"),
+        ("/to-file", "/page.html - 200 GET -"),
+        ("/to-nothing", "/nothing - 404 GET -"),
+        ("/rewritten", "/done k=v 202 GET -"),
+        ("/tried", "/try - 204 GET -"),
+        ("/chain", "/done - 202 GET -"),
+        ("/round", "/round - 500 GET -"),
+        ("/cycle", "/done - 500 GET -"),
+        ("/to-origin", "/e500 - 500 GET 500"),
+        ("/to-inside", "/done - 202 GET 200"),
+        ("/asked", "/ask - 403 GET -"),
+    ];
+    for (at, (target, wanted)) in rows.iter().enumerate() {
+        let mut client = server.connect();
+        client
+            .send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+        if let Ok(reply) = client.try_answer("GET")
+            && !matches!((reply.status, *target), (200, _) | (301, "/moved") | (500, "/cycle"))
+        {
+            failures.push(format!("{target}: the client got {}", reply.status));
+        }
+        let line = lines(&server, at + 1).pop().unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        let got = [words[1], words[2], words[3], words[6], words[7]].join(" ");
+        if got != *wanted {
+            failures.push(format!("{target}: {got}, want {wanted}"));
+        }
+    }
+    report(rows.len(), &failures);
+    let log = server.error_log();
+    for text in [
+        "could not find named location \"@none\"",
+        "could not find named location \"off\"",
+        "rewrite or internal redirection cycle while internally redirecting to \"/round\"",
+        "rewrite or internal redirection cycle while redirect to named location \"@none\"",
+        "access forbidden by rule",
+    ] {
+        assert!(log.contains(text), "{text}: {log}");
+    }
+}
+
+#[test]
+fn an_origin_is_told_of_what_was_sent_and_nobody_waits_for_its_body() {
+    let (origin, app) = (Origin::start(), App::start());
+    let server = serve(&format!(
+        "location = /told {{ post_action /tell; return 200 told; }}
+         location = /tell {{ proxy_pass http://{0}; proxy_set_header X-Sent $body_bytes_sent;
+             proxy_set_header X-Whole $request_completion; proxy_set_header X-Was $request_uri; }}
+         location = /both {{ proxy_pass http://{0}; post_action /tell; }}
+         location = /script {{ post_action /php; return 200 told; }}
+         location = /php {{ fastcgi_pass unix:{1}; fastcgi_param REQUEST_URI /php;
+             fastcgi_param REQUEST_METHOD $request_method; fastcgi_param LEN $content_length; }}",
+        origin.address(),
+        app.address().trim_start_matches("unix:")
+    ));
+    let mut client = server.connect();
+    assert_eq!(client.get("/told?a=b", "").text(), "told");
+    let asked = |count| {
+        wait_until("the origin is told", || origin.count("/tell") >= count);
+        origin.asked("/tell").pop().unwrap()
+    };
+    let told = asked(1);
+    assert_eq!(told.line(), "GET /tell HTTP/1.1");
+    let fields = ["x-sent", "x-whole", "x-was", "content-length"].map(|name| told.field(name));
+    assert_eq!(fields, [Some("4"), Some("OK"), Some("/told?a=b"), None]);
+    assert_eq!(client.ask("HEAD /told HTTP/1.1\r\nHost: localhost").status, 200);
+    let told = asked(2);
+    assert_eq!((told.method(), told.field("x-sent")), ("HEAD", Some("0")));
+    // What was thrown away is gone; what another origin got is sent again.
+    let post = "HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde";
+    assert_eq!(client.send(format!("POST /told {post}")).answer().status, 200);
+    let told = asked(3);
+    assert_eq!((told.method(), told.field("content-length")), ("POST", Some("0")));
+    assert_eq!(client.send(format!("POST /both {post}")).answer().status, 200);
+    let told = asked(4);
+    assert_eq!((told.field("content-length"), &told.body[..]), (Some("5"), &b"abcde"[..]));
+    assert_eq!(client.get("/script", "").text(), "told");
+    wait_until("the script is told", || app.count("/php") == 1);
+    let statuses: Vec<String> = lines(&server, 5)
+        .iter()
+        .map(|line| line.split(' ').skip(7).take(3).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(statuses[..3], ["200 -", "200 -", "200 -"]);
+    assert_eq!(statuses[3], "200 : 200", "both origins are known");
+}
+
+#[test]
+fn a_client_that_leaves_early_is_accounted_for() {
+    let origin = Origin::start();
+    let server = serve(&format!(
+        "location = /slow {{ proxy_pass http://{0}; post_action /tell; }}
+         location = /tell {{ proxy_pass http://{0}; proxy_set_header X-Sent $body_bytes_sent;
+             proxy_set_header X-Whole \"[$request_completion]\"; }}",
+        origin.address()
+    ));
+    origin.hold("/slow");
+    for proto in [Proto::H1, Proto::H2, Proto::H3] {
+        let before = origin.count("/tell");
+        let curl = server.curl(proto).args(["--max-time", "0.3"]);
+        assert_ne!(curl.attempt(&server.url(proto, "/slow")).status, 200);
+        wait_until("it is told", || origin.count("/tell") > before);
+        let told = origin.asked("/tell").pop().unwrap();
+        assert_eq!((told.field("x-sent"), told.field("x-whole")), (Some("0"), Some("[]")));
+    }
+    origin.release();
+    for line in lines(&server, 3) {
+        assert!(line.starts_with("/slow /tell - 200 0  GET "), "{line}");
+    }
+}
+
+#[test]
+fn the_next_request_of_a_connection_waits_and_others_do_not() {
+    let origin = Origin::start();
+    let server = serve(&format!(
+        "location = /first {{ post_action /tell; return 200 first; }}
+         location = /second {{ return 200 second; }}
+         location = /tell {{ proxy_pass http://{0}; }}",
+        origin.address()
+    ));
+    origin.hold("/tell");
+    let mut client = server.connect();
+    client.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /second HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.answer().text(), "first", "the answer itself does not wait");
+    wait_until("the origin is told", || origin.count("/tell") == 1);
+    assert_eq!(server.get("/second").text(), "second");
+    // HTTP/2 and 3 go on, too, and a connection that is to be closed is closed at once.
+    for proto in [Proto::H2c, Proto::H2, Proto::H3] {
+        assert_eq!(server.fetch(proto, "/first").text(), "first", "{proto:?}");
+    }
+    let mut leaver = server.connect();
+    leaver.send("GET /first HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert_eq!(leaver.answer().text(), "first");
+    assert!(leaver.is_closed());
+    wait_until("all are told", || origin.count("/tell") == 5);
+    assert_eq!(lines(&server, 1), ["/second /second - 200 6 OK GET - -"], "no other has ended");
+    origin.release();
+    assert_eq!(client.answer().text(), "second");
+    assert_eq!(client.get("/second", "").text(), "second");
+    assert_eq!(lines(&server, 8).len(), 8);
+}
+
+#[test]
+fn a_server_that_ends_waits_for_what_is_done_behind_its_answers() {
+    let origin = Origin::start();
+    let mut server = serve(&format!(
+        "location = /first {{ post_action /tell; return 200 first; }}
+         location = /tell {{ proxy_pass http://{0}; }}",
+        origin.address()
+    ));
+    origin.hold("/tell");
+    for _ in 0..2 {
+        assert_eq!(server.get("/first").text(), "first");
+    }
+    wait_until("the origin is told", || origin.count("/tell") == 2);
+    server.signal("QUIT");
+    wait_until("it ends", || server.error_log().contains("gracefully shutting down"));
+    assert!(!server.has_exited());
+    origin.release();
+    assert_eq!(server.wait_exit().code, 0);
+    assert_eq!(server.home().read("logs/post.log").lines().count(), 2);
+}
+
+#[test]
+fn it_is_inherited_and_replaced() {
+    let server = http(&format!(
+        "{} post_action /outer;
+         server {{ {LISTEN} access_log @DIR@/logs/post.log post;
+           location = /a {{ return 200 a; }}
+           location = /b {{ post_action /inner; return 200 b; }}
+           location = /c {{ set $on 1; if ($on) {{ post_action /inner; return 200 c; }} }}
+           location = /inner {{ post_action \"\"; return 203; }}
+           location = /outer {{ post_action @end; return 203; }}
+           location @end {{ return 202; }} }}",
+        FORMAT
+    ));
+    for (at, (path, wanted)) in [
+        // Whoever has no `post_action` of its own has the outer one, a target, too: this goes
+        // round until the redirects are used up.
+        ("/a", "/a /outer - 500"),
+        ("/b", "/b /inner - 500"),
+        ("/c", "/c /inner - 500"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert_eq!(server.get(path).status, 200);
+        let line = lines(&server, at + 1).pop().unwrap();
+        assert!(line.starts_with(wanted), "{line}, want {wanted}");
+    }
+    assert!(server.error_log().contains("could not find named location \"\""));
+}
+
+#[test]
+fn requests_that_cannot_be_read_go_on_where_their_server_says() {
+    let server = serve("post_action @end; location / { } location @end { return 202; }");
+    assert_eq!(server.connect().ask("GET / HTTP/1.1").status, 400);
+    assert_eq!(server.connect().ask("B\u{1}AD / HTTP/1.1").status, 400);
+    for line in lines(&server, 2) {
+        assert!(line.contains(" - 500 ") || line.contains(" - 400 "), "{line}");
+    }
+    assert!(server.error_log().contains("empty URI in redirect to named location \"@end\""));
+}
+
+#[test]
+fn wrong_arguments_are_refused_as_nginx_does() {
+    let home = Home::new(BOLIDE);
+    let mut failures = Vec::new();
+    let rows = [
+        ("location / { post_action; }", "invalid number of arguments in \"post_action\" directive"),
+        (
+            "location / { post_action /a /b; }",
+            "invalid number of arguments in \"post_action\" directive",
+        ),
+        ("post_action /a; post_action /b;", "\"post_action\" directive is duplicate"),
+        ("if ($uri) { post_action /a; }", "\"post_action\" directive is not allowed here"),
+        (
+            "location / { limit_except GET { post_action /a; } }",
+            "\"post_action\" directive is not allowed here",
+        ),
+    ];
+    for (text, wanted) in rows {
+        let text = format!("events {{}}\nhttp {{ server {{\nlisten 127.0.0.1:1;\n{text}\n}} }}\n");
+        let file = home.write("wrong.conf", &text);
+        let file = file.to_str().unwrap();
+        let done = home.run(&["-t", "-e", "stderr", "-c", file]);
+        let wanted = format!(": {wanted} in {file}:4\n");
+        if !done.stderr.contains(&wanted) {
+            failures.push(format!("{}, want {wanted}", done.stderr));
+        }
+    }
+    report(rows.len(), &failures);
+}
