@@ -10,7 +10,7 @@ use base::limits::STREAMS_PER_CONN_MAX;
 use engine::{ConnInfo, Wake};
 use io::Io;
 
-use crate::exchanges::{Live, Owner};
+use crate::exchanges::{Live, Owner, Upload};
 use crate::framing::Framing;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
@@ -51,7 +51,7 @@ impl<I: Io> Worker<I> {
         self.drop_fetch(key);
         let live = self.core.exchanges.get_mut(key)?;
         let conn = live.owner;
-        live.throttle = None;
+        (live.throttle, live.upload) = (None, Upload::Over);
         for child in std::mem::take(&mut live.children) {
             self.give_up(child);
         }
