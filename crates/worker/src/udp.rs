@@ -420,6 +420,8 @@ impl<I: Io> Worker<I> {
         match act {
             StreamAct::Continue => conn.h3.send_continue(stream),
             StreamAct::Ready => conn.h3.body_ready(stream),
+            // QUIC's own windows are open from the first.
+            StreamAct::Wanted(_) => {}
             StreamAct::Consumed(bytes) => conn.h3.body_consumed(stream, bytes),
             StreamAct::Discard => {
                 if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
