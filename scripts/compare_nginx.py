@@ -35,7 +35,7 @@ from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
-from compare import headers, inheriting, ssi, tls_mistakes, variables  # noqa: E402, F401
+from compare import framing_sites, headers, inheriting, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -384,6 +384,8 @@ def lines_of(program, name):
 
 def ask_one(site, program, case):
     """What a program answers to one case."""
+    if ask := site.get("ask"):
+        return ask(program.base + site["port"], case)
     _, request, methods = request_of(case)
     port = program.base + site.get("port", 0)
     bytes_ = program.expand(request.decode("latin-1")).encode("latin-1")

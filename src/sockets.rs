@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use conf::model::{Address, Config, KeepAlive, Level, Listen, Transport};
@@ -13,6 +13,8 @@ use worker::Sockets;
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     by_address: HashMap<Bind, Vec<Arc<Listener>>>,
+    /// Datagram sockets that were given up, as long as workers have connections there.
+    leaving: HashMap<Bind, Vec<Weak<Listener>>>,
     elder: Option<Elder>,
     /// Whether a predecessor's sockets are on the ports that are opened first.
     is_heir: bool,
@@ -82,7 +84,8 @@ impl Open {
         for listen in listens {
             let bind = bind_of(listen);
             if !self.by_address.contains_key(&bind) && !fresh.contains_key(&bind) {
-                let all = open_all(&bind, listen, workers).map_err(|error| {
+                let left = self.leaving.get(&bind).map_or(&[][..], Vec::as_slice);
+                let all = open_all(&bind, listen, workers, left).map_err(|error| {
                     tell(Level::Emerg, &failed(listen, &error));
                     Refused
                 })?;
@@ -95,8 +98,12 @@ impl Open {
         self.is_heir = false;
         let wanted: Vec<Bind> = listens.iter().map(bind_of).collect();
         let is_shared = self.has_elder();
-        self.by_address.retain(|bind, _| {
+        self.leaving.retain(|_, all| all.iter().any(is_open));
+        self.by_address.retain(|bind, all| {
             let stays = wanted.contains(bind);
+            if !stays && matches!(bind, Bind::Udp(_)) {
+                self.leaving.insert(bind.clone(), all.iter().map(Arc::downgrade).collect());
+            }
             if !stays && !is_shared {
                 remove_name(bind);
             }
@@ -147,7 +154,9 @@ impl Open {
 
     /// Whether a socket of ours is on the same port already, which a plain bind would run into.
     fn shares_port(&self, bind: &Bind) -> bool {
-        self.by_address.keys().any(|open| match (open, bind) {
+        let leaving = self.leaving.iter().filter(|(_, all)| all.iter().any(is_open));
+        let mut ours = self.by_address.keys().chain(leaving.map(|(open, _)| open));
+        ours.any(|open| match (open, bind) {
             (Bind::Tcp(open), Bind::Tcp(wanted)) | (Bind::Udp(open), Bind::Udp(wanted)) => {
                 open.port() == wanted.port()
             }
@@ -255,13 +264,28 @@ pub(crate) fn options_of(of: &Listen) -> Options {
     }
 }
 
-fn open_all(bind: &Bind, listen: &Listen, workers: u16) -> std::io::Result<Vec<Arc<Listener>>> {
+/// Whether a worker still has it.
+fn is_open(socket: &Weak<Listener>) -> bool {
+    socket.strong_count() > 0
+}
+
+/// Opens the sockets of an address, one for each worker; those that workers have left there are
+/// taken up again.
+fn open_all(
+    bind: &Bind,
+    listen: &Listen,
+    workers: u16,
+    left: &[Weak<Listener>],
+) -> std::io::Result<Vec<Arc<Listener>>> {
     let options = options_of(listen);
     // A unix socket is one for all workers; Internet sockets form a group of one per worker.
     let count = if matches!(bind, Bind::Unix(_)) { 1 } else { workers };
     let mut all = Vec::with_capacity(usize::from(count));
-    for _ in 0..count {
-        all.push(Arc::new(Listener::open(bind, &options)?));
+    for number in 0..usize::from(count) {
+        all.push(match left.get(number).and_then(Weak::upgrade) {
+            Some(socket) => socket,
+            None => Arc::new(Listener::open(bind, &options)?),
+        });
     }
     Ok(all)
 }

@@ -116,6 +116,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         tcp_nodelay: true,
         directio: None,
         output_buffers: (2, 32 << 10),
+        http2_chunk_size: http::CHUNK_SIZE,
         chunked_transfer_encoding: true,
         msie_padding: true,
         resolver: Arc::default(),
@@ -235,11 +236,13 @@ pub(crate) const fn server() -> ServerSettings {
         ignore_invalid_headers: true,
         underscores_in_headers: false,
         merge_slashes: true,
-        h2: Http2 { max_concurrent_streams: 128 },
+        h2: Http2 { max_concurrent_streams: 128, body_preread_size: 64 << 10 },
         h3: Http3 {
             max_concurrent_streams: 128,
-            stream_buffer_size: 64 << 10,
+            stream_buffer_size: None,
             retry: false,
+            gso: true,
+            active_connection_id_limit: 2,
             host_key: None,
         },
     }

@@ -116,6 +116,9 @@ impl Upload {
         for bytes in std::mem::take(&mut self.early) {
             self.push(bytes);
         }
+        if !self.is_complete {
+            effects.push(Effect::WantBody(base::limits::CONN_WINDOW));
+        }
         self.settle(effects)
     }
 

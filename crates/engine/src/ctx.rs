@@ -279,6 +279,8 @@ pub enum Effect {
     Ready,
     /// What comes of the request body is thrown away without waking.
     DiscardBody,
+    /// The request body is read from now on: so many bytes of it may come ahead of that.
+    WantBody(u32),
     /// So many bytes of request body were taken; give their room back.
     BodyConsumed(usize),
     /// Write what `Exchange::spool` holds too much of to a file below this directory; wake with

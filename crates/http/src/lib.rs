@@ -26,7 +26,9 @@ pub mod uri;
 pub mod vary;
 
 pub use fields::Fields;
-pub use message::{BodyLen, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme, Version};
+pub use message::{
+    BodyLen, CHUNK_SIZE, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme, Version,
+};
 pub use method::Method;
 pub use names::Name;
 pub use params::Params;

@@ -139,7 +139,7 @@ pub enum BodyLen {
 }
 
 /// A response head. Framing adds length, coding and connection fields itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ResponseHead {
     /// Status code.
     pub status: u16,
@@ -153,7 +153,27 @@ pub struct ResponseHead {
     pub trailed: bool,
     /// Whether chunks must not be used, where HTTP/1.1 would (`chunked_transfer_encoding off`).
     pub unchunked: bool,
+    /// Bytes of the body in one DATA frame at most (HTTP/2 only).
+    pub chunk_size: u32,
 }
+
+impl Default for ResponseHead {
+    fn default() -> Self {
+        Self {
+            status: 0,
+            fields: Fields::default(),
+            body: BodyLen::None,
+            close: false,
+            trailed: false,
+            unchunked: false,
+            chunk_size: CHUNK_SIZE,
+        }
+    }
+}
+
+/// Bytes of the body in one DATA frame, where nobody says otherwise: the largest frame that every
+/// client takes (RFC 9113 §4.2).
+pub const CHUNK_SIZE: u32 = 16 << 10;
 
 impl ResponseHead {
     /// Empties the head and keeps its memory.
@@ -164,6 +184,7 @@ impl ResponseHead {
         self.close = false;
         self.trailed = false;
         self.unchunked = false;
+        self.chunk_size = CHUNK_SIZE;
     }
 
     /// Becomes a copy of `other` and keeps its own memory.
@@ -174,6 +195,7 @@ impl ResponseHead {
         self.close = other.close;
         self.trailed = other.trailed;
         self.unchunked = other.unchunked;
+        self.chunk_size = other.chunk_size;
     }
 }
 

@@ -16,7 +16,7 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{KeyChange, Secrets, ServerConnection, Suite, Version};
 use rustls::{CipherSuite, HandshakeKind, NamedGroup};
 
-use crate::padding;
+use crate::{padding, parameters};
 
 /// What the handshake agreed on.
 #[derive(Clone, Debug, Default)]
@@ -43,15 +43,16 @@ pub(crate) struct Starter {
     config: Arc<rustls::ServerConfig>,
     library: QuicServerConfig,
     suite: Suite,
+    active_cids: u32,
 }
 
 impl Starter {
     /// None when `config` does not fit QUIC: no TLS 1.3, or a bound on early data.
-    pub(crate) fn new(config: Arc<rustls::ServerConfig>) -> Option<Self> {
+    pub(crate) fn new(config: Arc<rustls::ServerConfig>, active_cids: u32) -> Option<Self> {
         let suite = initial_suite()?;
         ServerConnection::new(Arc::clone(&config), Version::V1, Vec::new()).ok()?;
         let library = QuicServerConfig::with_initial(Arc::clone(&config), suite).ok()?;
-        Some(Self { config, library, suite })
+        Some(Self { config, library, suite, active_cids })
     }
 }
 
@@ -70,6 +71,7 @@ impl ServerConfig for Starter {
     fn start_session(self: Arc<Self>, _: u32, params: &TransportParameters) -> Box<dyn Session> {
         let mut encoded = Vec::new();
         params.write(&mut encoded);
+        parameters::lower_cid_limit(&mut encoded, self.active_cids);
         let conn = ServerConnection::new(Arc::clone(&self.config), Version::V1, encoded)
             .expect("`new` has tried this configuration");
         Box::new(Tls { conn, next: None, suite: self.suite, has_told: false })

@@ -20,7 +20,7 @@ use bytes::BytesMut;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig};
 
 use crate::clock::Civil;
-use crate::settings::{self, PathMtu};
+use crate::settings::{self, Cutting, PathMtu};
 use crate::{Clock, Conn, Outgoing, QuicEvent, Retry, Settings, SettingsError, SharedKeys};
 
 /// Names a connection of an endpoint; goes stale with [`QuicEvent::Gone`].
@@ -28,6 +28,9 @@ pub type ConnId = Key<Conn>;
 
 /// Trains that one connection may fill in one `transmit`.
 const TRAINS_PER_TURN: usize = 4;
+
+/// Datagrams of one connection in one `transmit` that leave one by one.
+const SINGLES_PER_TURN: usize = 64;
 
 /// Bytes of a train: what one UDP send takes with all its datagrams.
 const TRAIN_SIZE_MAX: usize = 65_000;
@@ -77,6 +80,7 @@ struct Server {
     send_window_min: u64,
     send_window_max: u64,
     door: Door,
+    cutting: Cutting,
 }
 
 /// Whether new connections are taken.
@@ -101,6 +105,7 @@ impl Server {
             send_window_min: settings.send_window_min,
             send_window_max: settings.send_window_max.max(settings.send_window_min),
             door: Door::Open,
+            cutting: settings.cutting,
         })
     }
 }
@@ -271,7 +276,7 @@ impl Endpoint {
     }
 
     /// Appends what the connection has to send to `out`, in trains of at most `max_segments`
-    /// datagrams (1: no segmentation offload).
+    /// datagrams, or of one where the kernel is not to cut them.
     pub fn transmit(
         &mut self,
         id: ConnId,
@@ -285,9 +290,12 @@ impl Endpoint {
         let (min, max) = (self.server.send_window_min, self.server.send_window_max);
         conn.inner.set_send_window(window.clamp(min, max));
         let fit = TRAIN_SIZE_MAX / usize::from(conn.inner.current_mtu().max(1200));
-        let max_segments = max_segments.clamp(1, fit.max(1));
+        let (max_segments, trains) = match self.server.cutting {
+            Cutting::Kernel => (max_segments.clamp(1, fit.max(1)), TRAINS_PER_TURN),
+            Cutting::Ourselves => (1, SINGLES_PER_TURN),
+        };
         let mut rest = Rest::More;
-        for _ in 0..TRAINS_PER_TURN {
+        for _ in 0..trains {
             match conn.inner.poll_transmit(at, max_segments, out.vacant()) {
                 Some(transmit) => out.commit(&transmit),
                 None => {

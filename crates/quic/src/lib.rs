@@ -11,6 +11,7 @@ pub mod fuzz;
 mod keys;
 mod outgoing;
 mod padding;
+mod parameters;
 mod settings;
 
 pub use cid::{CID_LEN, Numbers, bpf_program, owner};
@@ -19,7 +20,7 @@ pub use conn::{Conn, Gone, Handshake, Lost, QuicEvent, ReadEnd, Stats};
 pub use endpoint::{Arrival, ConnId, Endpoint, Rest};
 pub use keys::SharedKeys;
 pub use outgoing::{Outgoing, Train};
-pub use settings::{PathMtu, Retry, Settings, SettingsError};
+pub use settings::{Cutting, PathMtu, Retry, Settings, SettingsError};
 
 #[cfg(test)]
 mod tests;

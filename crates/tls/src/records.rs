@@ -291,19 +291,24 @@ impl Records {
         Ok(Content::Other)
     }
 
-    /// Appends `plain` to `out` in records.
+    /// Appends `plain` to `out` in records of at most `size` plain bytes.
     ///
     /// # Errors
     ///
     /// After [`Self::close`]; nothing more can be sent.
     #[inline]
-    pub(crate) fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn seal(
+        &mut self,
+        plain: &[u8],
+        size: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         if self.closed {
             return Err(Error::EncryptError);
         }
-        let records = plain.len().div_ceil(PLAIN_PER_RECORD);
+        let records = plain.len().div_ceil(size);
         out.reserve(plain.len() + records * (HEADER + TAIL));
-        for piece in plain.chunks(PLAIN_PER_RECORD) {
+        for piece in plain.chunks(size) {
             if self.update_owed || self.sealing.sequence >= self.records_max {
                 self.update(out)?;
             }

@@ -130,6 +130,8 @@ pub struct Session {
     /// still needs: parts of a handshake message.
     retained: usize,
     failed: Option<Box<Error>>,
+    /// Plain bytes in one record at most.
+    record_size: usize,
 }
 
 impl Session {
@@ -156,6 +158,7 @@ impl Session {
             peer_closed: false,
             retained: 0,
             failed: None,
+            record_size: PLAIN_PER_RECORD,
         })
     }
 
@@ -282,7 +285,12 @@ impl Session {
         Ok(())
     }
 
-    /// Appends `plain` to `out` in records of at most 16 KiB.
+    /// Has [`Self::seal`] make smaller records than of 16 KiB.
+    pub fn limit_records(&mut self, size: usize) {
+        self.record_size = size.clamp(1, PLAIN_PER_RECORD);
+    }
+
+    /// Appends `plain` to `out` in records.
     ///
     /// # Errors
     ///
@@ -291,8 +299,13 @@ impl Session {
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
         self.still_good()?;
         match &mut self.stage {
-            Stage::Records(records) => Ok(records.seal(plain, out)?),
-            Stage::Library(conn) => Ok(seal(conn, plain, out)?),
+            Stage::Records(records) => Ok(records.seal(plain, self.record_size, out)?),
+            Stage::Library(conn) => {
+                for piece in plain.chunks(self.record_size) {
+                    seal(conn, piece, out)?;
+                }
+                Ok(())
+            }
             Stage::Hello(_) | Stage::Nobody => Err(Error::HandshakeNotComplete.into()),
         }
     }

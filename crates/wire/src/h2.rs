@@ -67,9 +67,7 @@ pub struct Settings {
     pub head_size_max: usize,
     /// Bytes of one name and value.
     pub field_size_max: usize,
-    /// Largest DATA payload we send; at most 16 KiB are used.
-    pub chunk_size: usize,
-    /// Bytes a request body may run ahead of its reader, per stream.
+    /// Bytes a request body may run ahead of its reader, per stream, until it is wanted.
     pub recv_window: u32,
     /// Whether names with `_` are as good as others.
     pub underscores_in_headers: bool,
@@ -88,7 +86,6 @@ impl Default for Settings {
             max_concurrent_streams: STREAMS_PER_CONN_MAX,
             head_size_max: HEAD_SIZE_MAX,
             field_size_max: 8 * 1024,
-            chunk_size: 16 * 1024,
             recv_window: BODY_WINDOW,
             underscores_in_headers: false,
             ignore_invalid_headers: true,
@@ -154,6 +151,8 @@ struct Flow {
     credit: u32,
     /// What new streams may receive at first.
     recv_initial: u32,
+    /// What our settings say of that, which counts once they are acknowledged.
+    recv_announced: u32,
 }
 
 /// One HTTP/2 connection. Small while idle: tables and buffers come with the first use.
@@ -169,8 +168,6 @@ pub struct Conn {
     started: Option<Instant>,
     /// Control frames queued since the last transmit.
     control_queued: u32,
-    /// Largest DATA payload.
-    chunk_size: u32,
     requests: u64,
     flow: Flow,
     partial: Partial,
@@ -209,7 +206,6 @@ impl Conn {
             last_taken: 0,
             started: None,
             control_queued: 0,
-            chunk_size: 0,
             requests: 0,
             flow: Flow {
                 send: WINDOW_INITIAL,
@@ -218,6 +214,7 @@ impl Conn {
                 recv: CONN_WINDOW,
                 credit: 0,
                 recv_initial: WINDOW_INITIAL,
+                recv_announced: WINDOW_INITIAL,
             },
             partial: Partial::default(),
             block: None,
@@ -275,6 +272,29 @@ impl Conn {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let bytes = bytes.min(self.streams.at(slot).outstanding);
         self.give_back(slot, bytes);
+    }
+
+    /// The request body is read from now on: the peer may send `window` bytes ahead of that.
+    pub fn body_wanted(&mut self, stream: StreamId, window: u32) {
+        let Some(slot) = self.streams.slot(stream) else { return };
+        self.streams.at(slot).recv_full = window.min(CONN_WINDOW);
+        self.open_window(slot);
+    }
+
+    /// Makes the window of a body that is read as large as it is to be.
+    fn open_window(&mut self, slot: u32) {
+        let wanted = self.streams.at(slot);
+        let ahead = i64::from(wanted.recv_window) + i64::from(wanted.recv_credit);
+        let missing = i64::from(wanted.recv_full) - ahead - i64::from(wanted.outstanding);
+        // What is to come by `content-length` may fit already.
+        let fits = i64::try_from(wanted.recv_left).is_ok_and(|left| left <= ahead);
+        if fits || wanted.receiving == Receiving::Ended {
+            return;
+        }
+        if let Ok(missing @ 1..) = u32::try_from(missing) {
+            let credit = missing + std::mem::take(&mut wanted.recv_credit);
+            self.widen(slot, credit);
+        }
     }
 
     /// Resets a stream; its `Reset` event comes with the next `receive` or `transmit`.
@@ -366,14 +386,20 @@ impl Conn {
 
     /// Tells the peer of consumed bytes once they are half a window.
     fn credit_stream(&mut self, slot: u32, bytes: u32) {
-        let half = self.flow.recv_initial / 2;
         let stream = self.streams.at(slot);
+        let half = self.flow.recv_initial.max(stream.recv_full) / 2;
         stream.recv_credit += bytes;
         // A peer that is done needs no more room.
         if stream.recv_credit <= half || stream.receiving == Receiving::Ended {
             return;
         }
         let credit = std::mem::take(&mut stream.recv_credit);
+        self.widen(slot, credit);
+    }
+
+    /// Lets the peer send so many bytes more on a stream.
+    fn widen(&mut self, slot: u32, credit: u32) {
+        let stream = self.streams.at(slot);
         stream.recv_window = stream.recv_window.saturating_add_unsigned(credit);
         let id = self.streams.id(slot);
         frame::push_u32(self.control(), Kind::WindowUpdate, id, credit);
@@ -455,6 +481,14 @@ impl Conn {
         self.abuse.waste()
     }
 
+    /// Ends a stream whose response is complete, and whose client may not send the rest of its
+    /// request, for want of a window.
+    fn refuse_rest(&mut self, slot: u32) {
+        let id = self.streams.id(slot);
+        self.drop_stream(slot, Closed::ByUs);
+        frame::push_u32(self.control(), Kind::RstStream, id, code::NO_ERROR);
+    }
+
     /// The response is complete: its user is told, and the stream goes or lingers.
     fn finish(&mut self, slot: u32, events: &mut Vec<Event>) {
         let stream = self.streams.at(slot);
@@ -468,6 +502,8 @@ impl Conn {
         self.credit_conn(unread);
         if self.streams.at(slot).receiving == Receiving::Ended {
             self.streams.remove(slot, Closed::Ended);
+        } else if self.flow.recv_initial < WINDOW_INITIAL {
+            self.refuse_rest(slot);
         }
         self.abuse.complete();
         if user != UNBOUND {

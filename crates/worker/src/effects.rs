@@ -45,6 +45,7 @@ impl<I: Io> Worker<I> {
                 self.end_upload(key.to_bits());
                 self.tell_stream(key, StreamAct::Discard)
             }
+            Effect::WantBody(window) => self.tell_stream(key, StreamAct::Wanted(window)),
             Effect::BodyConsumed(bytes) => self.tell_stream(key, StreamAct::Consumed(bytes)),
             Effect::Spool(directory) => {
                 self.spool(key, directory);
@@ -211,6 +212,7 @@ impl<I: Io> Worker<I> {
                     StreamAct::Continue => framing.send_continue(stream),
                     StreamAct::Ready => framing.body_ready(stream),
                     StreamAct::Discard => framing.discard_body(stream),
+                    StreamAct::Wanted(window) => framing.body_wanted(stream, window),
                     StreamAct::Consumed(bytes) => framing.body_consumed(stream, bytes),
                 }
                 self.mark_dirty(conn);
@@ -321,6 +323,8 @@ pub(crate) enum StreamAct {
     Continue,
     Ready,
     Discard,
+    /// It is read, with a window of so many bytes.
+    Wanted(u32),
     Consumed(usize),
 }
 

@@ -145,6 +145,13 @@ impl Framing {
         }
     }
 
+    pub(crate) fn body_wanted(&mut self, stream: StreamId, window: u32) {
+        match self {
+            Self::H1(_) => {}
+            Self::H2(conn) => conn.body_wanted(stream, window),
+        }
+    }
+
     pub(crate) fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
         match self {
             Self::H1(conn) => conn.body_consumed(stream, bytes),

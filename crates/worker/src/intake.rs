@@ -215,6 +215,8 @@ impl<I: Io> Worker<I> {
         let Some(session) = &mut conn.session else { return };
         conn.info.tls = Some(crate::exchanges::tls_facts(session));
         conn.profile = conn.generation.profile(&conn.info);
+        let limits = conn.generation.listens[conn.info.listen].limits(conn.profile);
+        session.limit_records(limits.record_size);
         conn.framing = Some(match session.alpn() {
             Some(b"h2") => Framing::h2(),
             _ => Framing::h1(),

@@ -32,6 +32,7 @@ mod throttle;
 mod timers;
 mod token;
 mod udp;
+mod udp_sockets;
 mod verified;
 mod worker;
 

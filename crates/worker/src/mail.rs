@@ -48,7 +48,8 @@ pub enum Mail {
 /// A datagram on its way to the worker that owns its connection.
 #[derive(Debug)]
 pub struct Strayed {
-    pub(crate) listen: usize,
+    /// The address of the socket that it came to.
+    pub(crate) at: Option<std::net::SocketAddr>,
     pub(crate) message: io::DatagramIn,
     pub(crate) bytes: Vec<u8>,
 }

@@ -42,6 +42,8 @@ pub struct Limits {
     pub h2: h2::Settings,
     /// HTTP/3 framing.
     pub h3: h3::Settings,
+    /// Plain bytes in one record of TLS at most.
+    pub record_size: usize,
     /// Time for a TLS handshake and for each request head.
     pub header_timeout: Duration,
     /// Time between two reads of a request body.
@@ -70,6 +72,7 @@ impl Limits {
             h1: h1_settings(server, scheme),
             h2: h2_settings(server, settings, scheme),
             h3: h3_settings(server, settings),
+            record_size: server.tls.buffer_size,
             header_timeout: server.settings.client_header_timeout,
             body_timeout: settings.client_body_timeout,
             send_timeout: settings.send_timeout,
@@ -130,9 +133,6 @@ impl ListenSettings {
     }
 }
 
-/// What `http3_stream_buffer_size` is where nobody sets it.
-const STREAM_BUFFER_DEFAULT: usize = 64 << 10;
-
 fn h1_settings(server: &Server, scheme: Scheme) -> h1::Settings {
     let own = &server.settings;
     h1::Settings {
@@ -156,8 +156,7 @@ fn h2_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h2::Sett
         max_concurrent_streams: own.h2.max_concurrent_streams,
         head_size_max: buffers * own.large_client_header_buffer_size,
         field_size_max: own.large_client_header_buffer_size,
-        chunk_size: base::limits::H2_FRAME_SIZE_MAX,
-        recv_window: base::limits::BODY_WINDOW,
+        recv_window: own.h2.body_preread_size,
         underscores_in_headers: own.underscores_in_headers,
         ignore_invalid_headers: own.ignore_invalid_headers,
         keepalive_requests: settings.keepalive_requests,
@@ -181,17 +180,25 @@ fn h3_settings(server: &Server, settings: &Settings) -> h3::Settings {
 }
 
 fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
+    let own = &server.settings.h3;
     let mut quic = quic::Settings {
-        bidi_streams_max: server.settings.h3.max_concurrent_streams,
+        bidi_streams_max: own.max_concurrent_streams,
         idle_timeout: settings.keepalive_timeout,
         ..quic::Settings::default()
     };
     // nginx's own default would hold uploads up: ours counts where nothing else is said.
-    let buffer = server.settings.h3.stream_buffer_size;
-    if buffer != STREAM_BUFFER_DEFAULT {
+    if let Some(buffer) = own.stream_buffer_size {
         quic.stream_window = u32::try_from(buffer).unwrap_or(u32::MAX);
+        // As in nginx, one for each stream, those of HTTP/3 itself included; but not more memory
+        // than is let to others, unless one stream is.
+        let all = quic.stream_window.saturating_mul(own.max_concurrent_streams.saturating_add(3));
+        quic.conn_window = all.min(base::limits::CONN_WINDOW.max(quic.stream_window));
     }
-    if server.settings.h3.retry {
+    if !own.gso {
+        quic.cutting = quic::Cutting::Ourselves;
+    }
+    quic.active_cids = own.active_connection_id_limit;
+    if own.retry {
         quic.retry = quic::Retry::Always;
     }
     quic

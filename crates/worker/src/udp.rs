@@ -1,5 +1,6 @@
 //! The UDP side of a worker: datagrams in, QUIC connections, datagrams out.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,19 +43,20 @@ const H3_REQUEST_INCOMPLETE: u64 = 0x10d;
 /// A UDP socket with its QUIC endpoint.
 #[derive(Debug)]
 pub(crate) struct UdpSocket {
-    socket: Arc<Listener>,
+    pub(crate) socket: Arc<Listener>,
+    /// What it is bound to.
+    at: Option<SocketAddr>,
     pub(crate) listen: usize,
     pub(crate) endpoint: Endpoint,
     /// The worker's key of each connection, by the index in the endpoint's.
     keys: Vec<Option<Key<QuicConn>>>,
     /// The configuration still listens here.
-    wanted: bool,
+    pub(crate) wanted: bool,
 }
 
 /// Our end of a connection whose datagrams reach `ip`.
 pub(crate) fn local_end(udp: &UdpSocket, ip: Option<std::net::IpAddr>) -> Peer {
-    let bound = udp.socket.local().ok();
-    bound.map_or(Peer::Unix, |bound| {
+    udp.at.map_or(Peer::Unix, |bound| {
         Peer::Inet((ip.unwrap_or_else(|| bound.ip()), bound.port()).into())
     })
 }
@@ -93,7 +95,7 @@ impl<I: Io> Worker<I> {
         let Some(tls) = settings.tls.as_ref().and_then(tls::Acceptor::quic) else {
             return self.log_server(Level::Error, "no TLS 1.3 certificate for a quic listener");
         };
-        if let Some(known) = self.udp.iter_mut().find(|udp| udp.socket.fd() == socket.fd()) {
+        if let Some(known) = self.udp.find_mut(|udp| udp.socket.fd() == socket.fd()) {
             (known.listen, known.wanted) = (listen, true);
             if let Err(error) = known.endpoint.set_server_config(&settings.quic, tls) {
                 self.log_server(Level::Error, &error.to_string());
@@ -106,21 +108,11 @@ impl<I: Io> Worker<I> {
             Ok(endpoint) => endpoint,
             Err(error) => return self.log_server(Level::Error, &error.to_string()),
         };
-        let token = Token::Udp(self.udp.len() as u32).pack();
+        let token = Token::Udp(self.udp.vacancy() as u32).pack();
         if self.io.watch(socket.fd(), token, Watch::Level) {
-            let socket = socket.clone();
+            let (socket, at) = (socket.clone(), socket.local().ok());
             let keys = Vec::new();
-            self.udp.push(UdpSocket { socket, listen, endpoint, keys, wanted: true });
-        }
-    }
-
-    /// Sockets that the configuration no longer names take no new connections.
-    pub(crate) fn forget_udp(&mut self, sockets: &[Arc<Listener>]) {
-        for udp in &mut self.udp {
-            udp.wanted = sockets.iter().any(|socket| socket.fd() == udp.socket.fd());
-            if !udp.wanted {
-                udp.endpoint.stop_accepting();
-            }
+            self.udp.insert(UdpSocket { socket, at, listen, endpoint, keys, wanted: true });
         }
     }
 
@@ -137,7 +129,7 @@ impl<I: Io> Worker<I> {
                 for datagram in bytes.chunks(message.stride.max(1)) {
                     let owner = quic::owner(datagram, &self.generation.quic_keys, workers);
                     if let Some(owner) = owner.filter(|owner| u16::from(*owner) != self.number) {
-                        stray(&self.posts, owner, udp.listen, message, datagram);
+                        stray(&self.posts, owner, udp.at, message, datagram);
                         continue;
                     }
                     let out = &mut scratch.outgoing;
@@ -171,8 +163,8 @@ impl<I: Io> Worker<I> {
 
     /// Takes a datagram that another worker received for us.
     pub(crate) fn handle_strayed(&mut self, strayed: Strayed) {
-        let Strayed { listen, message, bytes } = strayed;
-        let Some(slot) = self.udp.iter().position(|udp| udp.listen == listen) else { return };
+        let Strayed { at, message, bytes } = strayed;
+        let Some(slot) = self.udp.position(|udp| udp.at == at) else { return };
         let from = Arrival { remote: message.remote, local: message.local, ecn: message.ecn };
         crate::meeting::meet_sender(&self.generation, &self.udp[slot], from);
         let mut outgoing = std::mem::take(&mut self.udp_scratch.outgoing);
@@ -421,6 +413,8 @@ impl<I: Io> Worker<I> {
         match act {
             StreamAct::Continue => conn.h3.send_continue(stream),
             StreamAct::Ready => conn.h3.body_ready(stream),
+            // QUIC's own windows are open from the first.
+            StreamAct::Wanted(_) => {}
             StreamAct::Consumed(bytes) => conn.h3.body_consumed(stream, bytes),
             StreamAct::Discard => {
                 if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
@@ -432,6 +426,9 @@ impl<I: Io> Worker<I> {
 
     /// Lets every marked connection frame and send what it has.
     pub(crate) fn transmit_quic(&mut self) {
+        if self.udp.is_leaving {
+            self.let_sockets_go();
+        }
         if self.dirty_quic.is_empty() {
             return;
         }
@@ -591,7 +588,7 @@ impl<I: Io> Worker<I> {
         if outgoing.is_empty() {
             return;
         }
-        let Some(udp) = self.udp.get(slot) else { return };
+        let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
         for trains in outgoing.trains().chunks(TRAINS_MAX) {
             let mut out = [EMPTY; TRAINS_MAX];
             for (to, train) in out.iter_mut().zip(trains) {
@@ -611,7 +608,7 @@ impl<I: Io> Worker<I> {
 
     /// Refuses new connections and ends the others with their requests.
     pub(crate) fn drain_quic(&mut self, spares_fresh: bool) {
-        for udp in &mut self.udp {
+        for udp in self.udp.iter_mut() {
             udp.endpoint.stop_accepting();
         }
         for key in self.quics.keys().collect::<Vec<_>>() {
@@ -645,10 +642,7 @@ const H3_VERSION_FALLBACK: u64 = 0x110;
 const EMPTY: DatagramOut<'static> = DatagramOut {
     bytes: &[],
     segment: 0,
-    remote: std::net::SocketAddr::V4(std::net::SocketAddrV4::new(
-        std::net::Ipv4Addr::UNSPECIFIED,
-        0,
-    )),
+    remote: SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, 0)),
     local: None,
     ecn: 0,
 };
@@ -656,12 +650,12 @@ const EMPTY: DatagramOut<'static> = DatagramOut {
 fn stray(
     posts: &[crate::mail::Post],
     owner: u8,
-    listen: usize,
+    at: Option<SocketAddr>,
     message: io::DatagramIn,
     datagram: &[u8],
 ) {
     if let Some(post) = posts.get(usize::from(owner)) {
-        let strayed = Strayed { listen, message, bytes: datagram.to_vec() };
+        let strayed = Strayed { at, message, bytes: datagram.to_vec() };
         // A full box loses a datagram, as a full socket does.
         let _ = post.send(Mail::Datagram(Box::new(strayed)));
     }

@@ -23,7 +23,8 @@ use crate::origin::Origins;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::token::Token;
-use crate::udp::{UdpScratch, UdpSocket};
+use crate::udp::UdpScratch;
+use crate::udp_sockets::UdpSockets;
 use crate::verified::{Fingerprint, Verified};
 
 /// Notes read in one turn.
@@ -111,7 +112,7 @@ pub struct Worker<I> {
     pub(crate) jobs: Jobs,
     /// Their tokens are places in it, which they keep.
     pub(crate) listeners: Vec<Option<ListenSlot>>,
-    pub(crate) udp: Vec<UdpSocket>,
+    pub(crate) udp: UdpSockets,
     pub(crate) conns: Slab<TcpConn>,
     pub(crate) quics: Slab<QuicConn>,
     /// Exchanges that have outlived their answers.
@@ -187,7 +188,7 @@ impl<I: Io> Worker<I> {
             posts,
             jobs,
             listeners: Vec::new(),
-            udp: Vec::new(),
+            udp: UdpSockets::default(),
             conns: Slab::with_capacity(CONNS_MAX),
             quics: Slab::with_capacity(CONNS_MAX),
             epilogues: Slab::with_capacity(EXCHANGES_MAX),

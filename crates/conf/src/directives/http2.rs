@@ -11,20 +11,24 @@ const HS: Contexts = Contexts::HS;
 const HSL: Contexts = Contexts::HSL;
 
 /// RFC 9113 §6.9.1: the largest flow-control window.
-const WINDOW_MAX: usize = (1 << 31) - 1;
+const WINDOW_MAX: u32 = (1 << 31) - 1;
+/// RFC 9113 §4.2: the largest frame that a client may allow.
+const FRAME_MAX: u32 = (1 << 24) - 1;
+/// What nginx keeps at the front of that buffer for itself.
+const RECV_BUFFER_TOO_SMALL: usize = 16;
 
 pub(super) const TABLE: &[Directive] = &[
     flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is spoken.", "http2 on;"),
     number("http2_max_concurrent_streams", HS, |r| &mut r.server().h2.max_concurrent_streams)
         .doc("Requests at a time on one connection.", "http2_max_concurrent_streams 128;"),
-    accepted("http2_body_preread_size", HS, Args::ONE, Form::Check(preread)).doc(
-        "Bounded what of a body comes before it is read, which other limits do.",
+    value("http2_body_preread_size", HS, Args::ONE, preread).doc(
+        "Bytes of a body that may come before anybody reads it.",
         "http2_body_preread_size 64k;",
     ),
-    accepted("http2_recv_buffer_size", H, Args::ONE, Form::Size)
+    accepted("http2_recv_buffer_size", H, Args::ONE, Form::Check(recv_buffer))
         .doc("Sized a buffer that sizes itself.", "http2_recv_buffer_size 256k;"),
-    accepted("http2_chunk_size", HSL, Args::ONE, Form::Check(chunk_size))
-        .doc("Bytes of an answer sent at a time.", "http2_chunk_size 8k;"),
+    value("http2_chunk_size", HSL, Args::ONE, chunk_size)
+        .doc("Bytes of an answer in one DATA frame at most.", "http2_chunk_size 8k;"),
     accepted("http2_pool_size", HS, Args::ONE, Form::Check(|_, node| pool(node).map(|_| ())))
         .doc("Sized memory that sizes itself.", "http2_pool_size 4k;"),
     value("http2_streams_index_size", HS, Args::ONE, |_, node| {
@@ -53,19 +57,29 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Pushed what `Link` fields name.", "http2_push_preload on;"),
 ];
 
-fn preread(_: &mut Reader, node: &Node) -> Parsed {
-    if bytes(node.arg(0))? > WINDOW_MAX {
-        let message = format!("the maximum body preread buffer size is {WINDOW_MAX}");
-        return Err(Fault::Text(message));
-    }
+fn preread(r: &mut Reader, node: &Node) -> Parsed {
+    let size = u32::try_from(bytes(node.arg(0))?).ok().filter(|size| *size <= WINDOW_MAX);
+    let size = size.ok_or_else(|| {
+        Fault::Text(format!("the maximum body preread buffer size is {WINDOW_MAX}"))
+    })?;
+    r.server().h2.body_preread_size = size;
     Ok(())
 }
 
-fn chunk_size(_: &mut Reader, node: &Node) -> Parsed {
+fn recv_buffer(_: &mut Reader, node: &Node) -> Parsed {
     match bytes(node.arg(0))? {
-        0 => Err(Fault::Text("the http2 chunk size cannot be zero".to_owned())),
+        0..=RECV_BUFFER_TOO_SMALL => Err(Fault::Value("value is too small")),
         _ => Ok(()),
     }
+}
+
+fn chunk_size(r: &mut Reader, node: &Node) -> Parsed {
+    let size = bytes(node.arg(0))?;
+    if size == 0 {
+        return Err(Fault::Text("the http2 chunk size cannot be zero".to_owned()));
+    }
+    r.settings().http2_chunk_size = u32::try_from(size).unwrap_or(u32::MAX).min(FRAME_MAX);
+    Ok(())
 }
 
 /// Warns about a directive that lives on under another name, or not at all.

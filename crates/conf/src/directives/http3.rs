@@ -1,7 +1,7 @@
 //! HTTP/3 and QUIC.
 
-use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, number, size, value};
-use crate::reader::{Fault, flag as switch};
+use crate::directive::{Args, Contexts, Directive, flag, number, value};
+use crate::reader::{Fault, flag as switch, size as bytes};
 
 const HS: Contexts = Contexts::HS;
 
@@ -15,18 +15,23 @@ pub(super) const TABLE: &[Directive] = &[
     .doc("HTTP/0.9 over QUIC, for tests of QUIC, is not spoken.", "http3_hq off;"),
     number("http3_max_concurrent_streams", HS, |r| &mut r.server().h3.max_concurrent_streams)
         .doc("Requests at a time on one connection.", "http3_max_concurrent_streams 128;"),
-    size("http3_stream_buffer_size", HS, |r| &mut r.server().h3.stream_buffer_size)
-        .doc("Bytes buffered for one stream.", "http3_stream_buffer_size 64k;"),
+    value("http3_stream_buffer_size", HS, Args::ONE, |r, node| {
+        r.server().h3.stream_buffer_size = Some(bytes(node.arg(0))?);
+        Ok(())
+    })
+    .doc("Bytes buffered for one stream.", "http3_stream_buffer_size 64k;"),
     flag("quic_retry", HS, |r| &mut r.server().h3.retry)
         .doc("Whether clients must prove their address first.", "quic_retry on;"),
-    accepted("quic_gso", HS, Args::ONE, Form::Flag)
-        .doc("Chose whether the kernel cuts packets, as it does where it can.", "quic_gso on;"),
+    flag("quic_gso", HS, |r| &mut r.server().h3.gso)
+        .doc("Whether the kernel cuts packets, which costs less.", "quic_gso on;"),
     value("quic_host_key", HS, Args::ONE, |r, node| {
         let path = r.beside_conf(node.arg(0));
         r.server().h3.host_key = Some((path, r.place(node)));
         Ok(())
     })
     .doc("The file with the secret of tokens, which outlive a restart.", "quic_host_key quic.key;"),
-    accepted("quic_active_connection_id_limit", HS, Args::ONE, Form::Number)
-        .doc("Bounded the connection ids kept for a client.", "quic_active_connection_id_limit 2;"),
+    number("quic_active_connection_id_limit", HS, |r| {
+        &mut r.server().h3.active_connection_id_limit
+    })
+    .doc("Connection ids that are kept for a client.", "quic_active_connection_id_limit 2;"),
 ];

@@ -26,7 +26,6 @@ pub(super) struct Asked {
     http2: bool,
     quic: bool,
     proxy_protocol: bool,
-    accept_filter: bool,
 }
 
 fn listen(r: &mut Reader, node: &Node) -> Parsed {
@@ -156,19 +155,14 @@ fn parameter(
             asked.http2 = true;
         }
         _ => {
-            socket_option(r, word, asked, options)?;
+            socket_option(r, word, options)?;
             asked.options = true;
         }
     }
     Ok(())
 }
 
-fn socket_option(
-    r: &mut Reader,
-    word: &[u8],
-    asked: &mut Asked,
-    options: &mut SocketOptions,
-) -> Parsed {
+fn socket_option(r: &mut Reader, word: &[u8], options: &mut SocketOptions) -> Parsed {
     let (name, value) = match word.iter().position(|byte| *byte == b'=') {
         Some(at) => (&word[..=at], &word[at + 1..]),
         None => (word, &b""[..]),
@@ -198,7 +192,6 @@ fn socket_option(
             r.warn(format!(
                 "accept filters \"{shown}\" are not supported on this platform, ignored"
             ));
-            asked.accept_filter = true;
         }
         b"ipv6only=" if value.starts_with(b"o") => match value {
             b"on" => options.ipv6only = true,
@@ -248,7 +241,6 @@ fn check_quic(asked: &Asked, options: &SocketOptions) -> Parsed {
     let wrong = [
         (options.fastopen.is_some(), "\"fastopen\" parameter is incompatible with \"quic\""),
         (options.backlog.is_some(), "\"backlog\" parameter is incompatible with \"quic\""),
-        (asked.accept_filter, "\"accept_filter\" parameter is incompatible with \"quic\""),
         (options.deferred, "\"deferred\" parameter is incompatible with \"quic\""),
         (options.multipath, "\"multipath\" parameter is incompatible with \"quic\""),
         (asked.ssl, "\"ssl\" parameter is incompatible with \"quic\""),

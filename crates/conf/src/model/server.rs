@@ -90,6 +90,8 @@ pub struct ServerSettings {
 pub struct Http2 {
     /// `http2_max_concurrent_streams`
     pub max_concurrent_streams: u32,
+    /// `http2_body_preread_size`: bytes of a body that may come before it is read.
+    pub body_preread_size: u32,
 }
 
 /// `http3_*` and `quic_*` of a server.
@@ -97,10 +99,14 @@ pub struct Http2 {
 pub struct Http3 {
     /// `http3_max_concurrent_streams`
     pub max_concurrent_streams: u32,
-    /// `http3_stream_buffer_size` in bytes.
-    pub stream_buffer_size: usize,
+    /// `http3_stream_buffer_size` in bytes, where it is written.
+    pub stream_buffer_size: Option<usize>,
     /// `quic_retry`: whether clients must prove their address first.
     pub retry: bool,
+    /// `quic_gso`: whether the kernel may cut datagrams.
+    pub gso: bool,
+    /// `quic_active_connection_id_limit`
+    pub active_connection_id_limit: u32,
     /// `quic_host_key`: file of the secret for tokens, and where that stands.
     pub host_key: Option<(std::path::PathBuf, Place)>,
 }

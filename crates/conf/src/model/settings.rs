@@ -153,6 +153,8 @@ pub struct Settings {
     pub directio: Option<u64>,
     /// `output_buffers`: number and size.
     pub output_buffers: (u32, usize),
+    /// `http2_chunk_size`: bytes of the body in one DATA frame at most.
+    pub http2_chunk_size: u32,
     /// `chunked_transfer_encoding`
     pub chunked_transfer_encoding: bool,
     /// `msie_padding`

@@ -263,6 +263,9 @@ impl Exchange {
         let target = self.target(pass, site, ctx)?;
         let settings = &location.settings;
         let (body, body_len) = self.body_to_send(location, site, ctx);
+        if self.request.upload.is_streamed() && !self.request.upload.is_complete() {
+            ctx.effects.push(Effect::WantBody(base::limits::BODY_WINDOW));
+        }
         let as_get = location
             .caching
             .as_ref()

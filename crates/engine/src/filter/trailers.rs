@@ -18,6 +18,7 @@ impl Exchange {
         let location = site.location(self.request.location);
         let head = &mut self.answer.head;
         head.unchunked = !location.settings.chunked_transfer_encoding;
+        head.chunk_size = location.settings.http2_chunk_size;
         if head.body == BodyLen::Unknown && self.request.head().method != Method::Head {
             // What nothing else ends, the end of the connection does.
             let version = self.request.head().version;

@@ -469,7 +469,7 @@ impl World {
                 self.client_body.clear();
             }
             Effect::BodyConsumed(len) => turn.consumed += len,
-            Effect::Deadline(_) | Effect::Ready | Effect::Outlive => {}
+Effect::Deadline(_) | Effect::Ready | Effect::Outlive | Effect::WantBody(_) => {}
             Effect::Spool(_) => {
                 if let Some(spool) = self.exchange.spool_mut() {
                     self.origin.write(spool);

@@ -7,7 +7,7 @@ use super::frame::{self, FRAME_SIZES, Header, Kind, WINDOW_INITIAL, WINDOW_MAX};
 use super::frame::{code, flag, setting};
 use super::recv::{Turn, error, protocol};
 use super::streams::{Closed, Sending};
-use super::{Conn, EARLY_MAX, Phase, Settings};
+use super::{Conn, EARLY_MAX, Phase};
 use crate::sched::Priority;
 use crate::{ConnError, Event};
 
@@ -35,7 +35,7 @@ impl Conn {
             }
             if !self.settings_are_acked {
                 self.settings_are_acked = true;
-                self.apply_our_window(turn.settings);
+                self.apply_our_window();
             }
             return Ok(());
         }
@@ -98,8 +98,8 @@ impl Conn {
     }
 
     /// From now on the peer's streams start with the window we announced.
-    fn apply_our_window(&mut self, settings: &Settings) {
-        let ours = settings.recv_window.min(WINDOW_MAX);
+    fn apply_our_window(&mut self) {
+        let ours = self.flow.recv_announced;
         let delta = i64::from(ours) - i64::from(self.flow.recv_initial);
         debug_assert!(delta <= 0 && ours.max(WINDOW_INITIAL) == self.flow.recv_initial);
         self.flow.recv_initial = ours;
@@ -107,6 +107,11 @@ impl Conn {
             if self.streams.is_open(slot) {
                 let stream = self.streams.at(slot);
                 stream.recv_window = stream.recv_window.saturating_add(delta as i32);
+                if !stream.is_active() && ours < WINDOW_INITIAL {
+                    self.refuse_rest(slot);
+                } else if stream.recv_full > 0 {
+                    self.open_window(slot);
+                }
             }
         }
     }

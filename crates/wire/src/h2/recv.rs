@@ -64,10 +64,10 @@ impl Conn {
     /// Queues our preface (RFC 9113 §3.4); it needs not wait for the client's.
     fn start(&mut self, settings: &Settings) {
         self.phase = Phase::Preface;
-        self.chunk_size = settings.chunk_size.clamp(1, H2_FRAME_SIZE_MAX) as u32;
         let recv_window = settings.recv_window.min(WINDOW_MAX);
         // Until our settings are acknowledged the peer may use the initial window.
         self.flow.recv_initial = recv_window.max(WINDOW_INITIAL);
+        self.flow.recv_announced = recv_window;
         let head_size_max = u32::try_from(settings.head_size_max).unwrap_or(u32::MAX);
         let ours = [
             (setting::MAX_CONCURRENT_STREAMS, settings.max_concurrent_streams),
@@ -309,9 +309,7 @@ impl Conn {
         self.credit_conn(len);
         if is_too_much {
             // RFC 9113 §8.1: the response is complete, so the rest of the request is not needed.
-            let id = self.streams.id(slot);
-            self.drop_stream(slot, Closed::ByUs);
-            frame::push_u32(self.control(), Kind::RstStream, id, code::NO_ERROR);
+            self.refuse_rest(slot);
         }
     }
 

@@ -67,6 +67,7 @@ impl Conn {
         } else if is_final {
             open.sending = Sending::Body;
             open.trailed = head.trailed;
+            open.chunk_size = head.chunk_size.max(1);
             open.send_left = match head.body {
                 BodyLen::Exact(length) => length,
                 BodyLen::None | BodyLen::Unknown => UNKNOWN,
@@ -178,7 +179,7 @@ impl Conn {
         let stream = self.streams.at(slot);
         debug_assert!(stream.is_ready(), "only streams that may write are scheduled");
         let window = u32::try_from(stream.send_window).unwrap_or(0).min(self.flow.send);
-        let frame_size = window.min(self.flow.frame_size).min(self.chunk_size) as usize;
+        let frame_size = window.min(self.flow.frame_size).min(stream.chunk_size) as usize;
         let left = usize::try_from(stream.send_left).unwrap_or(usize::MAX);
         let max = frame_size.min(space).min(left);
         let mark = out.mark();

@@ -67,10 +67,14 @@ pub(super) struct Stream {
     pub(super) discards: bool,
     /// Trailer fields are asked for at the end of the response.
     pub(super) trailed: bool,
+    /// Largest DATA payload.
+    pub(super) chunk_size: u32,
     /// What the peer lets us send; below zero after it shrank its initial window.
     pub(super) send_window: i32,
     /// What we let the peer send.
     pub(super) recv_window: i32,
+    /// The window that is kept open for a body that is read.
+    pub(super) recv_full: u32,
     /// Consumed bytes that the peer has not been told of.
     pub(super) recv_credit: u32,
     /// Bytes delivered and not consumed; while lingering, bytes swallowed.
@@ -98,8 +102,10 @@ impl Stream {
             is_head: false,
             discards: false,
             trailed: false,
+            chunk_size: 0,
             send_window,
             recv_window,
+            recv_full: 0,
             recv_credit: 0,
             outstanding: 0,
             recv_left: UNKNOWN,

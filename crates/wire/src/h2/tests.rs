@@ -124,6 +124,7 @@ struct Bench {
     raw: Vec<Event>,
     now: Now,
     room: usize,
+    chunk_size: u32,
     bodies: Bodies,
     held: Vec<u8>,
     log: Vec<String>,
@@ -142,6 +143,7 @@ impl Bench {
             raw: Vec::new(),
             now: Now { mono: Instant::from_nanos(0), unix_millis: 0 },
             room: 1 << 20,
+            chunk_size: http::CHUNK_SIZE,
             bodies: Bodies::default(),
             held: Vec::new(),
             log: Vec::new(),
@@ -264,7 +266,9 @@ impl Bench {
     /// Answers a stream with a body of so many bytes.
     fn answer(&mut self, id: u32, bytes: usize) {
         self.bodies.0.insert(u64::from(id), vec![(bytes, Pull::End)]);
-        self.respond(id, &plain(200, BodyLen::Exact(bytes as u64)));
+        let mut head = plain(200, BodyLen::Exact(bytes as u64));
+        head.chunk_size = self.chunk_size;
+        self.respond(id, &head);
     }
 
     fn respond(&mut self, id: u32, head: &ResponseHead) {

@@ -207,3 +207,63 @@ fn unread_bodies_of_dead_streams_do_not_eat_the_connection_window() {
     assert_eq!(bench.error, None);
     assert_eq!(credit, 200 * 16_000 / (512 * 1024 + 8_000));
 }
+
+#[test]
+fn a_body_that_is_read_gets_its_window_then() {
+    let mut bench = Bench::open(Settings { recv_window: 100, ..Settings::default() });
+    bench.send(&[post(1), data(1, 0, &[0; 60])].concat());
+    let stream = bench.streams[&1];
+    bench.conn.body_wanted(stream, 1000);
+    assert_eq!(bench.out(), ["WINDOW_UPDATE 1 900"]);
+    // What is given back from now on is worth a frame when it is half of the new window.
+    bench.send(&data(1, 0, &[0; 440]));
+    bench.conn.body_consumed(stream, 500);
+    assert!(bench.out().is_empty());
+    bench.send(&data(1, 0, &[0; 1]));
+    bench.conn.body_consumed(stream, 1);
+    assert_eq!(bench.out(), ["WINDOW_UPDATE 1 501"]);
+    // Asked for again it is as large as it is.
+    bench.conn.body_wanted(stream, 1000);
+    assert!(bench.out().is_empty());
+    bench.send(&data(1, END, b"x"));
+    bench.conn.body_wanted(stream, 5000);
+    assert!(bench.out().is_empty(), "nothing more comes");
+}
+
+#[test]
+fn a_body_that_fits_needs_no_wider_window() {
+    let mut bench = Bench::open(Settings { recv_window: 100, ..Settings::default() });
+    for (id, length, told) in [(1, "100", &[][..]), (3, "101", &["WINDOW_UPDATE 3 900"])] {
+        let fields = with(&POST, &[("content-length", length)]);
+        bench.send(&headers(id, 0, &fields));
+        bench.conn.body_wanted(bench.streams[&id], 1000);
+        assert_eq!(bench.out(), told);
+    }
+}
+
+#[test]
+fn without_a_window_the_rest_of_a_request_is_not_waited_for() {
+    let mut bench = Bench::open(Settings { recv_window: 0, ..Settings::default() });
+    bench.send(&post(1));
+    bench.answer(1, 1);
+    let lines = bench.out();
+    assert_eq!(lines[1..], ["DATA 1 1 end".to_owned(), format!("RST_STREAM 1 {NO_ERROR}")]);
+    assert_eq!(bench.conn.streams_open(), 0);
+    // An answer that was complete before our settings counted: the same, once they do.
+    let mut bench = Bench::with(Settings { recv_window: 0, ..Settings::default() });
+    bench.send(&[super::PREFACE, &settings(&[]), &post(1)].concat());
+    bench.answer(1, 1);
+    assert_eq!(bench.out().last().unwrap(), "DATA 1 1 end");
+    bench.send(&frame(4, 1, 0, &[]));
+    assert_eq!(bench.out(), [format!("RST_STREAM 1 {NO_ERROR}")]);
+}
+
+#[test]
+fn a_window_that_our_settings_take_away_is_given_to_a_body_that_is_read() {
+    let mut bench = Bench::with(Settings { recv_window: 0, ..Settings::default() });
+    bench.send(&[super::PREFACE, &settings(&[]), &post(1)].concat());
+    bench.conn.body_wanted(bench.streams[&1], 65_536);
+    assert_eq!(bench.out().last().unwrap(), "WINDOW_UPDATE 1 1");
+    bench.send(&frame(4, 1, 0, &[]));
+    assert_eq!(bench.out(), ["WINDOW_UPDATE 1 65535"]);
+}

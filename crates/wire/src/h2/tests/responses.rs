@@ -3,9 +3,7 @@
 use http::{BodyLen, Name};
 
 use super::super::code::INTERNAL_ERROR;
-use super::{
-    Bench, END, GET, Pull, Settings, get, headers, plain, post, rst, served, settings, with,
-};
+use super::{Bench, END, GET, Pull, get, headers, plain, post, rst, served, settings, with};
 
 #[test]
 fn a_response_is_a_head_and_its_data() {
@@ -153,7 +151,8 @@ fn a_body_that_breaks_or_falls_short_resets_its_stream() {
 
 #[test]
 fn data_is_cut_by_chunk_size_room_and_turns() {
-    let mut bench = Bench::open(Settings { chunk_size: 1000, ..Settings::default() });
+    let mut bench = Bench::new();
+    bench.chunk_size = 1000;
     bench.send(&get(1));
     bench.answer(1, 2500);
     assert_eq!(bench.out()[1..], ["DATA 1 1000", "DATA 1 1000", "DATA 1 500 end"]);

@@ -1,0 +1,117 @@
+//! The UDP sockets of a worker, and how they go: one that the configuration no longer names takes
+//! no new connections, ends those that it has with their requests, and is closed behind the last.
+//!
+//! Easiest to break: a connection knows its socket by its place, so a place becomes free only when
+//! no connection is left there, and not in the middle of a turn.
+
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+
+use io::Io;
+use io::listen::Listener;
+
+use crate::udp::UdpSocket;
+use crate::worker::Worker;
+
+/// What a socket that is going is listed as: nothing.
+const NO_LISTEN: usize = usize::MAX;
+
+/// Sockets by their places.
+#[derive(Debug, Default)]
+pub(crate) struct UdpSockets {
+    places: Vec<Option<UdpSocket>>,
+    /// Some socket is only there for its last connections.
+    pub(crate) is_leaving: bool,
+}
+
+impl UdpSockets {
+    pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut UdpSocket> {
+        self.places.get_mut(place)?.as_mut()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut UdpSocket> {
+        self.places.iter_mut().flatten()
+    }
+
+    pub(crate) fn find_mut(
+        &mut self,
+        mut is_it: impl FnMut(&UdpSocket) -> bool,
+    ) -> Option<&mut UdpSocket> {
+        self.iter_mut().find(|udp| is_it(udp))
+    }
+
+    pub(crate) fn position(&self, mut is_it: impl FnMut(&UdpSocket) -> bool) -> Option<usize> {
+        self.places.iter().position(|place| place.as_ref().is_some_and(&mut is_it))
+    }
+
+    /// Where the next one goes.
+    pub(crate) fn vacancy(&self) -> usize {
+        self.places.iter().position(Option::is_none).unwrap_or(self.places.len())
+    }
+
+    pub(crate) fn insert(&mut self, udp: UdpSocket) {
+        let place = self.vacancy();
+        match self.places.get_mut(place) {
+            Some(free) => *free = Some(udp),
+            None => self.places.push(Some(udp)),
+        }
+    }
+}
+
+impl Index<usize> for UdpSockets {
+    type Output = UdpSocket;
+
+    fn index(&self, place: usize) -> &UdpSocket {
+        self.places[place].as_ref().expect("a socket is there as long as its connections")
+    }
+}
+
+impl IndexMut<usize> for UdpSockets {
+    fn index_mut(&mut self, place: usize) -> &mut UdpSocket {
+        self.places[place].as_mut().expect("a socket is there as long as its connections")
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Lets those sockets go that the configuration no longer names.
+    pub(crate) fn forget_udp(&mut self, sockets: &[Arc<Listener>]) {
+        let mut is_leaving = false;
+        for udp in self.udp.iter_mut() {
+            udp.wanted = sockets.iter().any(|socket| socket.fd() == udp.socket.fd());
+            if !udp.wanted {
+                udp.listen = NO_LISTEN;
+                udp.endpoint.stop_accepting();
+                is_leaving = true;
+            }
+        }
+        self.udp.is_leaving = is_leaving;
+        if !is_leaving {
+            return;
+        }
+        for key in self.quics.keys().collect::<Vec<_>>() {
+            if self.quics.get(key).is_some_and(|conn| !self.udp[conn.slot].wanted) {
+                self.end_quic(key);
+            }
+        }
+    }
+
+    /// Closes what no connection is left on.
+    pub(crate) fn let_sockets_go(&mut self) {
+        let mut is_leaving = false;
+        for (place, held) in self.udp.places.iter_mut().enumerate() {
+            let Some(udp) = held.as_ref().filter(|udp| !udp.wanted) else { continue };
+            let is_used = udp.endpoint.live() > 0
+                || self
+                    .quics
+                    .keys()
+                    .any(|key| self.quics.get(key).is_some_and(|conn| conn.slot == place));
+            if is_used {
+                is_leaving = true;
+            } else {
+                self.io.unwatch(udp.socket.fd());
+                *held = None;
+            }
+        }
+        self.udp.is_leaving = is_leaving;
+    }
+}

@@ -1,0 +1,142 @@
+"""Owns: what directives of HTTP/2, HTTP/3 and TLS change on the wire below the answers: settings,
+sizes of frames and records, windows, transport parameters, proofs of addresses.
+
+A case is a line of words, `h2 data /path 1000`; `ask` does it and says what was seen as lines. Run
+as a program it does the cases it is given, one after the other: `framing.py PORT CASE...`.
+"""
+import ssl
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from compare import frames, quic, records  # noqa: E402
+from compare.frames import DATA, HEADERS, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE, RST_STREAM, SETTINGS, WINDOW_UPDATE  # noqa: E402
+
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+REFUSED_STREAM = 7
+
+
+def number(payload):
+    return int.from_bytes(payload, "big")
+
+
+def open_windows(port, name=None, frame=None):
+    """A client that lets the server send as much as it likes, and knows the server's settings."""
+    ours = [(INITIAL_WINDOW_SIZE, 1 << 24)] + ([(MAX_FRAME_SIZE, frame)] if frame else [])
+    peer = frames.Peer(port, name, ours, window=1 << 24)
+    return peer, peer.sync()
+
+
+def h2_settings(port, name=None):
+    peer, found = open_windows(port, name)
+    peer.close()
+    told = next(payload for kind, flags, _, payload in found if kind == SETTINGS and not flags)
+    pairs = {number(told[at:at + 2]): number(told[at + 2:at + 6]) for at in range(0, len(told), 6)}
+    return [f"streams {pairs.get(MAX_CONCURRENT_STREAMS)}", f"window {pairs.get(INITIAL_WINDOW_SIZE)}"]
+
+
+def h2_data(port, path, frame=None):
+    """The largest DATA frame of an answer, and all of its bytes."""
+    peer, _ = open_windows(port, frame=int(frame) if frame else None)
+    peer.ask(1, path)
+    sizes = [len(payload) for kind, *_, payload in peer.answer(1) if kind == DATA]
+    peer.close()
+    return [f"largest {max(sizes, default=0)}", f"bytes {sum(sizes)}"]
+
+
+def told_of(found, stream):
+    lines = []
+    for kind, _, at, payload in found:
+        if at == stream and kind == HEADERS:
+            lines.append(f"status {frames.STATUSES.get(payload[0] & 0x7F, 'other')}")
+        if at == stream and kind == RST_STREAM:
+            lines.append(f"reset {number(payload)}")
+    return lines
+
+
+def h2_upload(port, path, length, early="0"):
+    """Sends a head, then `early` bytes, then waits for a word; the rest goes if a window opens."""
+    peer, _ = open_windows(port)
+    peer.ask(1, path, "POST", False, [] if length == "-" else [("content-length", length)])
+    if int(early):
+        peer.data(1, b"x" * int(early))
+    found = peer.until(lambda kind, flags, at, _: at == 1 and (kind in (RST_STREAM, WINDOW_UPDATE) or kind < 2 and flags & 1))
+    lines = ["window opens"] if any(kind == WINDOW_UPDATE and at == 1 for kind, _, at, _ in found) else []
+    if lines:
+        peer.data(1, b"x" * (10 if length == "-" else int(length) - int(early)), True)
+        found += peer.answer(1)
+    elif not any(kind == RST_STREAM for kind, *_ in found):
+        # One that follows the answer at once comes before a ping does.
+        found += peer.sync()
+    peer.close()
+    return lines + told_of(found, 1)
+
+
+def h2_many(port, count, path):
+    """So many requests whose bodies do not come."""
+    peer, _ = open_windows(port)
+    for stream in range(1, 2 * int(count), 2):
+        peer.ask(stream, path, "POST", False)
+    found = peer.sync()
+    peer.close()
+    return [f"refused {sum(kind == RST_STREAM and number(payload) == REFUSED_STREAM for kind, *_, payload in found)}"]
+
+
+def tls_records(port, name, path, version="1.3"):
+    client = records.Client(port, name, VERSIONS[version])
+    sizes, body = client.get(path)
+    client.close()
+    return [f"largest {max(sizes)}", f"body {body}"]
+
+
+def quic_allows(port, name, *wanted):
+    client = quic.Client(port, name)
+    allowed = client.allowed()
+    client.close()
+    return [f"{word} {allowed[word]}" for word in wanted] if client.open else [f"closed {client.closed}"]
+
+
+def quic_get(port, name, path):
+    client = quic.Client(port, name)
+    status, size = client.get(path)
+    client.close()
+    return [f"status {status} of {size}", f"retries {client.retries}", f"trains {'yes' if client.trains else 'no'}"]
+
+
+def quic_again(port, name, token=None):
+    """Whether a client has to prove its address, and another one that has its token; the token
+    itself is not told but for the word `token`."""
+    first = quic.Client(port, name, token=bytes.fromhex(token) if token else b"")
+    first.until(lambda: first.tokens, 1)
+    first.close()
+    lines = [f"retries {first.retries}", f"tokens {'yes' if first.tokens else 'no'}"]
+    if first.tokens and not token:
+        second = quic.Client(port, name, token=first.tokens[-1])
+        second.close()
+        lines.append(f"then {second.retries}")
+    return lines
+
+
+def quic_token(port, name):
+    """A token for a later visit."""
+    client = quic.Client(port, name)
+    client.until(lambda: client.tokens, 1)
+    client.close()
+    return [client.tokens[-1].hex() if client.tokens else "none"]
+
+
+KINDS = {"h2 settings": h2_settings, "h2 data": h2_data, "h2 upload": h2_upload, "h2 many": h2_many, "tls records": tls_records,
+         "quic allows": quic_allows, "quic get": quic_get, "quic again": quic_again, "quic token": quic_token}
+
+
+def ask(port, case):
+    first, second, *words = case.split(" ")
+    try:
+        return KINDS[f"{first} {second}"](port, *words)
+    except (OSError, ConnectionError) as error:
+        return [f"failed: {type(error).__name__}"]
+
+
+if __name__ == "__main__":
+    for line in sys.argv[2:]:
+        print("; ".join(ask(int(sys.argv[1]), line)), flush=True)
