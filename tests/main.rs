@@ -35,6 +35,7 @@ mod headers;
 mod http2_directives;
 mod limiting;
 mod limits;
+mod log_files;
 mod log_targets;
 mod logs;
 mod lscache;

@@ -12,6 +12,7 @@ use wire::{Event, StreamId, User};
 use crate::effects::StreamAct;
 use crate::fetches::LiveFetch;
 use crate::framing::{Cut, Framing};
+use crate::log::Subject;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::throttle::Throttle;
@@ -287,17 +288,17 @@ impl<I: Io> Worker<I> {
         if !is_pulled {
             return self.wheel.arm_once(now.after(timeout), Token::Stall(key).pack());
         }
-        if let Some(info) = self.info_of(root) {
-            self.log_conn(Level::Info, &info, "client timed out (110: Connection timed out)");
+        if let Some(subject) = self.subject_of(root) {
+            self.log_conn(Level::Info, &subject, "client timed out (110: Connection timed out)");
         }
         self.cut_stream(root);
     }
 
     /// The connection by which an answer leaves.
-    pub(crate) fn info_of(&self, key: Key<Live>) -> Option<Box<ConnInfo>> {
+    pub(crate) fn subject_of(&self, key: Key<Live>) -> Option<Subject> {
         match self.root_owner(Owner::Page(key))? {
-            Owner::Tcp(conn) => self.conns.get(conn).map(|conn| conn.info.clone()),
-            Owner::Quic(conn) => self.quics.get(conn).map(|conn| conn.info.clone()),
+            Owner::Tcp(conn) => self.conns.get(conn).map(TcpConn::subject),
+            Owner::Quic(conn) => self.quics.get(conn).map(QuicConn::subject),
             Owner::Page(_) => None,
         }
     }
