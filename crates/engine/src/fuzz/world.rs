@@ -532,6 +532,7 @@ impl World {
                     }
                     return true;
                 }
+                Pulled::Nothing if self.do_commands() => return true,
                 Pulled::Nothing if self.fragments.go_on(&mut self.exchange) => return true,
                 Pulled::Nothing => {}
                 Pulled::All => {
@@ -639,6 +640,23 @@ impl World {
     }
 
     fn wake(&mut self, wake: Wake) {
+        self.with(|exchange, ctx| exchange.step(wake, ctx));
+    }
+
+    /// Does commands of SSI, once; whether there were any. Nobody answers parts here.
+    fn do_commands(&mut self) -> bool {
+        let is_wanted = self.exchange.wants_fragments();
+        if is_wanted {
+            self.fragments.rounds += 1;
+            let mut head = RequestHead::default();
+            if self.with(|exchange, ctx| exchange.next_child(&mut head, ctx)).is_some() {
+                self.exchange.refuse_child(true);
+            }
+        }
+        is_wanted
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Exchange, &mut Ctx<'_>) -> T) -> T {
         let mut ctx = Ctx {
             now: self.now,
             clock: &self.clock,
@@ -653,7 +671,7 @@ impl World {
             me: 0,
             tcp: None,
         };
-        self.exchange.step(wake, &mut ctx);
+        act(&mut self.exchange, &mut ctx)
     }
 
     fn receive(&mut self) -> Reply {
