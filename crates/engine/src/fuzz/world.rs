@@ -16,13 +16,14 @@ use bytes::Bytes;
 use files::{DirEntry, Failure, Kind, Meta, Probe, Probed, Table, Want};
 use http::date::Clock;
 use http::negotiate::Coding;
-use http::{BodyLen, Method, Name, RequestHead, ResponseHead, Scheme};
+use http::{BodyLen, Method, RequestHead, ResponseHead, Scheme};
 
 use crate::answer::Piece;
 use crate::content::recall::Recalled;
 use crate::ctx::{ConnInfo, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::fill::Fill;
+use crate::fuzz::asked::request;
 use crate::fuzz::fragments::Fragments;
 use crate::fuzz::origin::{self, Origin};
 use crate::log::{Due, LogTarget, Logs};
@@ -769,39 +770,4 @@ const fn silence() -> Reply {
         is_broken: false,
         interim: Vec::new(),
     }
-}
-
-/// A request head as HTTP/1.1 framing would leave it.
-#[must_use]
-pub fn request(
-    method: Method,
-    host: &str,
-    target: &str,
-    fields: &[(&str, &str)],
-) -> Box<RequestHead> {
-    let mut head = Box::<RequestHead>::default();
-    head.method = method;
-    let name = match method {
-        Method::Get => "GET",
-        Method::Head => "HEAD",
-        Method::Post => "POST",
-        Method::Put => "PUT",
-        Method::Delete => "DELETE",
-        Method::Options => "OPTIONS",
-        Method::Patch => "PATCH",
-        Method::Trace => "TRACE",
-        Method::Connect => "CONNECT",
-        Method::Purge => "PURGE",
-        Method::Other => "BREW",
-    };
-    head.method_text = name.as_bytes().to_vec();
-    head.target = target.as_bytes().to_vec();
-    head.authority = host.as_bytes().to_vec();
-    head.line = format!("{name} {target} HTTP/1.1").into_bytes();
-    head.fields.push(Name::Host, host.as_bytes());
-    for (name, value) in fields {
-        head.fields.push_text(name.as_bytes(), value.as_bytes());
-    }
-    head.wire_size = 100;
-    head
 }
