@@ -101,7 +101,6 @@ pub(crate) fn generation(
     number: u64,
     draft: Draft,
     sockets: Vec<Sockets>,
-    logs: OpenLogs,
     shared: &Shared,
     previous: Option<&Generation>,
 ) -> Generation {
@@ -118,7 +117,6 @@ pub(crate) fn generation(
         listens: draft.listens,
         addresses,
         sockets: Handout::new(sockets),
-        logs,
         quic_keys: shared.quic_keys.clone(),
         connections_max,
     }

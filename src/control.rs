@@ -221,6 +221,8 @@ impl<'a> Control<'a> {
     /// No thread is left.
     pub(crate) fn begin(&mut self, plan: php::Plan) -> Result<(), Vec<String>> {
         self.commit(plan, &Weak::new());
+        // With our rights, which workers give up.
+        let _ = io::file::standard_error();
         self.man(assemble::worker_count(&self.config))?;
         self.settle_stapling();
         Ok(())
@@ -231,9 +233,17 @@ impl<'a> Control<'a> {
         self.shared.tls.stapling.settle(ControlLog::new(&self.config, self.log.open()));
     }
 
+    /// In the background, standard error goes where the log does.
+    fn settle_terminal(&self) {
+        if self.ground == Ground::Back {
+            start::leave_terminal(&self.config, self.log.open());
+        }
+    }
+
     /// Starts a crew.
     fn man(&mut self, workers: u16) -> Result<(), Vec<String>> {
-        self.librarian.settle(&self.generation, self.account.as_ref())?;
+        let log = ControlLog::new(&self.config, self.log.open());
+        self.librarian.settle(&self.generation, self.account.as_ref(), log)?;
         let orders = Orders {
             workers,
             generation: &self.generation,
@@ -429,15 +439,17 @@ impl<'a> Control<'a> {
         }
         let number = self.generation.number + 1;
         let previous = Some(&*self.generation);
-        let generation =
-            assemble::generation(number, draft, per_worker, logs, &self.shared, previous);
+        let generation = assemble::generation(number, draft, per_worker, &self.shared, previous);
         let generation = Arc::new(generation);
         self.config = reading.config;
-        self.log = log;
+        let replaced = std::mem::replace(&mut self.log, log);
+        self.retired.keep_logs(replaced.open().clone());
+        drop(replaced);
         let old = Arc::downgrade(&self.generation.site);
         self.commit(plan, &old);
         let replaced = std::mem::replace(&mut self.generation, generation.clone());
         self.retired.keep(replaced);
+        self.settle_terminal();
         self.settle_stapling();
         if self.crew.is_draining() {
             let drained = std::mem::take(&mut self.crew);
@@ -445,8 +457,9 @@ impl<'a> Control<'a> {
             self.account = account;
             self.man(workers)?;
         } else {
-            self.librarian.settle(&generation, account.as_ref())?;
-            self.crew.post_all(|| Mail::Configure(generation.clone()));
+            let log = ControlLog::new(&self.config, &logs);
+            self.librarian.settle(&generation, account.as_ref(), log)?;
+            self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
         }
         Ok(warnings)
     }
@@ -460,8 +473,9 @@ impl<'a> Control<'a> {
         }
         let closed = self.log.replace(logs.clone());
         self.retired.keep_logs(closed);
-        let log = ControlLog::new(&self.config, self.log.open());
-        self.shared.tls.stapling.log_to(log);
+        self.settle_terminal();
+        self.shared.tls.stapling.log_to(ControlLog::new(&self.config, &logs));
+        self.librarian.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }
 }

@@ -53,7 +53,12 @@ impl ControlLog {
                         io::file::append(log.file(), line.as_bytes());
                     }
                 }
-                LogTarget::Stderr => err(line.trim_end()),
+                LogTarget::Stderr => {
+                    // Who reads it slowly may miss a line, and holds nobody up.
+                    if let Ok(file) = io::file::standard_error() {
+                        io::file::append_shared(&file, line.as_bytes());
+                    }
+                }
                 LogTarget::Syslog(server) => send(server, level, line.trim_end()),
                 LogTarget::Memory => {}
             }

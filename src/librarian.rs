@@ -1,8 +1,8 @@
 //! The thread that looks after the files of the cache, started when a configuration names any.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,16 +22,23 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Librarian {
     bell: Bell,
     is_over: Arc<AtomicBool>,
+    log: Arc<Mutex<Option<ControlLog>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Librarian {
     pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self { bell: Bell::new()?, is_over: Arc::default(), thread: None })
+        let (is_over, log) = <(Arc<AtomicBool>, Arc<Mutex<_>>)>::default();
+        Ok(Self { bell: Bell::new()?, is_over, log, thread: None })
     }
 
     pub(crate) const fn bell(&self) -> &Bell {
         &self.bell
+    }
+
+    /// Complains to another log from now on: the old file may have been moved away.
+    pub(crate) fn log_to(&self, log: ControlLog) {
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Some(log);
     }
 
     /// Has the directories of a configuration used. The first time, returns when they are open, so
@@ -44,8 +51,10 @@ impl Librarian {
         &mut self,
         generation: &Arc<Generation>,
         account: Option<&Account>,
+        log: ControlLog,
     ) -> Result<(), Vec<String>> {
         generation.site.open_shelves();
+        self.log_to(log);
         if self.thread.is_some() || !generation.site.has_shelves() {
             self.bell.ring();
             return Ok(());
@@ -54,26 +63,29 @@ impl Librarian {
         let failed = |error: std::io::Error| vec![format!("cannot start the librarian: {error}")];
         let io = Epoll::new().map_err(failed)?;
         let (bell, is_over) = (self.bell.clone(), self.is_over.clone());
-        let log = ControlLog::new(generation.site.config(), &generation.logs);
+        let log = self.log.clone();
+        let tell = move |level: Level, text: &str| {
+            if let Some(log) = &*log.lock().unwrap_or_else(PoisonError::into_inner) {
+                log.write(level, text);
+            }
+        };
         let account = account.cloned();
         let (opened, open) = mpsc::channel();
         let body = move || {
             if let Some((user, uid, gid)) = account
                 && let Err(error) = io::process::become_user(&user, uid, gid)
             {
-                return log.write(Level::Emerg, &format!("setuid({uid}) failed ({error})"));
+                return tell(Level::Emerg, &format!("setuid({uid}) failed ({error})"));
             }
             let mut librarian = worker::librarian::Librarian::new(io, store, tls::random_seed());
             librarian.settle(io::process::now());
             for (level, text) in librarian.take_notes() {
-                log.write(level, &text);
+                tell(level, &text);
             }
             // Nobody waits any more if the control thread has ended.
             let _ = opened.send(());
             let is_over = || is_over.load(Ordering::Acquire);
-            worker::librarian::run(&mut librarian, &bell, is_over, |level, text| {
-                log.write(level, text);
-            });
+            worker::librarian::run(&mut librarian, &bell, is_over, tell);
         };
         let thread = std::thread::Builder::new().name("librarian".to_owned());
         self.thread = Some(thread.spawn(body).map_err(failed)?);

@@ -25,7 +25,7 @@ impl Retired {
         self.generations.push(generation);
     }
 
-    /// Keeps logs that were opened again.
+    /// Keeps log files that others have replaced.
     pub(crate) fn keep_logs(&mut self, logs: OpenLogs) {
         self.logs.push(logs);
     }
@@ -35,9 +35,8 @@ impl Retired {
     pub(crate) fn sweep(&mut self) -> bool {
         for generation in std::mem::take(&mut self.generations) {
             match Arc::try_unwrap(generation) {
-                Ok(Generation { site, logs, listens, .. }) => {
+                Ok(Generation { site, listens, .. }) => {
                     self.sites.push(site);
-                    self.logs.push(logs);
                     self.acceptors.extend(listens.into_iter().filter_map(|listen| listen.tls));
                 }
                 Err(held) => self.generations.push(held),

@@ -117,7 +117,7 @@ fn run(
         Some(PidFile::write(&config.main.pid).map_err(told)?)
     };
     set_limits(&config, &log).map_err(told)?;
-    let generation = assemble::generation(1, draft, sockets, logs.clone(), &shared, None);
+    let generation = assemble::generation(1, draft, sockets, &shared, None);
     let parts = Parts {
         invocation,
         shared,
@@ -149,7 +149,7 @@ fn run(
 
 /// What is said on the terminal from now on would be seen by nobody, and who reads what a starting
 /// server says waits for the end of it.
-fn leave_terminal(config: &Config, logs: &worker::OpenLogs) {
+pub(crate) fn leave_terminal(config: &Config, logs: &worker::OpenLogs) {
     let mut files = config.main.error_log.iter().filter_map(|log| match &log.target {
         LogTarget::File(path) => logs.get(path.as_os_str().as_encoded_bytes()),
         _ => None,

@@ -36,6 +36,7 @@ mod headers;
 mod http2_directives;
 mod limiting;
 mod limits;
+mod log_files;
 mod log_targets;
 mod logs;
 mod lscache;

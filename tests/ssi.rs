@@ -345,3 +345,46 @@ fn a_client_that_leaves_or_waits_costs_nothing() {
     drop(slow);
     assert_eq!(body(&server, "/wide.html").len(), 8_000_012);
 }
+
+#[test]
+fn what_stands_for_an_answer_without_a_byte_is_read_as_that_answer_would_be() {
+    let app = App::start();
+    for path in ["/app/empty", "/plain/empty"] {
+        app.plan(path, vec![Said::head(HTML).body(b"")]);
+    }
+    app.plan("/app/sets", vec![Said::head(HTML).body(b"<!--#set var=\"z\" value=\"1\"-->")]);
+    let block = "<!--#block name=\"one\"-->[<!--#echo var=\"uri\"-->]<!--#endblock-->\
+                 <!--#block name=\"two\"--><!--#set var=\"y\" value=\"2\"--><!--#endblock-->";
+    let page = |path: &str| {
+        let include = |stub| format!("<!--#include virtual=\"{path}\" stub=\"{stub}\"-->");
+        format!("{block}A{}B{}C", include("one"), include("two"))
+    };
+    let location = |path: &str, ssi: &str| {
+        let address = app.address();
+        format!("location {path} {{ ssi {ssi}; {PARAMS} fastcgi_pass {address}; }}")
+    };
+    let names = ["/app/empty", "/plain/empty", "/app/sets", "/empty.html", "/gone", "/fails"];
+    let files: Vec<(String, String)> =
+        names.iter().enumerate().map(|(n, path)| (format!("{n}.html"), page(path))).collect();
+    let mut files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+    files.push(("empty.html", ""));
+    let places = [location("/app/", "on"), location("/plain/", "off")].concat();
+    let server = pages(&format!("ssi on; {places} location /fails {{ return 503; }}"), &files);
+    let source = "[<!--#echo var=\"uri\" -->]";
+    let wanted = [
+        "A[/app/empty]BC".to_owned(),
+        format!("A{source}B<!--#set var=\"y\" value=\"2\" -->C"),
+        "ABC".to_owned(),
+        format!("A{source}B<!--#set var=\"y\" value=\"2\" -->C"),
+        "A[/gone]BC".to_owned(),
+        "A[/fails]BC".to_owned(),
+    ];
+    let mut failures = Vec::new();
+    for (n, wanted) in wanted.iter().enumerate() {
+        let text = body(&server, &format!("/{n}.html"));
+        if text != *wanted {
+            failures.push(format!("{}: {text}\nand not {wanted}", names[n]));
+        }
+    }
+    report(wanted.len(), &failures);
+}

@@ -65,6 +65,7 @@ impl Crew {
                 number,
                 io: Epoll::new().map_err(failed)?,
                 generation: orders.generation.clone(),
+                logs: log.open().clone(),
                 inbox,
                 posts: crew.posts.clone(),
                 jobs: jobs.clone(),

@@ -312,3 +312,60 @@ fn a_page_of_parts_comes_from_an_http_origin() {
     assert_eq!((origin.count("/page"), origin.count("/part?x=%0d%0aEvil:1")), (1, 2));
     assert!(origin.all().iter().all(|asked| asked.field("evil").is_none()));
 }
+
+#[test]
+fn what_stands_in_for_a_failure_is_not_kept_for_its_address() {
+    let origin = Origin::start();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; proxy_intercept_errors on; cache_status on;
+             location / {{ proxy_pass http://{0}; error_page 503 = /sorry; }}
+             location /sorry {{ proxy_pass http://{0}; }} }}",
+        origin.address()
+    ));
+    let good = |body: &str| answer("Cache-Control: max-age=60", body);
+    let bad = answer_of("503", "", "down");
+    origin.plan("/shop", vec![bad.clone(), bad, good("shop")]);
+    origin.say("/sorry", good("sorry"));
+    for wanted in ["sorry", "sorry", "shop", "shop"] {
+        let reply = server.get("/shop");
+        assert_eq!(reply.text(), wanted);
+        let status = reply.header("cache-status").unwrap_or_default().to_owned();
+        assert_eq!(status.contains("detail=stands-in"), wanted == "sorry", "{status}");
+    }
+    assert_eq!(origin.count("/shop"), 3, "the shop is kept once it is there");
+    assert_eq!(seen(&server, "/sorry").1, "sorry");
+    assert_eq!(seen(&server, "/sorry"), pair("hit", "sorry"), "asked for itself, it may be kept");
+}
+
+#[test]
+fn no_name_of_ours_is_put_where_the_origins_may_pass() {
+    let origin = Origin::scripted(|peer| {
+        while peer.request().is_ok() {
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: max-age=9\r\n";
+            peer.send(format!("{head}\r\nx")).unwrap();
+        }
+    });
+    let server = http(&format!(
+        "proxy_cache_path @DIR@/cache keys_zone=one:1m;
+         server {{ {LISTEN} location / {{ proxy_pass http://{0}; }}
+             location /pass/ {{ proxy_pass http://{0}; proxy_pass_header Server; }}
+             location /both/ {{ proxy_pass http://{0}; proxy_pass_header Server;
+                                proxy_pass_header Date; proxy_cache one; }} }}",
+        origin.address()
+    ));
+    for (path, has_server, has_date) in
+        [("/", true, true), ("/pass/", false, true), ("/both/", false, false)]
+    {
+        for _ in 0..3 {
+            for proto in [testkit::Proto::H1, testkit::Proto::H2, testkit::Proto::H3] {
+                let reply = server.fetch(proto, path);
+                let has = |name| reply.header(name).is_some();
+                assert_eq!(
+                    (has("server"), has("date")),
+                    (has_server, has_date),
+                    "{path} {proto:?}"
+                );
+            }
+        }
+    }
+}

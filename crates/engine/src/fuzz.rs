@@ -8,12 +8,14 @@ use http::{Method, RequestBody, Version};
 use crate::ctx::Refusal;
 use crate::site::Site;
 
+mod asked;
 pub mod fragments;
 pub mod origin;
 pub mod world;
 
+pub use asked::request;
 pub use origin::{Got, Origin, Say};
-pub use world::{Door, Reply, World, compile, request};
+pub use world::{Door, Reply, World, compile};
 
 /// The site that [`exchange`] asks.
 const SITE: &str = r#"

@@ -9,7 +9,12 @@
 //!  line() --> held (the buffer of the file) --does not fit, too old, forced--> ready
 //!  ready --batch(), written()--> gone, or blocked for a moment and offered again
 //! ```
+//!
+//! Thousands of servers have thousands of logs: targets are found by halves, and nothing here goes
+//! through all of them but when one is due by time or all are.
 
+use std::collections::VecDeque;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +26,11 @@ mod tests;
 
 /// LIMIT: bytes one target holds beyond its buffer before further lines are lost.
 const TARGET_SIZE_MAX: usize = 1 << 20;
-/// LIMIT: targets held at once; variables in log paths can make many.
-const TARGETS_MAX: usize = 512;
+/// LIMIT: files held at once whose names requests made; of others there are no more than the
+/// configuration names.
+const VARIABLE_MAX: usize = 4096;
+/// Files whose names requests made that are remembered when they have nothing to write.
+const VARIABLE_KEPT: usize = 512;
 /// Bytes of the length in front of a line for a syslog server.
 const LENGTH_SIZE: usize = 4;
 /// How long a target that took nothing is left alone; the time doubles up to the second.
@@ -108,8 +116,10 @@ struct Slot {
     ready: usize,
     /// When the first line that is not ready was written.
     oldest: Option<Instant>,
-    /// Compressed bytes that a slow reader has not taken yet; they go first.
+    /// Bytes in the form that they leave in, which a slow reader has not taken yet; they go first.
     packed: Vec<u8>,
+    /// Whether it stands in the queue.
+    queued: bool,
     blocked: Option<Instant>,
     pause: Duration,
     lost: u64,
@@ -119,6 +129,16 @@ struct Slot {
 #[derive(Debug, Default)]
 pub struct Logs {
     slots: Vec<Slot>,
+    /// The slots in use by rank and path.
+    order: Vec<usize>,
+    /// Slots that are of no use any more.
+    free: Vec<usize>,
+    /// How many slots in use are for files whose names requests made.
+    variable: usize,
+    /// Slots with lines to write now.
+    queue: VecDeque<usize>,
+    /// Before this, no slot is due by time.
+    deadline: Option<Instant>,
     buffers: Arc<[LogBuffer]>,
     pending: usize,
     lost: u64,
@@ -133,14 +153,23 @@ impl Logs {
         Self { pid, tid, ..Self::default() }
     }
 
-    /// Gathers lines of these files, and of no others from now on. Tell it when all is written.
+    /// Gathers lines of these files, and of no others from now on. Tell it when all is written;
+    /// what could not be is kept in the form that it was meant to have.
     pub fn set_buffers(&mut self, buffers: Arc<[LogBuffer]>) {
         self.buffers = buffers;
         self.slots.retain(Slot::is_busy);
         for slot in &mut self.slots {
-            slot.buffer = None;
-            slot.ready = slot.lines.len();
+            slot.pack();
+            slot.buffer = find_buffer(&self.buffers, &slot.kind, &slot.path);
+            slot.queued = false;
         }
+        self.order = (0..self.slots.len()).collect();
+        let slots = &self.slots;
+        self.order.sort_unstable_by(|one, other| slots[*one].key().cmp(&slots[*other].key()));
+        self.variable = slots.iter().filter(|slot| slot.is_variable()).count();
+        self.free.clear();
+        self.queue.clear();
+        self.deadline = (!slots.is_empty()).then(Instant::default);
     }
 
     /// The process that error lines name.
@@ -175,7 +204,7 @@ impl Logs {
         };
         let slot = &mut self.slots[index];
         let size = slot.buffer.as_ref().map_or(0, |buffer| buffer.size);
-        if slot.lines.len() >= TARGET_SIZE_MAX.saturating_add(size) {
+        if slot.lines.len() + slot.packed.len() >= TARGET_SIZE_MAX.saturating_add(size) {
             self.lost += 1;
             slot.lost += 1;
             return;
@@ -183,22 +212,56 @@ impl Logs {
         let was_busy = slot.is_busy();
         slot.line(size, now, write);
         self.pending += usize::from(!was_busy && slot.is_busy());
+        self.settle(index);
     }
 
-    /// Few targets exist, so a scan is cheaper than a hash, and safe with paths made by clients.
     fn slot(&mut self, target: LogTarget<'_>) -> Option<usize> {
-        if let Some(index) = self.slots.iter().position(|slot| slot.is_for(target)) {
+        let key = target.key();
+        let place = self.order.partition_point(|index| self.slots[*index].key() < key);
+        let alike = self.order[place..].iter().map(|index| (*index, &self.slots[*index]));
+        let mut alike = alike.take_while(|(_, slot)| slot.key() == key);
+        if let Some((index, _)) = alike.find(|(_, slot)| slot.is_for(target)) {
             self.slots[index].follow(target);
             return Some(index);
         }
-        let fresh = Slot::new(target, &self.buffers);
-        if self.slots.len() < TARGETS_MAX {
-            self.slots.push(fresh);
-            return Some(self.slots.len() - 1);
+        if matches!(target, LogTarget::Variable(_)) {
+            if self.variable >= VARIABLE_MAX {
+                return None;
+            }
+            self.variable += 1;
         }
-        let index = self.slots.iter().position(|slot| !slot.is_busy())?;
-        self.slots[index] = fresh;
+        let fresh = Slot::new(target, &self.buffers);
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index] = fresh;
+                index
+            }
+            None => {
+                self.slots.push(fresh);
+                self.slots.len() - 1
+            }
+        };
+        self.order.insert(place, index);
         Some(index)
+    }
+
+    /// Has a slot that changed written when it can be, or forgets it.
+    fn settle(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if slot.has_ready() && slot.blocked.is_none() {
+            if !std::mem::replace(&mut slot.queued, true) {
+                self.queue.push_back(index);
+            }
+        } else if let Some(at) = slot.deadline() {
+            self.deadline = Some(self.deadline.map_or(at, |known| known.min(at)));
+        } else if !slot.is_busy() && slot.is_variable() && self.variable > VARIABLE_KEPT {
+            let key = self.slots[index].key();
+            let place = self.order.partition_point(|other| self.slots[*other].key() < key);
+            debug_assert_eq!(self.order.get(place), Some(&index), "one slot has this path");
+            self.order.remove(place);
+            self.variable -= 1;
+            self.free.push(index);
+        }
     }
 
     /// The next target with lines to write; ask [`Self::batch`] for them, then call
@@ -207,8 +270,25 @@ impl Logs {
         if self.pending == 0 {
             return None;
         }
-        let index = self.slots.iter_mut().position(|slot| slot.is_due(now, due))?;
+        let is_late = self.deadline.is_some_and(|at| at <= now);
+        if self.queue.is_empty() && (is_late || due == Due::Everything) {
+            self.gather(now, due);
+        }
+        let index = self.queue.pop_front()?;
+        self.slots[index].queued = false;
         Some(LogId(index))
+    }
+
+    /// Queues what is due by time, or everything, but for what is blocked.
+    fn gather(&mut self, now: Instant, due: Due) {
+        self.deadline = None;
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            if slot.is_busy() {
+                slot.ripen(now, due);
+                self.settle(index);
+            }
+        }
     }
 
     /// What is due for `id`.
@@ -237,12 +317,15 @@ impl Logs {
         if bytes < batch {
             slot.pause = if bytes > 0 { PAUSE.0 } else { (slot.pause * 2).min(PAUSE.1) };
             slot.blocked = Some(now.after(slot.pause));
+            self.settle(id.0);
             return 0;
         }
         slot.blocked = None;
         slot.pause = PAUSE.0;
         self.pending -= usize::from(!slot.is_busy());
-        std::mem::take(&mut slot.lost)
+        let lost = std::mem::take(&mut slot.lost);
+        self.settle(id.0);
+        lost
     }
 
     /// As [`Self::written`] for a batch that was compressed: `rest` is what could not be written.
@@ -254,19 +337,18 @@ impl Logs {
             slot.blocked = Some(now.after(slot.pause));
         }
         self.pending -= usize::from(!slot.is_busy());
+        self.settle(id.0);
     }
 
-    /// When lines become due by age, or may be offered again.
+    /// When lines may become due by age, or may be offered again.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Instant> {
-        if self.pending == 0 { None } else { self.slots.iter().filter_map(Slot::deadline).min() }
+    pub const fn next_deadline(&self) -> Option<Instant> {
+        if self.pending == 0 { None } else { self.deadline }
     }
 }
 
 impl Slot {
     fn new(target: LogTarget<'_>, buffers: &[LogBuffer]) -> Self {
-        use std::os::unix::ffi::OsStrExt as _;
-
         let (kind, path) = match target {
             LogTarget::File(path) => (Kind::File, path),
             LogTarget::Variable(file) => {
@@ -277,18 +359,16 @@ impl Slot {
             LogTarget::Syslog(server) => (Kind::Syslog(server.clone()), &b""[..]),
             LogTarget::Stderr => (Kind::Stderr, &b""[..]),
         };
-        let buffer = match kind {
-            Kind::File => buffers.iter().find(|buffer| buffer.path.as_os_str().as_bytes() == path),
-            _ => None,
-        };
+        let buffer = find_buffer(buffers, &kind, path);
         Self {
             kind,
             path: path.to_vec(),
-            buffer: buffer.cloned(),
+            buffer,
             lines: Vec::new(),
             ready: 0,
             oldest: None,
             packed: Vec::new(),
+            queued: false,
             blocked: None,
             pause: PAUSE.0,
             lost: 0,
@@ -359,14 +439,43 @@ impl Slot {
         }
     }
 
-    fn is_due(&mut self, now: Instant, due: Due) -> bool {
+    /// What is old enough, or everything, is to be written.
+    fn ripen(&mut self, now: Instant, due: Due) {
         let is_late = self.flush_at().is_some_and(|at| at <= now);
         if due == Due::Everything || is_late {
             self.ready = self.lines.len();
             self.oldest = None;
         }
-        let may_go = self.blocked.is_none_or(|until| until <= now);
-        may_go && (self.ready > 0 || !self.packed.is_empty())
+        if self.blocked.is_some_and(|until| until <= now) {
+            self.blocked = None;
+        }
+    }
+
+    const fn has_ready(&self) -> bool {
+        self.ready > 0 || !self.packed.is_empty()
+    }
+
+    const fn is_variable(&self) -> bool {
+        matches!(self.kind, Kind::Variable(_))
+    }
+
+    fn key(&self) -> (u8, &[u8]) {
+        self.target().key()
+    }
+
+    /// Gives what waits the form that it leaves in, so that what comes later may have another.
+    fn pack(&mut self) {
+        match self.buffer.as_ref().and_then(|buffer| buffer.gzip) {
+            Some(level) if !self.lines.is_empty() => {
+                let coding = http::negotiate::Coding::Gzip;
+                let packed = files::encode::compress(coding, level as i8, &self.lines);
+                self.packed.append(&mut packed.unwrap_or_default());
+            }
+            _ => self.packed.append(&mut self.lines),
+        }
+        self.lines.clear();
+        self.ready = 0;
+        self.oldest = None;
     }
 
     fn take(&mut self, bytes: usize) {
@@ -387,6 +496,24 @@ impl Slot {
         let again = self.blocked.filter(|_| self.is_busy());
         [again, self.flush_at()].into_iter().flatten().min()
     }
+}
+
+impl<'a> LogTarget<'a> {
+    /// By what targets are found; several syslog servers have one in common.
+    const fn key(self) -> (u8, &'a [u8]) {
+        match self {
+            Self::File(path) => (0, path),
+            Self::Variable(file) => (1, file.path),
+            Self::Syslog(_) => (2, b""),
+            Self::Stderr => (3, b""),
+        }
+    }
+}
+
+/// What the lines of a file are gathered in.
+fn find_buffer(buffers: &[LogBuffer], kind: &Kind, path: &[u8]) -> Option<LogBuffer> {
+    let is_it = |buffer: &&LogBuffer| buffer.path.as_os_str().as_bytes() == path;
+    if matches!(kind, Kind::File) { buffers.iter().find(is_it).cloned() } else { None }
 }
 
 /// The datagrams of a batch for a syslog server, each with its offset behind it in the batch.

@@ -78,6 +78,8 @@ pub(crate) struct Request {
     pub(crate) internal: bool,
     /// Whether an error page was chosen already.
     pub(crate) in_error_page: bool,
+    /// It has failed where answers are kept, and another one comes instead.
+    pub(crate) stands_in: bool,
     /// One more than the redirects inside the server that are left; the last one fails.
     pub(crate) redirects_left: u8,
     /// Whether `try_files` under a regex alias made the path part of the file name.
@@ -142,7 +144,7 @@ impl Request {
         self.rewritten_here = false;
         self.encodes_groups = false;
         self.internal = false;
-        self.in_error_page = false;
+        (self.in_error_page, self.stands_in) = (false, false);
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.real = None;

@@ -181,6 +181,13 @@ impl Location {
         self.pass.as_ref().is_some_and(|pass| pass.hidden.names.contains(&name))
     }
 
+    /// Whether an answer of the origin with these fields gets `name`, which is `Server` or `Date`,
+    /// from us. As in nginx, an HTTP origin may have it leave without, where the field may pass.
+    pub(crate) fn adds(&self, name: http::Name, fields: &http::Fields) -> bool {
+        let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.proxied.is_some());
+        self.hides(name) || !is_proxied && fields.get(name).is_none()
+    }
+
     /// Whether clients do not see the origin's field `text`, which is none of the known ones.
     pub(crate) fn hides_text(&self, text: &[u8]) -> bool {
         let is_hidden = |pass: &Arc<Origin>| {

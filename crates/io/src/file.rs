@@ -1,5 +1,7 @@
 //! What the door says about files.
 
+use std::sync::{Mutex, PoisonError};
+
 use base::FileRef;
 
 use crate::{Appended, sys};
@@ -149,13 +151,28 @@ pub fn is_same(one: &FileRef, other: &FileRef) -> bool {
     matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// A copy of standard error, to be written to like a log.
+/// What is open as [`standard_error`].
+static STANDARD_ERROR: Mutex<Option<FileRef>> = Mutex::new(None);
+
+/// Standard error, to be written to by [`append_shared`]. It is opened once: who gives up rights
+/// later might not be allowed to.
 ///
 /// # Errors
 ///
 /// Standard error is closed.
 pub fn standard_error() -> std::io::Result<FileRef> {
-    sys::standard_error()
+    let mut known = STANDARD_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(file) = &*known {
+        return Ok(file.clone());
+    }
+    let file = sys::standard_error()?;
+    *known = Some(file.clone());
+    Ok(file)
+}
+
+/// Something else stands for standard error now.
+pub(crate) fn forget_standard_error() {
+    *STANDARD_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// Bytes that a pipe takes whole when it says that it takes any.
@@ -166,15 +183,10 @@ pub fn append(log: &FileRef, bytes: &[u8]) -> Appended {
     append_with(bytes, |rest| sys::write(log.raw(), rest))
 }
 
-/// Appends to a copy of standard error: others may have it open, so it cannot be told not to wait,
-/// and is asked before each piece.
+/// Appends to [`standard_error`], which others may have open, too, as far as that is possible
+/// without waiting.
 pub fn append_shared(log: &FileRef, bytes: &[u8]) -> Appended {
-    append_with(bytes, |rest| {
-        if !sys::takes_bytes(log.raw()) {
-            return Err(std::io::ErrorKind::WouldBlock.into());
-        }
-        sys::write(log.raw(), &rest[..rest.len().min(PIPE_PIECE)])
-    })
+    append_with(bytes, |rest| sys::write_unwaiting(log.raw(), &rest[..rest.len().min(PIPE_PIECE)]))
 }
 
 fn append_with(bytes: &[u8], mut write: impl FnMut(&[u8]) -> std::io::Result<usize>) -> Appended {

@@ -167,7 +167,9 @@ pub fn cores() -> usize {
 ///
 /// The kernel refuses.
 pub fn replace_stderr(file: &base::FileRef) -> std::io::Result<()> {
-    sys::dup_to(file.raw(), 2)
+    sys::dup_to(file.raw(), 2)?;
+    crate::file::forget_standard_error();
+    Ok(())
 }
 
 /// The machine's name; `localhost` when it has none.

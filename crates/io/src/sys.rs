@@ -14,7 +14,7 @@ pub(crate) use child::{
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
     create_temp, list, open, open_append, read, read_at, read_small, send_file, standard_error,
-    stat_fd, takes_bytes, write, write_at,
+    stat_fd, write, write_at, write_unwaiting,
 };
 pub(crate) use process::{
     allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid,

@@ -391,8 +391,9 @@ impl World {
         match generation {
             Ok(generation) => {
                 self.server.settle(&generation);
-                self.server
-                    .tell_all(&self.kernel, "reload", || Mail::Configure(generation.clone()));
+                let logs = self.server.sockets.logs();
+                let mail = || Mail::Configure(generation.clone(), logs.clone());
+                self.server.tell_all(&self.kernel, "reload", mail);
                 let ports = self.layout.ports.clone();
                 let number = self.layout.number;
                 self.eras.push(Era { number, ports, told: now, over: u64::MAX });

@@ -253,9 +253,6 @@ impl Sockets {
             }
             sockets.push(own);
         }
-        let logs: OpenLogs = Arc::new(
-            [(LOG.as_bytes().to_vec(), worker::LogFile::new(self.log.clone(), true))].into(),
-        );
         let connections_max = site.config().events.worker_connections;
         let addresses = worker::Addresses::new(&http.listens);
         Ok(Arc::new(Generation {
@@ -265,10 +262,16 @@ impl Sockets {
             listens,
             addresses,
             sockets: worker::Handout::new(sockets),
-            logs,
             quic_keys: self.keys.clone(),
             connections_max,
         }))
+    }
+
+    /// The log files of every configuration.
+    #[must_use]
+    pub fn logs(&self) -> OpenLogs {
+        let file = worker::LogFile::new(self.log.clone(), true);
+        Arc::new([(LOG.as_bytes().to_vec(), file)].into())
     }
 
     /// Where requests are counted.

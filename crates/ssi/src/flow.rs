@@ -3,6 +3,8 @@
 //! Owns whether text is shown, kept in a block or thrown away. Easiest to break: where nothing is
 //! shown, nothing is done either, but for what ends that.
 
+use std::sync::Arc;
+
 use http::escape::push_html;
 
 use crate::Fault;
@@ -13,6 +15,12 @@ use crate::words::{COUNT_MAX, Matched, SIZE_MAX, Shared, evaluate};
 
 /// What a page shows for a command that cannot be done.
 const ERROR: &[u8] = b"[an error occurred while processing the directive]";
+
+/// What a command costs at least, and an expression beside: it is compiled and looks at each byte
+/// of a text several times.
+const COMMAND_WORK: usize = 128;
+const MATCH_WORK: usize = 16 * 1024;
+const MATCH_FACTOR: usize = 8;
 
 /// How `echo` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +49,7 @@ pub struct Include {
     /// The variable that its answer goes to.
     pub set: Option<Vec<u8>>,
     /// What stands for it where there is nothing of it.
-    pub stub: Option<Vec<u8>>,
+    pub stub: Option<Arc<Vec<u8>>>,
 }
 
 /// What comes of a command.
@@ -129,7 +137,7 @@ impl Flow {
         let Some((_, block)) = self.block.and_then(|at| shared.blocks.get_mut(at)) else { return };
         if shared.blocks_size + text.len() <= SIZE_MAX {
             shared.blocks_size += text.len();
-            block.extend_from_slice(text);
+            Arc::make_mut(block).extend_from_slice(text);
         }
     }
 
@@ -148,6 +156,7 @@ impl Flow {
         F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, Fault>,
         W: FnMut(Fault),
     {
+        world.shared.work += COMMAND_WORK;
         let kind = Kind::of(&command.name);
         if self.in_block && kind != Some(Kind::Endblock) {
             if kind.is_some() {
@@ -209,7 +218,7 @@ impl Flow {
         self.block = None;
         if shared.blocks.len() < COUNT_MAX {
             self.block = Some(shared.blocks.len());
-            shared.blocks.push((name.to_vec(), Vec::new()));
+            shared.blocks.push((name.to_vec(), Arc::default()));
         }
     }
 
@@ -227,7 +236,9 @@ impl Flow {
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
     {
-        evaluate(text, &mut |name, out| self.push_value(name, world, out))
+        let value = evaluate(text, &mut |name, out| self.push_value(name, world, out))?;
+        world.shared.work += value.len();
+        Ok(value)
     }
 
     /// Appends the value of a variable, of pages or of the server; whether there is one.
@@ -240,6 +251,7 @@ impl Flow {
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
     {
+        world.shared.work += world.shared.len();
         if let Some(value) = world.shared.get(name) {
             out.extend_from_slice(value);
             return Ok(true);
@@ -277,6 +289,7 @@ impl Flow {
                 (world.warn)(parts.concat());
             }
         }
+        world.shared.work += value.len();
         let mut out = Vec::with_capacity(value.len());
         match self.encoding {
             Encoding::None => out = value,
@@ -340,6 +353,7 @@ impl Flow {
             if *last != b'/' {
                 return invalid();
             }
+            world.shared.work += MATCH_WORK + left.len() * MATCH_FACTOR;
             let matched = (world.find)(pattern, &left)?;
             let found = matched.is_some();
             if let Some(matched) = matched {
@@ -397,7 +411,7 @@ impl Flow {
         let stub = match stub {
             None => None,
             Some(name) => match world.shared.block(name) {
-                Some(text) => Some(text.to_vec()),
+                Some(text) => Some(text.clone()),
                 None => return Err(quoted("\"stub\"=", name, " for \"include\" not found")),
             },
         };

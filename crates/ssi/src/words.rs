@@ -1,5 +1,7 @@
 //! What a page and its includes know together, and texts with variables in them.
 
+use std::sync::Arc;
+
 use crate::Fault;
 
 /// LIMIT: bytes of one value. A page that doubles a value with each `set` gets no further.
@@ -23,12 +25,19 @@ pub struct Matched {
 pub struct Shared {
     vars: Vec<(Vec<u8>, Vec<u8>)>,
     groups: Vec<Vec<u8>>,
-    pub(crate) blocks: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) blocks: Vec<(Vec<u8>, Arc<Vec<u8>>)>,
     vars_size: usize,
     pub(crate) blocks_size: usize,
+    /// See [`Self::take_work`].
+    pub(crate) work: usize,
 }
 
 impl Shared {
+    /// What the commands since the last call have cost, about in bytes that were copied.
+    pub const fn take_work(&mut self) -> usize {
+        std::mem::replace(&mut self.work, 0)
+    }
+
     /// The value of a variable that pages know; its name in lower case.
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
@@ -40,10 +49,16 @@ impl Shared {
         self.vars.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..])
     }
 
+    /// How many variables there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.vars.len()
+    }
+
     /// Gives a variable a value; false if there is too much already.
     pub fn set(&mut self, name: &[u8], value: Vec<u8>) -> bool {
         let name = name.to_ascii_lowercase();
         let at = self.vars.iter().position(|(known, _)| *known == name);
+        self.work += self.vars.len();
         let before = at.map_or(0, |at| self.vars[at].1.len());
         let size = self.vars_size - before + value.len();
         if size > SIZE_MAX || value.len() > VALUE_MAX {
@@ -68,8 +83,8 @@ impl Shared {
 
     /// The block of this name; the first one counts.
     #[must_use]
-    pub fn block(&self, name: &[u8]) -> Option<&[u8]> {
-        self.blocks.iter().find(|(known, _)| known == name).map(|(_, text)| &text[..])
+    pub fn block(&self, name: &[u8]) -> Option<&Arc<Vec<u8>>> {
+        self.blocks.iter().find(|(known, _)| known == name).map(|(_, text)| text)
     }
 }
 

@@ -7,11 +7,12 @@
 
 use base::Key;
 use base::limits::STREAMS_PER_CONN_MAX;
-use engine::{ConnInfo, Wake};
+use engine::Wake;
 use io::Io;
 
 use crate::exchanges::{Live, Owner, Upload};
 use crate::framing::Framing;
+use crate::log::Subject;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::worker::Worker;
@@ -19,7 +20,7 @@ use crate::worker::Worker;
 /// What is remembered of a connection for an exchange that it is rid of.
 #[derive(Debug)]
 pub(crate) struct Epilogue {
-    pub(crate) info: Box<ConnInfo>,
+    pub(crate) subject: Subject,
     /// Requests on the connection when its answer was over.
     pub(crate) requests: u64,
     /// The connection, which may be gone.
@@ -60,17 +61,17 @@ impl<I: Io> Worker<I> {
                 conn.exchanges -= 1;
                 conn.epilogues += 1;
                 let requests = conn.framing.as_ref().map_or(0, Framing::requests);
-                (conn.info.clone(), requests)
+                (conn.subject(), requests)
             }),
             Owner::Quic(conn) => self.quics.get_mut(conn).map(|conn| {
                 conn.exchanges -= 1;
                 conn.epilogues += 1;
-                (conn.info.clone(), conn.h3.requests())
+                (conn.subject(), conn.h3.requests())
             }),
             Owner::Page(_) | Owner::Epilogue(_) => None,
         };
-        let (info, requests) = known?;
-        let epilogue = self.epilogues.insert(Epilogue { info, requests, conn });
+        let (subject, requests) = known?;
+        let epilogue = self.epilogues.insert(Epilogue { subject, requests, conn });
         debug_assert!(epilogue.is_ok(), "there are as many places as for exchanges");
         if let (Ok(epilogue), Some(live)) = (epilogue, self.core.exchanges.get_mut(key)) {
             live.owner = Owner::Epilogue(epilogue);

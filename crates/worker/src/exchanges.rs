@@ -13,6 +13,7 @@ use crate::effects::StreamAct;
 use crate::epilogues::Epilogue;
 use crate::fetches::LiveFetch;
 use crate::framing::{Cut, Framing};
+use crate::log::Subject;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::throttle::Throttle;
@@ -291,18 +292,18 @@ impl<I: Io> Worker<I> {
         if !is_pulled {
             return self.wheel.arm_once(now.after(timeout), Token::Stall(key).pack());
         }
-        if let Some(info) = self.info_of(root) {
-            self.log_conn(Level::Info, &info, "client timed out (110: Connection timed out)");
+        if let Some(subject) = self.subject_of(root) {
+            self.log_conn(Level::Info, &subject, "client timed out (110: Connection timed out)");
         }
         self.cut_stream(root);
     }
 
     /// The connection by which an answer leaves.
-    pub(crate) fn info_of(&self, key: Key<Live>) -> Option<Box<ConnInfo>> {
+    pub(crate) fn subject_of(&self, key: Key<Live>) -> Option<Subject> {
         match self.root_owner(Owner::Page(key))? {
-            Owner::Tcp(conn) => self.conns.get(conn).map(|conn| conn.info.clone()),
-            Owner::Quic(conn) => self.quics.get(conn).map(|conn| conn.info.clone()),
-            Owner::Epilogue(epilogue) => self.epilogues.get(epilogue).map(|e| e.info.clone()),
+            Owner::Tcp(conn) => self.conns.get(conn).map(TcpConn::subject),
+            Owner::Quic(conn) => self.quics.get(conn).map(QuicConn::subject),
+            Owner::Epilogue(epilogue) => self.epilogues.get(epilogue).map(|e| e.subject.clone()),
             Owner::Page(_) => None,
         }
     }
@@ -460,7 +461,7 @@ impl<I: Io> Worker<I> {
             }
             Owner::Epilogue(epilogue) => {
                 let epilogue = self.epilogues.get(epilogue)?;
-                (&epilogue.info, epilogue.requests)
+                (epilogue.subject.info(), epilogue.requests)
             }
             Owner::Page(_) => return None,
         };

@@ -7,7 +7,6 @@ use conf::model::{Address, Listen, Transport};
 use engine::Site;
 use io::listen::Listener;
 
-use crate::log::OpenLogs;
 use crate::settings::{ListenSettings, Profile};
 
 /// The listening sockets of one worker, in the order of the configuration's `listens`.
@@ -72,8 +71,6 @@ pub struct Generation {
     pub addresses: Addresses,
     /// Sockets by worker.
     pub sockets: Handout,
-    /// Log files, open.
-    pub logs: OpenLogs,
     /// Secrets that QUIC endpoints share.
     pub quic_keys: Arc<quic::SharedKeys>,
     /// Connections of one worker.

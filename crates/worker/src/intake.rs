@@ -199,9 +199,9 @@ impl<I: Io> Worker<I> {
                 }
             }
             Err(error) => {
-                let info = conn.info.clone();
-                let text = self.complain(&info).unwrap_or_else(|| error.to_string());
-                self.log_conn(Level::Info, &info, &format!("{text} while SSL handshaking"));
+                let subject = conn.subject();
+                let text = self.complain(&subject).unwrap_or_else(|| error.to_string());
+                self.log_conn(Level::Info, &subject, &format!("{text} while SSL handshaking"));
                 self.flush(key);
                 self.close(key, Reset::No);
             }
@@ -266,8 +266,8 @@ impl<I: Io> Worker<I> {
                 Ok(0) if self.scratch.events.is_empty() => return,
                 Ok(n) => *from += n,
                 Err(error) => {
-                    let info = conn.info.clone();
-                    self.log_conn(Level::Info, &info, error.reason);
+                    let subject = conn.subject();
+                    self.log_conn(Level::Info, &subject, error.reason);
                     *from = bytes.len();
                 }
             }

@@ -8,6 +8,7 @@ use conf::model::Level;
 use engine::{ConnInfo, Due};
 use io::Io;
 
+use crate::Generation;
 use crate::worker::Worker;
 
 mod files;
@@ -71,7 +72,27 @@ impl<I: Io> Worker<I> {
     }
 
     /// Logs something about a connection, with its client and the address that it reached.
-    pub(crate) fn log_conn(&mut self, level: Level, info: &ConnInfo, text: &str) {
-        self.site.log_conn(info, level, text, self.now, &self.clock, &mut self.core.logs);
+    pub(crate) fn log_conn(&mut self, level: Level, subject: &Subject, text: &str) {
+        let Subject { info, generation } = subject;
+        let logs = &mut self.core.logs;
+        generation.site.log_conn(info, level, text, self.now, &self.clock, logs);
+    }
+}
+
+/// A connection that something is logged about, and the configuration that it goes by: what it
+/// listens on has its number and its logs there.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    info: Box<ConnInfo>,
+    generation: Arc<Generation>,
+}
+
+impl Subject {
+    pub(crate) fn of(info: &ConnInfo, generation: &Arc<Generation>) -> Self {
+        Self { info: Box::new(info.clone()), generation: generation.clone() }
+    }
+
+    pub(crate) fn info(&self) -> &ConnInfo {
+        &self.info
     }
 }

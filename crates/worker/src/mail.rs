@@ -18,8 +18,8 @@ const TURNS_BELOW: usize = 2 * DATAGRAMS_BELOW;
 /// One note.
 #[derive(Debug)]
 pub enum Mail {
-    /// From now on requests are answered by this configuration.
-    Configure(Arc<Generation>),
+    /// From now on requests are answered by this configuration, and logged in these files.
+    Configure(Arc<Generation>, OpenLogs),
     /// A configuration that was replaced is gone, with all requests that went by it.
     Tidy,
     /// Write out what is buffered and open the logs again.
@@ -72,7 +72,7 @@ impl Mail {
         match self {
             Self::Datagram(_) => DATAGRAMS_BELOW,
             Self::Turn { .. } => TURNS_BELOW,
-            Self::Configure(_)
+            Self::Configure(..)
             | Self::Tidy
             | Self::Reopen(_)
             | Self::Quit

@@ -6,6 +6,7 @@ use engine::handshake::{Client, meet as make_known};
 use engine::{ConnInfo, Peer};
 use io::Io;
 
+use crate::log::Subject;
 use crate::worker::Worker;
 use crate::{Generation, udp};
 
@@ -32,9 +33,9 @@ pub(crate) fn meet_sender(generation: &Generation, socket: &udp::UdpSocket, from
 
 impl<I: Io> Worker<I> {
     /// Logs why there was no certificate for a client, if that is so; what else to say then.
-    pub(crate) fn complain(&mut self, info: &ConnInfo) -> Option<String> {
+    pub(crate) fn complain(&mut self, subject: &Subject) -> Option<String> {
         let why = tls::take_complaint()?;
-        self.log_conn(Level::Error, info, &format!("{why} while SSL handshaking"));
+        self.log_conn(Level::Error, subject, &format!("{why} while SSL handshaking"));
         Some(NONE_FOUND.to_owned())
     }
 }

@@ -47,9 +47,9 @@ impl<I: Io> Worker<I> {
                 None
             }
             Err(broken) => {
-                let (info, text) = (conn.info.clone(), broken.message(&received[..len]));
+                let (subject, text) = (conn.subject(), broken.message(&received[..len]));
                 if let Some(text) = text {
-                    self.log_conn(Level::Error, &info, &text);
+                    self.log_conn(Level::Error, &subject, &text);
                 }
                 self.close(key, Reset::No);
                 None

@@ -10,6 +10,7 @@ use quic::ConnId;
 use wire::h3::{self, QuicStreams, StreamGone};
 
 use crate::Generation;
+use crate::log::Subject;
 use crate::settings::{Limits, Profile};
 
 /// One connection of one of the worker's UDP sockets.
@@ -48,6 +49,11 @@ pub(crate) struct QuicConn {
 impl QuicConn {
     pub(crate) fn settings(&self) -> &Limits {
         self.generation.listens[self.info.listen].limits(self.profile)
+    }
+
+    /// As the log tells of it.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::of(&self.info, &self.generation)
     }
 }
 

@@ -12,11 +12,11 @@ use io::{Fd, Io, Watch};
 
 use crate::token::Token;
 use crate::worker::ListenSlot;
-use crate::{Generation, Worker};
+use crate::{Generation, OpenLogs, Worker};
 
 impl<I: Io> Worker<I> {
     /// Answers new requests by another configuration; connections stay.
-    pub(crate) fn configure(&mut self, generation: Arc<Generation>) {
+    pub(crate) fn configure(&mut self, generation: Arc<Generation>, logs: OpenLogs) {
         self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
         self.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
@@ -26,7 +26,7 @@ impl<I: Io> Worker<I> {
             self.core.cache = generation.site.store().map(|store| store.front(self.number));
         }
         self.write_logs(engine::Due::Everything);
-        self.log_files.configure(&self.generation, &generation);
+        self.log_files.configure(&self.generation, logs);
         self.core.logs.set_buffers(generation.site.log_buffers());
         self.generation = generation;
         self.drain_outdated();

@@ -47,12 +47,12 @@ impl<I: Io> Worker<I> {
     }
 
     fn log_failure(&mut self, key: Key<Live>, failure: &FileFailure, dir: &Path) {
-        let Some(info) = self.info_of(key) else { return };
+        let Some(subject) = self.subject_of(key) else { return };
         let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
         let words = words.split(" (os error").next().unwrap_or_default();
         let (call, errno, dir) = (failure.call, failure.errno, dir.display());
         let text = format!("{call}() of a temporary file in \"{dir}\" failed ({errno}: {words})");
-        self.log_conn(Level::Crit, &info, &text);
+        self.log_conn(Level::Crit, &subject, &text);
     }
 }
 

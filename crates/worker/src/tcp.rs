@@ -17,6 +17,7 @@ use io::Fd;
 
 use crate::Generation;
 use crate::framing::Framing;
+use crate::log::Subject;
 use crate::preface::Opening;
 use crate::settings::{Limits, Profile};
 
@@ -94,6 +95,11 @@ pub(crate) struct TcpConn {
 impl TcpConn {
     pub(crate) fn settings(&self) -> &Limits {
         self.generation.listens[self.info.listen].limits(self.profile)
+    }
+
+    /// As the log tells of it.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::of(&self.info, &self.generation)
     }
 
     /// What the connection waits for, as its parts say.

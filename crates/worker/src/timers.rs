@@ -138,9 +138,9 @@ impl<I: Io> Worker<I> {
 
     fn log_timeout(&mut self, key: Key<TcpConn>, doing: &str) {
         let Some(conn) = self.conns.get(key) else { return };
-        let info = conn.info.clone();
+        let subject = conn.subject();
         let text = format!("client timed out (110: Connection timed out){doing}");
-        self.log_conn(Level::Info, &info, &text);
+        self.log_conn(Level::Info, &subject, &text);
     }
 
     fn rearm_soon(&mut self, key: Key<TcpConn>) {

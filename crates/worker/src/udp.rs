@@ -267,9 +267,9 @@ impl<I: Io> Worker<I> {
             QuicEvent::Lost(lost) => {
                 conn.lost = true;
                 if let quic::Lost::Failed(..) = lost {
-                    let info = conn.info.clone();
-                    let _ = self.complain(&info);
-                    self.log_conn(Level::Info, &info, &format!("QUIC connection {lost}"));
+                    let subject = conn.subject();
+                    let _ = self.complain(&subject);
+                    self.log_conn(Level::Info, &subject, &format!("QUIC connection {lost}"));
                 }
                 return self.orphan(Owner::Quic(key));
             }
@@ -335,9 +335,9 @@ impl<I: Io> Worker<I> {
         if let Err(error) = result
             && let Some(conn) = self.quics.get_mut(key)
         {
-            let info = conn.info.clone();
+            let subject = conn.subject();
             self.close_quic_with(key, error.code, error.reason);
-            self.log_conn(Level::Info, &info, error.reason);
+            self.log_conn(Level::Info, &subject, error.reason);
         }
     }
 

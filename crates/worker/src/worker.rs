@@ -17,7 +17,7 @@ use crate::Generation;
 use crate::epilogues::Epilogue;
 use crate::exchanges::{Live, Owner};
 use crate::jobs::Jobs;
-use crate::log::LogFiles;
+use crate::log::{LogFiles, OpenLogs};
 use crate::mail::{Inbox, Mail, Post};
 use crate::origin::Origins;
 use crate::quic_conn::QuicConn;
@@ -39,6 +39,9 @@ pub struct Startup<I> {
     pub io: I,
     /// The first configuration.
     pub generation: Arc<Generation>,
+    /// Its log files, open. They are opened again while it is in force, which is why they are no
+    /// part of it.
+    pub logs: OpenLogs,
     /// Its mailbox.
     pub inbox: Inbox,
     /// Everybody's mailboxes, its own included.
@@ -149,8 +152,8 @@ pub struct Worker<I> {
 impl<I: Io> Worker<I> {
     /// A worker that listens where its configuration says.
     pub fn new(startup: Startup<I>) -> Self {
-        let Startup { number, io, generation, inbox, posts, jobs, seed, ids, clock, librarian } =
-            startup;
+        let Startup { number, io, generation, logs, inbox, posts, jobs, .. } = startup;
+        let Startup { seed, ids, clock, librarian, .. } = startup;
         let core = Core {
             exchanges: Slab::with_capacity(EXCHANGES_MAX),
             spare: Vec::new(),
@@ -182,7 +185,7 @@ impl<I: Io> Worker<I> {
             offset: (u64::MAX, 0),
             site: SiteRef::new(generation.site.clone(), generation.groups.clone()),
             reads_tcp: generation.site.looks().tcp_info,
-            log_files: LogFiles::new(&generation),
+            log_files: LogFiles::new(logs),
             generation: generation.clone(),
             inbox,
             posts,
@@ -331,11 +334,11 @@ impl<I: Io> Worker<I> {
         for _ in 0..MAIL_PER_TURN {
             let Some(mail) = self.inbox.take() else { return };
             match mail {
-                Mail::Configure(generation) => self.configure(generation),
+                Mail::Configure(generation, logs) => self.configure(generation, logs),
                 Mail::Tidy => self.log_files.tidy(),
                 Mail::Reopen(files) => {
                     self.write_logs(engine::Due::Everything);
-                    self.log_files.replace(files);
+                    self.log_files.reopen(files);
                 }
                 Mail::Quit => self.drain_all(),
                 Mail::Stop => self.done = true,

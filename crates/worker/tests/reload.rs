@@ -14,7 +14,8 @@ use engine::Site;
 use io::epoll::Epoll;
 use io::listen::{Address, Listener, Options};
 use worker::{
-    Addresses, Generation, Handout, Inbox, Jobs, ListenSettings, LogFile, Mail, Startup, Worker,
+    Addresses, Generation, Handout, Inbox, Jobs, ListenSettings, LogFile, Mail, OpenLogs, Startup,
+    Worker,
 };
 
 struct Counting;
@@ -86,10 +87,6 @@ fn generation(number: u64, servers: u32, socket: &Arc<Listener>) -> Arc<Generati
     let config = outcome.config.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
     let site = Site::compile(Arc::new(config)).expect("the text is right");
     let http = site.config().http.as_ref().expect("the text has such a block");
-    let file = LogFile::open(b"/dev/null").expect("the system has it");
-    let names = (0..servers).map(|n| format!("/logs/{n}.log"));
-    let names = names.chain(["/conf/logs/error.log".to_owned()]);
-    let logs = names.map(|name| (name.into_bytes(), file.clone()));
     let listens = http.listens.iter().map(|listen| ListenSettings::new(http, listen, None));
     Arc::new(Generation {
         number,
@@ -97,11 +94,17 @@ fn generation(number: u64, servers: u32, socket: &Arc<Listener>) -> Arc<Generati
         listens: listens.collect(),
         addresses: Addresses::new(&http.listens),
         sockets: Handout::new(vec![vec![socket.clone()]]),
-        logs: Arc::new(logs.collect()),
         quic_keys: Arc::new(quic::SharedKeys::from_secret([7; 32])),
         connections_max: 100,
         site: Arc::new(site),
     })
+}
+
+fn logs(servers: u32) -> OpenLogs {
+    let file = LogFile::open(b"/dev/null").expect("the system has it");
+    let names = (0..servers).map(|n| format!("/logs/{n}.log"));
+    let names = names.chain(["/conf/logs/error.log".to_owned()]);
+    Arc::new(names.map(|name| (name.into_bytes(), file.clone())).collect())
 }
 
 /// What it takes in blocks of memory to go over from one configuration of so many servers to
@@ -111,11 +114,13 @@ fn cost(servers: u32) -> u64 {
     let socket = Arc::new(Listener::open(&local, &Options::default()).expect("a port is free"));
     let at = socket.local().expect("it is bound");
     let all: Vec<_> = (1..4).map(|number| generation(number, servers, &socket)).collect();
+    let logs: Vec<_> = (1..4).map(|_| logs(servers)).collect();
     let (post, inbox) = Inbox::new().expect("a descriptor is free");
     let mut worker = Worker::new(Startup {
         number: 0,
         io: Epoll::new().expect("a descriptor is free"),
         generation: all[0].clone(),
+        logs: logs[0].clone(),
         inbox,
         posts: Arc::new(vec![post.clone()]),
         jobs: Jobs::without_thread(),
@@ -132,8 +137,8 @@ fn cost(servers: u32) -> u64 {
         worker.turn();
     }
     let mut costs = Vec::new();
-    for next in &all[1..] {
-        post.send(Mail::Configure(next.clone())).expect("a box takes every order");
+    for (next, logs) in all[1..].iter().zip(&logs[1..]) {
+        post.send(Mail::Configure(next.clone(), logs.clone())).expect("a box takes every order");
         let before = COUNT.with(Cell::get);
         worker.turn();
         costs.push(COUNT.with(Cell::get) - before);

@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::SendChain;
 use base::chain::Weave;
@@ -34,7 +35,7 @@ pub(crate) struct Order {
     /// The variable that it goes to.
     pub(crate) set: Option<Vec<u8>>,
     /// What is shown if there is nothing of it.
-    pub(crate) stub: Option<Vec<u8>>,
+    pub(crate) stub: Option<Arc<Vec<u8>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,8 @@ pub(crate) struct Compound {
     items: VecDeque<Item>,
     /// Bytes of text among them.
     held: usize,
+    /// What is read instead of a page of which nothing comes.
+    stub: Option<Arc<Vec<u8>>>,
     /// What follows the page.
     after: Option<Order>,
     /// Whether the inner body is over.
@@ -120,6 +123,7 @@ impl Compound {
             reader: reader.map(Box::new),
             items: VecDeque::new(),
             held: 0,
+            stub: None,
             after,
             is_over: false,
             is_broken: false,
@@ -127,6 +131,11 @@ impl Compound {
         };
         before.into_iter().for_each(|order| made.push_part(order));
         made
+    }
+
+    /// Has this text read if nothing comes of the page.
+    pub(crate) fn stand_in(&mut self, stub: Arc<Vec<u8>>) {
+        self.stub = Some(stub);
     }
 
     /// What `config timefmt` said last, if anything may have.
@@ -224,11 +233,13 @@ impl Compound {
     }
 
     /// The head of an answer is there. Where it goes to a variable, it may have `value_max` bytes,
-    /// or nothing of it counts.
-    pub(crate) fn accept(&mut self, child: u64, value_max: Option<usize>) {
+    /// or nothing of it counts. If it `has_stub`, it gives itself what is shown where there is
+    /// nothing of it.
+    pub(crate) fn accept(&mut self, child: u64, value_max: Option<usize>, has_stub: bool) {
         let Some(part) = self.part_mut(|part| part.is_by(child)) else { return };
         part.standing = Standing::Answering(child);
         part.value_max = value_max.unwrap_or(0);
+        part.order.stub.take_if(|_| has_stub);
         if part.order.set.is_some() && value_max.is_none() {
             part.order.set = Some(Vec::new());
         }
@@ -277,7 +288,7 @@ impl Compound {
             }
             (None, Some(stub)) if part.len == 0 && !stub.is_empty() => {
                 self.held += stub.len();
-                self.items.insert(at, Item::Text(stub, 0));
+                self.items.insert(at, Item::Text(stub.to_vec(), 0));
             }
             _ => {}
         }
@@ -320,6 +331,7 @@ impl Compound {
 
     /// Takes a piece of the inner body.
     fn give_in(&mut self, bytes: &[u8]) {
+        self.stub = None;
         match &mut self.reader {
             Some(reader) => {
                 reader.input.extend_from_slice(bytes);
@@ -364,7 +376,12 @@ impl Compound {
             match piece {
                 Piece::More => {}
                 Piece::Pending => return None,
-                Piece::End => self.is_over = true,
+                Piece::End => {
+                    self.is_over = true;
+                    if let Some(stub) = self.stub.take() {
+                        self.give_in(&stub);
+                    }
+                }
                 Piece::Broken => self.is_broken = true,
                 Piece::File { file, offset, len, expect } => {
                     return Some(Piece::Read { file, offset, len: len.min(STEP as u64), expect });

@@ -41,6 +41,8 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Next {
+        // What comes instead would be kept as what was asked for.
+        self.request.stands_in |= self.page.asked().0.is_some();
         self.answer.forced_status = match page.overwrite {
             Overwrite::Keep => shown_status(status),
             Overwrite::Target => 0,

@@ -143,8 +143,7 @@ impl Page {
         self.space = None;
         self.forget();
         self.environment = Environment::default();
-        self.rounds = 0;
-        (self.recalls, self.is_private_absent) = (0, false);
+        (self.rounds, self.recalls, self.is_private_absent) = (0, 0, false);
     }
 
     /// Gives up a right to ask that nobody used.
@@ -156,9 +155,7 @@ impl Page {
 
     fn forget(&mut self) {
         self.permit = None;
-        self.follower = None;
-        self.stale = None;
-        self.revalidates = false;
+        (self.follower, self.stale, self.revalidates) = (None, None, false);
         self.until = None;
         self.is_past = false;
         self.keeping = Keeping::No;
@@ -230,8 +227,10 @@ impl Exchange {
         let is_asking = matches!(self.request.method, Method::Get | Method::Head);
         let has_body =
             !matches!(self.request.head().body, RequestBody::None | RequestBody::Length(0));
-        if caching.is_page() && is_asking && has_body {
-            self.page.why = Why::Body;
+        let other = has_body.then_some(Why::Body);
+        let other = other.or(self.request.stands_in.then_some(Why::StandsIn));
+        if let Some(why) = other.filter(|_| caching.is_page() && is_asking) {
+            self.page.why = why;
             return None;
         }
         match self.open_gate(caching, site, ctx) {

@@ -30,6 +30,9 @@ const DEPTH_MAX: u8 = 51;
 /// LIMIT: answers in one answer, those in them included.
 const COUNT_MAX: u32 = 8192;
 
+/// LIMIT: work of commands at a time, as [`Shared::take_work`] counts it.
+const WORK_MAX: usize = 128 * 1024;
+
 /// What a page and all its parts share.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
@@ -44,7 +47,7 @@ enum Failing {
     /// The page for the failure.
     Page,
     /// This text.
-    Stub(Vec<u8>),
+    Stub(Arc<Vec<u8>>),
     /// Nothing.
     Nothing,
 }
@@ -62,6 +65,8 @@ pub struct Inclusion {
     /// How many others it is in.
     depth: u8,
     failing: Failing,
+    /// Whether what stands for it, should there be nothing of it, is its own affair.
+    has_stub: bool,
     /// What the other one knew; both share their variables.
     known: Captures,
     id: [u64; 2],
@@ -89,6 +94,7 @@ pub struct PartHead {
     now: Captures,
     /// Bytes that a variable may get of it, if it may be a variable's value.
     value_max: Option<usize>,
+    has_stub: bool,
     /// Whether it has more than that.
     is_too_big: bool,
 }
@@ -176,6 +182,7 @@ impl Exchange {
             family: self.family(),
             depth: self.depth() + 1,
             failing,
+            has_stub: false,
             known: self.request.captures.get_mut().clone(),
             id: self.request.id,
             real: self.request.real,
@@ -226,7 +233,8 @@ impl Exchange {
     /// What the page learns of this part, whose head is there.
     pub fn tell_page(&mut self, ctx: &mut Ctx<'_>) -> Option<Box<PartHead>> {
         let site = self.request.site.clone()?;
-        let before = self.request.inclusion.as_ref()?.known.clone();
+        let inclusion = self.request.inclusion.as_ref()?;
+        let (before, has_stub) = (inclusion.known.clone(), inclusion.has_stub);
         let max = site.location(self.request.location).settings.filters.subrequest_buffer;
         let head = &self.answer.head;
         let value_max = (head.status < 300).then_some(max);
@@ -244,14 +252,14 @@ impl Exchange {
             is_too_big = true;
         }
         let now = self.request.captures.get_mut().clone();
-        Some(Box::new(PartHead { before, now, value_max, is_too_big }))
+        Some(Box::new(PartHead { before, now, value_max, has_stub, is_too_big }))
     }
 
     /// The part that `child` asked for is on its way.
     pub fn accept_part(&mut self, child: u64, told: &PartHead) {
         self.request.captures.get_mut().absorb(&told.before, &told.now);
         if let Some(compound) = self.answer.body.compound_mut() {
-            compound.accept(child, told.value_max);
+            compound.accept(child, told.value_max, told.has_stub);
             if told.is_too_big {
                 compound.refuse();
             }
@@ -292,13 +300,23 @@ impl Exchange {
         Reader::new(value_max, self.family().shared.clone())
     }
 
+    /// What is to be read instead of this page if nothing comes of it; that is seen to then.
+    pub(crate) fn take_stub(&mut self) -> Option<Arc<Vec<u8>>> {
+        let inclusion = self.request.inclusion.as_mut()?;
+        let Failing::Stub(text) = &inclusion.failing else { return None };
+        let is_taken = std::mem::replace(&mut inclusion.has_stub, true);
+        (!is_taken).then(|| text.clone())
+    }
+
     /// What a part gives instead of a page for its failure.
     pub(crate) fn fail_part(&mut self, status: u16, site: &Site, ctx: &Ctx<'_>) -> Option<Next> {
-        let text = match &self.request.inclusion.as_ref()?.failing {
+        let inclusion = self.request.inclusion.as_mut()?;
+        let text = match &inclusion.failing {
             Failing::Page => return None,
             Failing::Nothing => Bytes::new(),
-            Failing::Stub(text) => Bytes::from(text.clone()),
+            Failing::Stub(text) => Bytes::copy_from_slice(text),
         };
+        inclusion.has_stub = true;
         let html = site.location(self.request.location).kinds.html();
         self.fill_typed(html, status, &Draft::default(), site, ctx);
         self.answer.head.body = BodyLen::Exact(text.len() as u64);
@@ -306,9 +324,13 @@ impl Exchange {
         Some(Next::Respond)
     }
 
-    /// Does the commands that reading has come to.
+    /// Does the commands that reading has come to, as many as may hold up the turn; the page wants
+    /// the others done later.
     fn do_commands(&mut self, site: &Site, ctx: &mut Ctx<'_>) {
-        while let Some(compound) = self.answer.body.compound_mut() {
+        let mut work = 0;
+        while work < WORK_MAX
+            && let Some(compound) = self.answer.body.compound_mut()
+        {
             if let Some(trouble) = compound.take_trouble() {
                 return self.log_fault(trouble.as_bytes(), site, ctx);
             }
@@ -323,6 +345,7 @@ impl Exchange {
                     }
                 }
             }
+            work += self.family().shared.borrow_mut().take_work();
             if let Some(compound) = self.answer.body.compound_mut() {
                 compound.read();
             }

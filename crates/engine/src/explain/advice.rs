@@ -109,6 +109,9 @@ impl Case<'_> {
             Why::Tired => "it has waited for others often enough".to_owned(),
             Why::Anew => "the request's Cache-Control wants something newer".to_owned(),
             Why::Body => "what comes for a body is not what comes for an address".to_owned(),
+            Why::StandsIn => {
+                "what comes instead of a failure is not kept for its address".to_owned()
+            }
         }
     }
 
@@ -195,6 +198,7 @@ impl Case<'_> {
             }
             Why::Purge => all.push("ask with GET".to_owned()),
             Why::Body => all.push("ask without a body".to_owned()),
+            Why::StandsIn => all.push("the origin that failed must answer".to_owned()),
             Why::LongKey => all.push("a shorter URL, or fewer and shorter cookies".to_owned()),
             Why::NoZone => all.push(format!(
                 "{} must give the name of a fastcgi_cache_path",

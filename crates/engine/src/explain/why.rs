@@ -34,10 +34,12 @@ pub enum Why {
     Anew,
     /// The request has a body.
     Body,
+    /// It is asked instead of an origin that failed.
+    StandsIn,
 }
 
 /// All of them, in the order of their codes; new ones go to the end.
-const WHYS: [Why; 20] = [
+const WHYS: [Why; 21] = [
     Why::Asked,
     Why::Preset,
     Why::Condition,
@@ -58,6 +60,7 @@ const WHYS: [Why; 20] = [
     Why::Rule(Bypass::NoSpace),
     Why::Body,
     Why::Rule(Bypass::Unkeyed),
+    Why::StandsIn,
 ];
 
 const REFUSALS: [Refusal; 17] = [
@@ -147,6 +150,7 @@ impl Why {
             Self::Tired => "waited-enough",
             Self::Anew => "request-cache-control",
             Self::Body => "body",
+            Self::StandsIn => "stands-in",
         }
     }
 }

@@ -286,11 +286,10 @@ impl Exchange {
         let head = rewritten.as_deref().unwrap_or(head);
         let mut fields = std::mem::take(&mut self.answer.head.fields);
         fields.clear();
-        let shown = |name: Name| head.fields.get(name).is_some() && !location.hides(name);
-        if !shown(Name::Server) {
+        if location.adds(Name::Server, &head.fields) {
             fields.push(Name::Server, location.signature.text().as_bytes());
         }
-        if !shown(Name::Date) {
+        if location.adds(Name::Date, &head.fields) {
             fields.push(Name::Date, ctx.clock.http());
         }
         if let Some(value) = head.fields.get(Name::ContentType)

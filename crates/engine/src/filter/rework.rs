@@ -142,7 +142,10 @@ impl Exchange {
             let inner = std::mem::take(&mut self.answer.body);
             let [before, after] =
                 [&addition.before, &addition.after].map(|uri| added(uri.as_ref().filter(|_| adds)));
-            let compound = Compound::new(inner, reader, before, after);
+            let mut compound = Compound::new(inner, reader, before, after);
+            if includes && let Some(stub) = self.take_stub() {
+                compound.stand_in(stub);
+            }
             self.answer.body = Body::Compound(Box::new(compound));
         }
         self.wrap(Work { encoder, ..Work::default() });

@@ -113,6 +113,7 @@ impl Exchange {
             Why::Preset => (Forward::Bypass, Some(b"preset")),
             Why::LongKey => (Forward::Bypass, Some(b"long-key")),
             Why::Body => (Forward::Bypass, Some(b"body")),
+            Why::StandsIn => (Forward::Bypass, Some(b"stands-in")),
             Why::NotPublic | Why::NoZone => (Forward::Bypass, Some(b"no-space")),
             Why::Condition => (Forward::Bypass, None),
             Why::Remembered => (missed, Some(b"hit-for-miss")),

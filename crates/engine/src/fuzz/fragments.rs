@@ -34,6 +34,8 @@ pub struct Fragments {
     running: BTreeMap<u64, (Vec<u8>, Pulled)>,
     /// How many were under way at once.
     pub most_at_once: usize,
+    /// How often commands of SSI were done.
+    pub rounds: usize,
     names: u64,
 }
 

@@ -16,13 +16,14 @@ use bytes::Bytes;
 use files::{DirEntry, Failure, Kind, Meta, Probe, Probed, Table, Want};
 use http::date::Clock;
 use http::negotiate::Coding;
-use http::{BodyLen, Method, Name, RequestHead, ResponseHead, Scheme};
+use http::{BodyLen, Method, RequestHead, ResponseHead, Scheme};
 
 use crate::answer::Piece;
 use crate::content::recall::Recalled;
 use crate::ctx::{ConnInfo, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::fill::Fill;
+use crate::fuzz::asked::request;
 use crate::fuzz::fragments::Fragments;
 use crate::fuzz::origin::{self, Origin};
 use crate::log::{Due, LogTarget, Logs};
@@ -469,7 +470,7 @@ impl World {
                 self.client_body.clear();
             }
             Effect::BodyConsumed(len) => turn.consumed += len,
-Effect::Deadline(_) | Effect::Ready | Effect::Outlive | Effect::WantBody(_) => {}
+            Effect::Deadline(_) | Effect::Ready | Effect::Outlive | Effect::WantBody(_) => {}
             Effect::Spool(_) => {
                 if let Some(spool) = self.exchange.spool_mut() {
                     self.origin.write(spool);
@@ -532,6 +533,7 @@ Effect::Deadline(_) | Effect::Ready | Effect::Outlive | Effect::WantBody(_) => {
                     }
                     return true;
                 }
+                Pulled::Nothing if self.do_commands() => return true,
                 Pulled::Nothing if self.fragments.go_on(&mut self.exchange) => return true,
                 Pulled::Nothing => {}
                 Pulled::All => {
@@ -639,6 +641,23 @@ Effect::Deadline(_) | Effect::Ready | Effect::Outlive | Effect::WantBody(_) => {
     }
 
     fn wake(&mut self, wake: Wake) {
+        self.with(|exchange, ctx| exchange.step(wake, ctx));
+    }
+
+    /// Does commands of SSI, once; whether there were any. Nobody answers parts here.
+    fn do_commands(&mut self) -> bool {
+        let is_wanted = self.exchange.wants_fragments();
+        if is_wanted {
+            self.fragments.rounds += 1;
+            let mut head = RequestHead::default();
+            if self.with(|exchange, ctx| exchange.next_child(&mut head, ctx)).is_some() {
+                self.exchange.refuse_child(true);
+            }
+        }
+        is_wanted
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Exchange, &mut Ctx<'_>) -> T) -> T {
         let mut ctx = Ctx {
             now: self.now,
             clock: &self.clock,
@@ -653,7 +672,7 @@ Effect::Deadline(_) | Effect::Ready | Effect::Outlive | Effect::WantBody(_) => {
             me: 0,
             tcp: None,
         };
-        self.exchange.step(wake, &mut ctx);
+        act(&mut self.exchange, &mut ctx)
     }
 
     fn receive(&mut self) -> Reply {
@@ -751,39 +770,4 @@ const fn silence() -> Reply {
         is_broken: false,
         interim: Vec::new(),
     }
-}
-
-/// A request head as HTTP/1.1 framing would leave it.
-#[must_use]
-pub fn request(
-    method: Method,
-    host: &str,
-    target: &str,
-    fields: &[(&str, &str)],
-) -> Box<RequestHead> {
-    let mut head = Box::<RequestHead>::default();
-    head.method = method;
-    let name = match method {
-        Method::Get => "GET",
-        Method::Head => "HEAD",
-        Method::Post => "POST",
-        Method::Put => "PUT",
-        Method::Delete => "DELETE",
-        Method::Options => "OPTIONS",
-        Method::Patch => "PATCH",
-        Method::Trace => "TRACE",
-        Method::Connect => "CONNECT",
-        Method::Purge => "PURGE",
-        Method::Other => "BREW",
-    };
-    head.method_text = name.as_bytes().to_vec();
-    head.target = target.as_bytes().to_vec();
-    head.authority = host.as_bytes().to_vec();
-    head.line = format!("{name} {target} HTTP/1.1").into_bytes();
-    head.fields.push(Name::Host, host.as_bytes());
-    for (name, value) in fields {
-        head.fields.push_text(name.as_bytes(), value.as_bytes());
-    }
-    head.wire_size = 100;
-    head
 }

@@ -1,7 +1,7 @@
 //! Files: open with a symlink rule, attributes, positioned reads, sendfile.
 
 use std::ffi::CString;
-use std::io::{Error, Read as _, Result};
+use std::io::{Error, ErrorKind, Read as _, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -176,7 +176,7 @@ pub(crate) fn write_at(
                 return Err(FileFailure { errno: libc::ENOSPC, call: "pwrite" });
             }
             Ok(n) => return Ok(n),
-            Err(_) if Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) if Error::last_os_error().kind() == ErrorKind::Interrupted => {}
             Err(_) => return Err(failure("pwrite")),
         }
     }
@@ -305,15 +305,52 @@ pub(crate) fn read_small(path: &std::path::Path, max: u64) -> Result<Vec<u8>> {
 
 /// A copy of standard error.
 pub(crate) fn standard_error() -> Result<FileRef> {
-    // SAFETY: no pointers are involved.
-    let fd = check(unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 3) })?;
+    open_unwaiting(2)
+}
+
+/// Another descriptor for what `fd` means. Where that is a pipe or a terminal it is one that does
+/// not wait, if we may open it: who else has `fd` is not to notice.
+fn open_unwaiting(fd: i32) -> Result<FileRef> {
+    let kind =
+        stat_fd(fd).map_err(|failure| Error::from_raw_os_error(failure.errno))?.mode & libc::S_IFMT;
+    let opened = if kind == libc::S_IFIFO || kind == libc::S_IFCHR {
+        let name = CString::new(format!("/proc/self/fd/{fd}"))?;
+        let flags = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        // SAFETY: the name is NUL-terminated and outlives the call.
+        check(unsafe { libc::open(name.as_ptr(), flags) }).ok()
+    } else {
+        None
+    };
+    let fd = match opened {
+        Some(fd) => fd,
+        // SAFETY: no pointers are involved.
+        None => check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) })?,
+    };
     // SAFETY: the descriptor is new and nobody else's.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
+/// Writes without waiting to what others may have open, too: a socket is told so with the bytes,
+/// what [`standard_error`] opened knows it, and anything else is asked before.
+pub(crate) fn write_unwaiting(fd: i32, bytes: &[u8]) -> Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the buffer is valid for its length.
+    let sent = check_size(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) });
+    match sent {
+        Err(error) if error.raw_os_error() == Some(libc::ENOTSOCK) => {
+            if takes_bytes(fd) {
+                write(fd, bytes)
+            } else {
+                Err(ErrorKind::WouldBlock.into())
+            }
+        }
+        other => other,
+    }
+}
+
 /// Whether a write of a small piece would not wait; errors count as room, since the write tells
 /// them.
-pub(crate) fn takes_bytes(fd: i32) -> bool {
+fn takes_bytes(fd: i32) -> bool {
     let mut asked = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: the one entry outlives the call.
     unsafe { libc::poll(&raw mut asked, 1, 0) != 0 }
@@ -333,4 +370,29 @@ pub(crate) fn read(fd: i32, into: &mut [u8]) -> Result<usize> {
 pub(super) fn duplicate_to(from: i32, to: i32) -> Result<()> {
     // SAFETY: no pointers are involved.
     check(unsafe { libc::dup2(from, to) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::os::fd::AsRawFd as _;
+
+    use super::{open_unwaiting, write};
+
+    /// Whoever writes to it at the same time may fill it behind our back.
+    #[test]
+    fn a_pipe_that_others_have_open_does_not_make_us_wait_and_stays_theirs() {
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let ours = open_unwaiting(writer.as_raw_fd()).unwrap();
+        let end = loop {
+            match write(ours.raw(), &[0; 4096]) {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(end.kind(), ErrorKind::WouldBlock);
+        // SAFETY: no pointers are involved.
+        let flags = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETFL) };
+        assert_eq!(flags & libc::O_NONBLOCK, 0, "others write as they did");
+    }
 }

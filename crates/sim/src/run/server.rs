@@ -70,6 +70,7 @@ impl Server {
                 number: number as u16,
                 io: door(number),
                 generation: generation.clone(),
+                logs: sockets.logs(),
                 inbox,
                 posts: posts.clone(),
                 jobs: jobs.clone(),

@@ -100,9 +100,9 @@ pub(crate) struct LogFiles {
 }
 
 impl LogFiles {
-    pub(crate) fn new(generation: &Generation) -> Self {
+    pub(crate) fn new(shared: OpenLogs) -> Self {
         Self {
-            shared: generation.logs.clone(),
+            shared,
             older: Vec::new(),
             own: HashMap::new(),
             sockets: HashMap::new(),
@@ -111,8 +111,16 @@ impl LogFiles {
         }
     }
 
-    /// The same files, opened again.
-    pub(crate) fn replace(&mut self, shared: OpenLogs) {
+    /// The same files, opened again. What older configurations name besides stays open.
+    pub(crate) fn reopen(&mut self, shared: OpenLogs) {
+        self.replace(shared);
+        for (_, logs) in &mut self.older {
+            let others = logs.iter().filter(|(path, _)| !self.shared.contains_key(*path));
+            *logs = Arc::new(others.map(|(path, log)| (path.clone(), log.clone())).collect());
+        }
+    }
+
+    fn replace(&mut self, shared: OpenLogs) {
         self.tidy();
         self.shared = shared;
         self.own.clear();
@@ -123,9 +131,9 @@ impl LogFiles {
 
     /// The files of the next configuration; requests that began before it may still log to the
     /// others.
-    pub(crate) fn configure(&mut self, old: &Generation, new: &Generation) {
+    pub(crate) fn configure(&mut self, old: &Generation, logs: OpenLogs) {
         self.older.push((Arc::downgrade(&old.site), self.shared.clone()));
-        self.replace(new.logs.clone());
+        self.replace(logs);
     }
 
     /// Lets go of what no request can log to any more.

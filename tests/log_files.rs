@@ -1,0 +1,130 @@
+//! Owns: which log files are open and for how long, which configuration a line goes by, many logs
+//! at once, and a standard error that nobody reads.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use testkit::server::{Home, prelude};
+use testkit::{Server, run, wait_until};
+
+use crate::{BOLIDE, http};
+
+const O_NONBLOCK: i32 = 0o4000;
+
+/// The files that a process has open, by their names now.
+fn open_files(pid: u32) -> Vec<PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect()
+}
+
+fn is_open(pid: u32, path: &Path) -> bool {
+    open_files(pid).iter().any(|open| open == path)
+}
+
+#[test]
+fn nobody_holds_a_log_that_was_moved_once_logs_are_open_again() {
+    let server = http(
+        "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;
+         server { listen 127.0.0.1:@HTTP@; root @DIR@/www; fastcgi_cache one;
+         fastcgi_cache_key $uri; location /app { fastcgi_pass 127.0.0.1:@P2@; } }",
+    );
+    let logs = server.home().dir().join("logs");
+    let old = ["access", "error"].map(|name| logs.join(format!("{name}.old")));
+    let new = ["access", "error"].map(|name| logs.join(format!("{name}.log")));
+    for (old, new) in old.iter().zip(&new) {
+        fs::rename(new, old).unwrap();
+        assert!(is_open(server.pid(), old), "{}", old.display());
+    }
+    server.signal("USR1");
+    wait_until("the old ones are closed", || {
+        old.iter().all(|old| !is_open(server.pid(), old))
+            && new.iter().all(|new| is_open(server.pid(), new))
+    });
+}
+
+/// Writes to a named pipe until it takes no more.
+fn fill(pipe: &mut fs::File) {
+    loop {
+        match pipe.write(&[b'x'; 1024]) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_holds_nobody_up() {
+    let home = Home::new(BOLIDE);
+    let path = home.dir().join("stderr");
+    let _made = run("mkfifo", [path.to_str().unwrap()]).succeeded();
+    let mut options = fs::File::options();
+    let mut pipe = options.read(true).write(true).custom_flags(O_NONBLOCK).open(&path).unwrap();
+    let full = prelude(1).replace("error_log", "error_log stderr info; error_log");
+    let conf = format!(
+        "{full} http {{ server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; \
+         access_log @DIR@/logs/access.log; }} }}"
+    );
+    let server = Server::start(home, &conf);
+    let mut start = vec![0; 65536];
+    let begun = pipe.read(&mut start).unwrap();
+    assert!(String::from_utf8_lossy(&start[..begun]).contains("start worker process"));
+    fill(&mut pipe);
+    server.signal("HUP");
+    wait_until("the reload", || server.error_log().contains("reconfigured"));
+    assert_eq!(server.get("/missing").status, 404);
+    server.signal("QUIT");
+    wait_until("the end", || {
+        server.error_log().contains("[notice]") && {
+            server.error_log().trim_end().ends_with(": exit")
+        }
+    });
+}
+
+#[test]
+fn six_hundred_logs_lose_nothing_in_one_turn() {
+    let place = |n: usize| {
+        format!("location /{n}/ {{ access_log logs/{n}.log f buffer=4k; return 200; }}\n")
+    };
+    let places: String = (0..600).map(place).collect();
+    let server = http(&format!(
+        "log_format f $uri; server {{ listen 127.0.0.1:@HTTP@; keepalive_requests 9999; {places} }}"
+    ));
+    let mut client = server.connect();
+    for n in 0..600 {
+        assert_eq!(client.get(&format!("/{n}/"), "").status, 200);
+    }
+    server.signal("USR1");
+    let read = |n: usize| server.home().read(&format!("logs/{n}.log"));
+    wait_until("every line", || (0..600).all(|n| read(n) == format!("/{n}/\n")));
+}
+
+#[test]
+fn what_a_connection_did_is_logged_by_the_configuration_that_it_goes_by() {
+    let block = |port: &str, log: &str| {
+        format!(
+            "server {{ listen 127.0.0.1:{port} ssl; ssl_certificate @CERT@;
+             ssl_certificate_key @KEY@; error_log @DIR@/logs/{log}.log info; }}\n"
+        )
+    };
+    let plain = "server { listen 127.0.0.1:@HTTP@; error_log @DIR@/logs/plain.log info; }\n";
+    let server = http(&format!("{}{plain}", block("@HTTPS@", "before")));
+    let mut client = TcpStream::connect(server.https()).unwrap();
+    // Somebody who came later is served: the first one has been accepted.
+    wait_until("a connection", || server.fetch(testkit::Proto::H1, "/").status > 0);
+    server.reload(&format!("{plain}{}", block("@HTTPS@", "after")));
+    wait_until("the reload", || server.error_log().contains("reconfigured"));
+    wait_until("the new one", || server.home().dir().join("logs/after.log").exists());
+    client.write_all(b"\x16\x03\x01\x00\x05garbage, which is no hello").unwrap();
+    let _ = client.read_to_end(&mut Vec::new());
+    let at = format!(", server: 127.0.0.1:{}", server.https().port());
+    wait_until("the line", || {
+        server.home().read("logs/before.log").contains("while SSL handshaking")
+    });
+    let line = server.home().read("logs/before.log");
+    assert!(line.contains(&at), "{line}");
+    assert!(!server.home().read("logs/plain.log").contains("SSL"), "told by a number of another");
+}
