@@ -104,22 +104,24 @@ impl<I: Io> Worker<I> {
                 }
                 None
             }
-            Effect::CloseSilently => {
-                let owner = self.core.exchanges.get(key).map(|live| live.owner);
-                self.retire(key);
-                match owner {
-                    Some(Owner::Tcp(conn)) => self.close(conn, Reset::No),
-                    Some(Owner::Quic(conn)) => self.close_quic(conn),
-                    Some(Owner::Page(_) | Owner::Epilogue(_)) | None => {}
-                }
-                None
-            }
+            Effect::CloseSilently => self.close_silently(key),
             Effect::Outlive => self.outlive(key),
             Effect::Finish => {
                 self.retire(key);
                 None
             }
         }
+    }
+
+    fn close_silently(&mut self, key: Key<Live>) -> Option<Wake> {
+        let owner = self.core.exchanges.get(key).map(|live| live.owner);
+        self.retire(key);
+        match owner {
+            Some(Owner::Tcp(conn)) => self.close(conn, Reset::No),
+            Some(Owner::Quic(conn)) => self.close_quic(conn),
+            Some(Owner::Page(_) | Owner::Epilogue(_)) | None => {}
+        }
+        None
     }
 
     /// Sends a head that another one follows.
