@@ -419,8 +419,8 @@ impl<'a> Control<'a> {
         let per_worker = self.open.apply(&reading.config, workers, keys, tell);
         // Nothing is told a second time.
         let per_worker = per_worker.map_err(|_| Vec::new())?;
-        if let Some(moved) = moved {
-            self.pid = Some(moved);
+        if let (Some(pid), Some(moved)) = (&mut self.pid, moved) {
+            pid.give_way(moved);
         }
         let mut warnings = reading.warnings;
         warnings.extend(draft.warnings.iter().cloned());

@@ -38,6 +38,7 @@ mod limits;
 mod log_targets;
 mod logs;
 mod lscache;
+mod overtime;
 mod php;
 mod php_chaos;
 mod php_pool;

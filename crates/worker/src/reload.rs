@@ -17,6 +17,7 @@ use crate::{Generation, Worker};
 impl<I: Io> Worker<I> {
     /// Answers new requests by another configuration; connections stay.
     pub(crate) fn configure(&mut self, generation: Arc<Generation>) {
+        self.begin_overtime();
         self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
         self.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
