@@ -1,4 +1,4 @@
-//! `worker_shutdown_timeout`: when requests are cut that a reload, or the order to end, left running.
+//! `worker_shutdown_timeout`: when requests are cut that a reload left running.
 //!
 //! Owns which they are and until when they may go on. As in nginx it is the configuration that they
 //! began with which says how long. Easiest to break: connections go over to the newer

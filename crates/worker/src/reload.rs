@@ -76,7 +76,7 @@ impl<I: Io> Worker<I> {
         let known = known.filter_map(|(slot, known)| Some((known.as_ref()?.socket.fd(), slot)));
         let mut old: HashMap<Fd, usize> = known.collect();
         let mut fresh = Vec::new();
-        for (listen, socket) in sockets.iter().enumerate() {
+        for &(listen, ref socket) in &sockets {
             if generation.is_quic(listen) {
                 self.listen_udp(listen, socket);
             } else if let Some(slot) = old.remove(&socket.fd()) {

@@ -115,9 +115,9 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sockets that the configuration no longer names take no new connections.
-    pub(crate) fn forget_udp(&mut self, sockets: &[Arc<Listener>]) {
+    pub(crate) fn forget_udp(&mut self, sockets: &[(usize, Arc<Listener>)]) {
         for udp in &mut self.udp {
-            udp.wanted = sockets.iter().any(|socket| socket.fd() == udp.socket.fd());
+            udp.wanted = sockets.iter().any(|(_, socket)| socket.fd() == udp.socket.fd());
             if !udp.wanted {
                 udp.endpoint.stop_accepting();
             }
