@@ -429,13 +429,18 @@ impl<'a> Control<'a> {
         let per_worker = self.open.apply(&reading.config, workers, keys, tell);
         // Nothing is told a second time.
         let per_worker = per_worker.map_err(|_| Vec::new())?;
-        if let Some(moved) = moved {
-            self.pid = Some(moved);
+        if let (Some(pid), Some(moved)) = (&mut self.pid, moved) {
+            pid.give_way(moved);
         }
         let mut warnings = reading.warnings;
         warnings.extend(draft.warnings.iter().cloned());
-        if assemble::worker_count(&reading.config) != workers {
-            warnings.push("\"worker_processes\" takes effect after a restart only".to_owned());
+        let wanted = assemble::worker_count(&reading.config);
+        if wanted != workers {
+            warnings.push(format!(
+                "\"worker_processes\" asks for {wanted} workers, but a reload keeps the {workers} \
+                 there are; an upgrade (USR2, then QUIT to the old process) or a restart changes \
+                 their number"
+            ));
         }
         let number = self.generation.number + 1;
         let previous = Some(&*self.generation);

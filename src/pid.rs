@@ -1,5 +1,6 @@
 //! The pid file: written when every socket listens, gone when the server is.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::sockets::describe;
@@ -34,6 +35,23 @@ impl PidFile {
         // As long as a successor has the name, ours stands aside.
         let is_ours = self.path == path || self.path.with_extension("") == path;
         if is_ours { Ok(None) } else { Self::write(path).map(Some) }
+    }
+
+    /// Lets the file that a new configuration wants take the place of ours, which goes; it stays if
+    /// both names, one maybe through symbolic links, lead to one file.
+    pub(crate) fn give_way(&mut self, newer: Self) {
+        let file = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let ours = std::fs::symlink_metadata(&self.path).ok().map(file);
+        let theirs = std::fs::metadata(&newer.path).ok().map(file);
+        let older = std::mem::replace(self, newer);
+        if ours.is_some() && ours == theirs {
+            older.forget();
+        }
+    }
+
+    /// Leaves the file to whoever else has it.
+    fn forget(mut self) {
+        self.path.clear();
     }
 
     /// Makes room for a successor's file: ours becomes `PATH.oldbin`.

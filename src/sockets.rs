@@ -109,14 +109,15 @@ impl Open {
             }
             stays
         });
+        let workers = usize::from(workers);
         let of_worker = |number: usize| -> Sockets {
-            let pick = |bind: &Bind| {
-                let all = &self.by_address[bind];
-                all[number % all.len()].clone()
-            };
-            wanted.iter().map(pick).collect()
+            let all = wanted.iter().enumerate();
+            all.flat_map(|(at, bind)| {
+                share(&self.by_address[bind], number, workers).map(move |one| (at, one.clone()))
+            })
+            .collect()
         };
-        Ok((0..usize::from(workers)).map(of_worker).collect())
+        Ok((0..workers).map(of_worker).collect())
     }
 
     /// Tells which of the addresses that are not open yet somebody else has.
@@ -212,6 +213,14 @@ impl Open {
     }
 }
 
+/// The sockets of one address that a worker looks after: one, or more if a predecessor with more
+/// workers opened them, for what the kernel gives to a socket that nobody looks after is lost.
+fn share<T>(all: &[T], number: usize, workers: usize) -> impl Iterator<Item = &T> {
+    let own = number.checked_rem(all.len()).into_iter();
+    let left_over = (workers.max(1)..all.len()).filter(move |at| at % workers == number);
+    own.chain(left_over).map(|at| &all[at])
+}
+
 fn remove_name(bind: &Bind) {
     if let Bind::Unix(path) = bind {
         // What somebody else removed is as gone as it should be.
@@ -299,4 +308,27 @@ pub(crate) fn describe(error: &std::io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
     format!("{}: {words}", error.raw_os_error().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn every_worker_has_a_socket_and_every_socket_a_worker() {
+        for workers in 1..9 {
+            for sockets in 1..9 {
+                let all: Vec<usize> = (0..sockets).collect();
+                let mut watched = Vec::new();
+                for number in 0..workers {
+                    let own: Vec<usize> = share(&all, number, workers).copied().collect();
+                    assert!(!own.is_empty(), "{number} of {workers}, {sockets} sockets");
+                    watched.extend(own);
+                }
+                watched.sort_unstable();
+                watched.dedup();
+                assert_eq!(watched, all, "{workers} workers");
+            }
+        }
+    }
 }

@@ -40,6 +40,7 @@ mod log_files;
 mod log_targets;
 mod logs;
 mod lscache;
+mod overtime;
 mod php;
 mod php_chaos;
 mod php_pool;

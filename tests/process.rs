@@ -432,6 +432,25 @@ fn a_reload_moves_the_pid_file_and_refuses_one_that_cannot_be_written() {
 }
 
 #[test]
+fn a_pid_file_with_two_names_stays_whichever_a_reload_uses() {
+    let daemon = Daemon::start(MAIN, LISTEN);
+    std::os::unix::fs::symlink("logs", daemon.home.dir().join("linked")).unwrap();
+    std::os::unix::fs::symlink("pid", daemon.home.dir().join("logs/name")).unwrap();
+    let reconfigured = |times| {
+        daemon.signal("HUP");
+        wait_until("the reload", || count(&daemon.log(), "reconfigured") == times);
+        assert_eq!(pid_in(&daemon.home, "pid"), Some(daemon.pid), "after reload {times}");
+    };
+    for (at, path) in ["linked/pid", "logs/name", "logs/pid"].iter().enumerate() {
+        daemon.home.write("nginx.conf", &conf(&MAIN.replace("logs/pid", path), LISTEN));
+        reconfigured(at + 1);
+    }
+    daemon.signal("QUIT");
+    wait_until("the end", || !daemon.is_running());
+    assert!(!daemon.home.dir().join("logs/pid").exists());
+}
+
+#[test]
 fn logs_whose_directory_is_gone_stay_as_they_are_and_a_reload_is_refused() {
     let daemon =
         Daemon::start(MAIN, &format!("{LISTEN} access_log more/a.log;").replace("more", "logs"));

@@ -154,3 +154,36 @@ fn a_successor_that_does_not_start_changes_nothing() {
         assert_eq!(server.fetch(proto, "/pid").text(), server.pid().to_string());
     }
 }
+
+#[test]
+fn an_upgrade_changes_the_number_of_workers_and_a_reload_says_so() {
+    let mut server = Server::workers(BOLIDE, 3, &block());
+    let text = server.home().read("nginx.conf");
+    let other =
+        |workers: u32| text.replace("worker_processes 3", &format!("worker_processes {workers}"));
+    server.rewrite(&other(1));
+    server.signal("HUP");
+    let words = "\"worker_processes\" asks for 1 workers, but a reload keeps the 3 there are; an \
+                 upgrade (USR2, then QUIT to the old process) or a restart changes their number";
+    wait_until("the warning", || {
+        server.error_log().lines().any(|line| line.contains("[warn] ") && line.ends_with(words))
+    });
+    let successor = Successor::of(&server);
+    let pid = successor.0.to_string();
+    server.signal("QUIT");
+    assert_eq!(server.wait_exit().code, 0);
+    // The kernel spreads connections over the sockets of three workers; one looks after all.
+    for _ in 0..30 {
+        let url = format!("http://{}/pid", server.http());
+        let reply = server.curl(Proto::H1).args(["--max-time", "5"]).attempt(&url);
+        assert_eq!((reply.status, reply.text()), (200, pid.clone()));
+    }
+    for proto in Proto::TLS.into_iter().cycle().take(9) {
+        assert_eq!(server.fetch(proto, "/pid").text(), pid);
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let names = threads.map(|task| fs::read_to_string(task.path().join("comm")).unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("worker-")).count(), 1);
+    successor.signal("QUIT");
+    wait_until("the successor to end", || !successor.is_running());
+}

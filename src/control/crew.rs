@@ -120,7 +120,7 @@ impl Crew {
     /// Takes note of those that have ended, and ends what has had its time.
     pub(super) fn look_after(&mut self, now: base::Instant, log: &ControlLog) {
         if self.stop_at.is_some_and(|at| now >= at) {
-            self.post_all(|| Mail::Stop);
+            self.post_all(|| Mail::Cut);
         }
         if self.hurry_at.take_if(|at| now >= *at).is_some() {
             self.post_all(|| Mail::Quit);

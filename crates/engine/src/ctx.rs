@@ -190,6 +190,8 @@ pub enum Wake {
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.
     SentAway,
+    /// The server waits no longer.
+    TimeUp,
     /// The last byte of the answer was handed over.
     Sent {
         /// Bytes of the body that left.

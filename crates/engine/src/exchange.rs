@@ -232,6 +232,7 @@ impl Exchange {
             }
             (State::Idle, _) => State::Idle,
             (State::Done, _) => State::Done,
+            (_, Wake::TimeUp) => self.cut(ctx),
             (state, wake) if self.is_epilogue() && wake.is_of_client() => state,
             (state, Wake::ClientGone) => self.abandon(state, ctx),
             (state, Wake::SentAway) => self.send_away(state, ctx),

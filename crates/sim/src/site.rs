@@ -247,9 +247,9 @@ impl Sockets {
         let mut sockets = Vec::new();
         for worker in 0..layout.workers {
             let mut own = Vec::new();
-            for listen in &http.listens {
+            for (place, listen) in http.listens.iter().enumerate() {
                 let Address::Inet(at) = &listen.address else { return Err("not TCP".to_owned()) };
-                own.push(self.socket(at.port(), worker, kernel)?);
+                own.push((place, self.socket(at.port(), worker, kernel)?));
             }
             sockets.push(own);
         }

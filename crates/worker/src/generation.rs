@@ -9,8 +9,9 @@ use io::listen::Listener;
 
 use crate::settings::{ListenSettings, Profile};
 
-/// The listening sockets of one worker, in the order of the configuration's `listens`.
-pub type Sockets = Vec<Arc<Listener>>;
+/// The listening sockets of one worker, each with its place among the configuration's `listens`:
+/// one of each place at least.
+pub type Sockets = Vec<(usize, Arc<Listener>)>;
 
 /// The sockets of every worker, each list to be taken once: a connection that outlives its
 /// configuration must not hold the ports open that the next one has given up.

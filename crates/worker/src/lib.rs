@@ -20,6 +20,7 @@ mod meeting;
 mod origin;
 mod outdated;
 mod output;
+mod overtime;
 mod preface;
 mod questions;
 mod quic_conn;

@@ -29,6 +29,8 @@ pub enum Mail {
     Quit,
     /// End now.
     Stop,
+    /// End now, and log what is cut.
+    Cut,
     /// A background job is done.
     Finished(Finished),
     /// What the exchange with this key waits for has moved.
@@ -77,6 +79,7 @@ impl Mail {
             | Self::Reopen(_)
             | Self::Quit
             | Self::Stop
+            | Self::Cut
             | Self::Finished(_)
             | Self::News { .. } => usize::MAX,
         }

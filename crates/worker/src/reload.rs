@@ -17,6 +17,7 @@ use crate::{Generation, OpenLogs, Worker};
 impl<I: Io> Worker<I> {
     /// Answers new requests by another configuration; connections stay.
     pub(crate) fn configure(&mut self, generation: Arc<Generation>, logs: OpenLogs) {
+        self.begin_overtime();
         self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
         self.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
@@ -75,7 +76,7 @@ impl<I: Io> Worker<I> {
         let known = known.filter_map(|(slot, known)| Some((known.as_ref()?.socket.fd(), slot)));
         let mut old: HashMap<Fd, usize> = known.collect();
         let mut fresh = Vec::new();
-        for (listen, socket) in sockets.iter().enumerate() {
+        for &(listen, ref socket) in &sockets {
             if generation.is_quic(listen) {
                 self.listen_udp(listen, socket);
             } else if let Some(slot) = old.remove(&socket.fd()) {

@@ -52,6 +52,7 @@ impl<I: Io> Worker<I> {
                 Some(Token::Ping(key)) => self.expire_ping(key),
                 Some(Token::Body(key)) => self.expire_body(key),
                 Some(Token::Stall(key)) => self.expire_stall(key),
+                Some(Token::Overtime) => self.end_overtime(),
                 Some(Token::Links) => {
                     self.origins.armed.fired(at);
                     self.expire_links();

@@ -34,6 +34,8 @@ pub(crate) enum Token {
     Body(Key<Live>),
     /// An exchange whose origin waits for the client to take some of the answer.
     Stall(Key<Live>),
+    /// Requests that a reload left running.
+    Overtime,
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -56,6 +58,7 @@ impl Token {
             Self::Links => (9, 0),
             Self::Ping(key) => (10, key.to_bits()),
             Self::Stall(key) => (11, key.to_bits()),
+            Self::Overtime => (12, 0),
         };
         kind << KIND_SHIFT | bits & BITS
     }
@@ -75,6 +78,7 @@ impl Token {
             9 => Self::Links,
             10 => Self::Ping(Key::from_bits(bits)),
             11 => Self::Stall(Key::from_bits(bits)),
+            12 => Self::Overtime,
             _ => return None,
         })
     }
@@ -100,6 +104,7 @@ mod tests {
             Token::Ping(Key::from_bits(10)),
             Token::Body(Key::from_bits(9)),
             Token::Stall(Key::from_bits(11)),
+            Token::Overtime,
         ] {
             assert_eq!(Token::unpack(token.pack()), Some(token));
         }

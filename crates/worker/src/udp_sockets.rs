@@ -74,10 +74,10 @@ impl IndexMut<usize> for UdpSockets {
 
 impl<I: Io> Worker<I> {
     /// Lets those sockets go that the configuration no longer names.
-    pub(crate) fn forget_udp(&mut self, sockets: &[Arc<Listener>]) {
+    pub(crate) fn forget_udp(&mut self, sockets: &[(usize, Arc<Listener>)]) {
         let mut is_leaving = false;
         for udp in self.udp.iter_mut() {
-            udp.wanted = sockets.iter().any(|socket| socket.fd() == udp.socket.fd());
+            udp.wanted = sockets.iter().any(|(_, socket)| socket.fd() == udp.socket.fd());
             if !udp.wanted {
                 udp.listen = NO_LISTEN;
                 udp.endpoint.stop_accepting();

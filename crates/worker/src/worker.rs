@@ -20,6 +20,7 @@ use crate::jobs::Jobs;
 use crate::log::{LogFiles, OpenLogs};
 use crate::mail::{Inbox, Mail, Post};
 use crate::origin::Origins;
+use crate::overtime::Overtime;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::token::Token;
@@ -120,6 +121,8 @@ pub struct Worker<I> {
     pub(crate) quics: Slab<QuicConn>,
     /// Exchanges that have outlived their answers.
     pub(crate) epilogues: Slab<Epilogue>,
+    /// Requests of older configurations that may go on for a while only.
+    pub(crate) overtime: Vec<Overtime>,
     pub(crate) quic_clock: quic::Clock,
     pub(crate) core: Core,
     pub(crate) scratch: Scratch,
@@ -195,6 +198,7 @@ impl<I: Io> Worker<I> {
             conns: Slab::with_capacity(CONNS_MAX),
             quics: Slab::with_capacity(CONNS_MAX),
             epilogues: Slab::with_capacity(EXCHANGES_MAX),
+            overtime: Vec::new(),
             quic_clock: clock,
             core,
             scratch,
@@ -298,7 +302,7 @@ impl<I: Io> Worker<I> {
             Some(Token::Tcp(key)) => self.wake_conn(key, report),
             Some(Token::Link(key)) => self.wake_link(key, report),
             Some(Token::Quic(_) | Token::Exchange(_) | Token::Body(_) | Token::Fetch(_))
-            | Some(Token::Links | Token::Ping(_) | Token::Stall(_))
+            | Some(Token::Links | Token::Ping(_) | Token::Stall(_) | Token::Overtime)
             | None => {
                 debug_assert!(false, "no such descriptor");
             }
@@ -342,6 +346,10 @@ impl<I: Io> Worker<I> {
                 }
                 Mail::Quit => self.drain_all(),
                 Mail::Stop => self.done = true,
+                Mail::Cut => {
+                    self.cut_all();
+                    self.done = true;
+                }
                 Mail::Finished(finished) => self.handle_finished(finished),
                 Mail::Datagram(strayed) => self.handle_strayed(*strayed),
                 Mail::News { exchange } => {

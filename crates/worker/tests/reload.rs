@@ -93,7 +93,7 @@ fn generation(number: u64, servers: u32, socket: &Arc<Listener>) -> Arc<Generati
         groups: Arc::new(upstream::Groups::new(&http.upstreams, None)),
         listens: listens.collect(),
         addresses: Addresses::new(&http.listens),
-        sockets: Handout::new(vec![vec![socket.clone()]]),
+        sockets: Handout::new(vec![vec![(0, socket.clone())]]),
         quic_keys: Arc::new(quic::SharedKeys::from_secret([7; 32])),
         connections_max: 100,
         site: Arc::new(site),

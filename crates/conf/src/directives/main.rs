@@ -40,7 +40,11 @@ pub(super) const TABLE: &[Directive] = &[
         r.main.worker_shutdown_timeout = Some(time);
         Ok(())
     })
-    .doc("How long connections may go on when the server drains.", "worker_shutdown_timeout 30s;"),
+    .doc(
+        "How long requests may go on when the server ends, or when a reload has replaced the \
+         configuration that they began with.",
+        "worker_shutdown_timeout 30s;",
+    ),
     value("working_directory", M, Args::ONE, |r, node| {
         r.main.working_directory = Some(r.below_prefix(node.arg(0)));
         Ok(())

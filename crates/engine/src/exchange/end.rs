@@ -57,6 +57,13 @@ impl Exchange {
         self.conclude(site, ctx)
     }
 
+    /// As in nginx, what the server does not wait for is logged as it stands, and not acted upon.
+    pub(super) fn cut(&mut self, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        self.drop_fetch(ctx);
+        self.conclude(&site, ctx)
+    }
+
     /// Writes the log lines; nothing comes behind it.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
         self.note_decision(ctx);

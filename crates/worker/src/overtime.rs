@@ -1,0 +1,74 @@
+//! `worker_shutdown_timeout`: when requests are cut that a reload left running.
+//!
+//! Owns which they are and until when they may go on. As in nginx it is the configuration that they
+//! began with which says how long. Easiest to break: connections go over to the newer
+//! configuration, so what is cut are requests; over HTTP/1 that is the connection.
+
+use base::{Instant, Key};
+use engine::Wake;
+use io::{Io, Reset};
+
+use crate::exchanges::{Live, Owner};
+use crate::framing::Cut;
+use crate::token::Token;
+use crate::worker::Worker;
+
+/// Requests that a reload left running.
+#[derive(Debug)]
+pub(crate) struct Overtime {
+    ends: Instant,
+    exchanges: Vec<Key<Live>>,
+}
+
+impl<I: Io> Worker<I> {
+    /// Lets what is under way go on for as long as the configuration says that is being replaced.
+    pub(crate) fn begin_overtime(&mut self) {
+        let limit = self.generation.site.config().main.worker_shutdown_timeout;
+        let Some(limit) = limit.filter(|_| self.core.exchanges.live() > 0) else { return };
+        let (ends, exchanges) = (self.now.mono.after(limit), self.core.exchanges.keys().collect());
+        self.overtime.push(Overtime { ends, exchanges });
+        self.wheel.arm_once(ends, Token::Overtime.pack());
+    }
+
+    /// Some of it may have gone on for too long.
+    pub(crate) fn end_overtime(&mut self) {
+        let now = self.now.mono;
+        let over = self.overtime.extract_if(.., |overtime| overtime.ends <= now);
+        for key in over.flat_map(|overtime| overtime.exchanges).collect::<Vec<_>>() {
+            self.cut(key);
+        }
+    }
+
+    /// Ends every request, whatever it does.
+    pub(crate) fn cut_all(&mut self) {
+        for key in self.core.exchanges.keys().collect::<Vec<_>>() {
+            self.cut(key);
+        }
+    }
+
+    /// Ends a request, whatever it does, and logs it; parts of others end with them.
+    fn cut(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        let (owner, stream) = (live.owner, live.stream);
+        if matches!(owner, Owner::Page(_)) {
+            return;
+        }
+        let cut = match owner {
+            Owner::Tcp(conn) => {
+                let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
+                framing.map_or(Cut::Connection, |framing| framing.reset(stream))
+            }
+            Owner::Quic(conn) => {
+                self.reset_quic(conn, stream);
+                Cut::Stream
+            }
+            Owner::Page(_) | Owner::Epilogue(_) => Cut::Stream,
+        };
+        self.step(key, Wake::TimeUp);
+        match owner {
+            Owner::Tcp(conn) if cut == Cut::Connection => self.close(conn, Reset::No),
+            Owner::Tcp(conn) => self.mark_dirty(conn),
+            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => {}
+        }
+    }
+}
