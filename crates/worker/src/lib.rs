@@ -24,6 +24,7 @@ mod questions;
 mod quic_conn;
 mod recall;
 mod reload;
+mod secured;
 mod settings;
 mod spooling;
 mod tcp;
