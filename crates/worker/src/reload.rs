@@ -19,6 +19,7 @@ impl<I: Io> Worker<I> {
     pub(crate) fn configure(&mut self, generation: Arc<Generation>, logs: OpenLogs) {
         self.begin_overtime();
         self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
+        self.origins.secrets.learn(&generation);
         self.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
             self.close_idle(idle);
