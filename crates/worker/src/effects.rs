@@ -46,8 +46,8 @@ impl<I: Io> Worker<I> {
                 self.tell_stream(key, StreamAct::Discard)
             }
             Effect::BodyConsumed(bytes) => self.tell_stream(key, StreamAct::Consumed(bytes)),
-            Effect::Spool(directory) => {
-                self.spool(key, directory);
+            Effect::Spool(place) => {
+                self.spool(key, place);
                 None
             }
             Effect::Fill(fill) => {
@@ -104,19 +104,27 @@ impl<I: Io> Worker<I> {
                 None
             }
             Effect::CloseSilently => {
-                let owner = self.core.exchanges.get(key).map(|live| live.owner);
-                self.retire(key);
-                match owner {
-                    Some(Owner::Tcp(conn)) => self.close(conn, Reset::No),
-                    Some(Owner::Quic(conn)) => self.close_quic(conn),
-                    Some(Owner::Page(_)) | None => {}
-                }
+                self.close_silently(key);
                 None
             }
             Effect::Finish => {
                 self.retire(key);
                 None
             }
+        }
+    }
+
+    /// Ends a connection whose request is not answered.
+    fn close_silently(&mut self, key: Key<Live>) {
+        let Some(live) = self.core.exchanges.get(key) else { return };
+        let owner = live.owner;
+        let settings = live.exchange.settings();
+        let resets = settings.is_some_and(|settings| settings.reset_timedout_connection);
+        self.retire(key);
+        match owner {
+            Owner::Tcp(conn) => self.close(conn, if resets { Reset::Yes } else { Reset::No }),
+            Owner::Quic(conn) => self.close_quic(conn),
+            Owner::Page(_) => {}
         }
     }
 
@@ -152,6 +160,9 @@ impl<I: Io> Worker<I> {
                 if framing.is_plain_h1() {
                     // As nginx has it: over HTTP/1 the location says how long the client may idle.
                     owner.idle_max = live.exchange.settings().map(|s| s.keepalive_timeout);
+                    if let Some(manners) = live.exchange.manners() {
+                        owner.manners = Some(manners);
+                    }
                 }
                 let answered = framing.respond(live.stream, head, &mut self.scratch.replies);
                 self.mark_dirty(conn);

@@ -252,8 +252,9 @@ impl<I: Io> Worker<I> {
         if due > now {
             return self.wheel.arm_once(due, Token::Body(key).pack());
         }
+        let (owner, stream) = (live.owner, live.stream);
         self.step(key, Wake::BodyRefused(LATE_BODY));
-        self.cut_stream(key);
+        self.cut(key, owner, stream);
     }
 
     /// Begins to watch whether the client takes what its origin waits for it to take. The
@@ -305,7 +306,11 @@ impl<I: Io> Worker<I> {
     /// Ends the stream of a client that is late, which was logged.
     fn cut_stream(&mut self, key: Key<Live>) {
         let Some(live) = self.core.exchanges.get(key) else { return };
-        let (owner, stream) = (live.owner, live.stream);
+        self.cut(key, live.owner, live.stream);
+    }
+
+    /// The same for a stream whose exchange may have ended.
+    fn cut(&mut self, key: Key<Live>, owner: Owner, stream: StreamId) {
         let cut = match owner {
             Owner::Tcp(conn) => {
                 let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
@@ -481,6 +486,9 @@ impl<I: Io> Worker<I> {
             self.give_up(child);
         }
         let Some(mut live) = self.core.exchanges.remove(key) else { return };
+        if let Some(path) = live.exchange.take_body_file() {
+            let _ = self.io.unlink(&path);
+        }
         if let Some(fetch) = live.fetch {
             self.abandon_fetch(fetch);
         }
