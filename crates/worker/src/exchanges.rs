@@ -251,12 +251,12 @@ impl<I: Io> Worker<I> {
         let now = self.now.mono;
         let Some(live) = self.core.exchanges.get(key) else { return };
         let Upload::Coming { since, owed } = live.upload else { return };
-        let (owner, stream) = (live.owner, live.stream);
         let timeout = body_timeout(live);
         let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
         if due > now {
             return self.wheel.arm_once(due, Token::Body(key).pack());
         }
+        let (owner, stream) = (live.owner, live.stream);
         self.step(key, Wake::BodyRefused(LATE_BODY));
         self.cut_off(key, owner, stream);
     }
@@ -317,7 +317,19 @@ impl<I: Io> Worker<I> {
 
     /// The same, where the exchange may have left its stream.
     fn cut_off(&mut self, key: Key<Live>, owner: Owner, stream: StreamId) {
-        let cut = match owner {
+        let cut = self.reset_stream(owner, stream);
+        self.step(key, Wake::SentAway);
+        self.dismiss(key);
+        match owner {
+            Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
+            Owner::Tcp(conn) => self.mark_dirty(conn),
+            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => {}
+        }
+    }
+
+    /// Ends a stream in the middle of whatever it does; says what has to end with it.
+    pub(crate) fn reset_stream(&mut self, owner: Owner, stream: StreamId) -> Cut {
+        match owner {
             Owner::Tcp(conn) => {
                 let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
                 framing.map_or(Cut::Connection, |framing| framing.reset(stream))
@@ -327,13 +339,6 @@ impl<I: Io> Worker<I> {
                 Cut::Stream
             }
             Owner::Page(_) | Owner::Epilogue(_) => Cut::Stream,
-        };
-        self.step(key, Wake::SentAway);
-        self.dismiss(key);
-        match owner {
-            Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
-            Owner::Tcp(conn) => self.mark_dirty(conn),
-            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => {}
         }
     }
 
@@ -496,6 +501,9 @@ impl<I: Io> Worker<I> {
             self.give_up(child);
         }
         let Some(mut live) = self.core.exchanges.remove(key) else { return };
+        if let Some(path) = live.exchange.take_body_file() {
+            let _ = self.io.unlink(&path);
+        }
         if let Some(fetch) = live.fetch {
             self.abandon_fetch(fetch);
         }

@@ -53,17 +53,7 @@ impl<I: Io> Worker<I> {
         if matches!(owner, Owner::Page(_)) {
             return;
         }
-        let cut = match owner {
-            Owner::Tcp(conn) => {
-                let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
-                framing.map_or(Cut::Connection, |framing| framing.reset(stream))
-            }
-            Owner::Quic(conn) => {
-                self.reset_quic(conn, stream);
-                Cut::Stream
-            }
-            Owner::Page(_) | Owner::Epilogue(_) => Cut::Stream,
-        };
+        let cut = self.reset_stream(owner, stream);
         self.step(key, Wake::TimeUp);
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close(conn, Reset::No),
