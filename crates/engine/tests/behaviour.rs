@@ -350,7 +350,6 @@ fn refused_requests_get_their_page_and_are_logged_once() {
     let mut world = server("error_log logs/error.log info;");
     for (status, shown, text) in [
         (400, 400, "<h1>400 Bad Request</h1>"),
-        (408, 408, "<h1>408 Request Time-out</h1>"),
         (414, 414, "<h1>414 Request-URI Too Large</h1>"),
         (494, 400, "<center>Request Header Or Cookie Too Large</center>"),
         (497, 400, "<center>The plain HTTP request was sent to HTTPS port</center>"),
@@ -369,6 +368,11 @@ fn refused_requests_get_their_page_and_are_logged_once() {
              request: \"GET /a.html HTTP/1.1\", host: \"a.test\"\n"
         );
     }
+    // As in nginx, who is late with a head is told nothing.
+    let late = Refusal { status: 408, reason: "client timed out" };
+    let head = request(Method::Get, "a.test", "/a.html", &[]);
+    let reply = world.ask_refused(head, Some(late));
+    assert_eq!((reply.status, reply.text().as_str()), (0, ""));
     let mut world = server("error_page 497 https://$host$request_uri;");
     let refusal = Refusal { status: 497, reason: "client sent plain HTTP request to HTTPS port" };
     let reply = world.ask_refused(request(Method::Get, "a.test", "/x", &[]), Some(refusal));
