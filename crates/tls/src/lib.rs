@@ -19,6 +19,7 @@ pub mod offers;
 mod records;
 mod sealed;
 mod selfsigned;
+mod server_hello;
 mod session;
 mod sessions;
 mod signed;
