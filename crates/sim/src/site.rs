@@ -121,7 +121,8 @@ http {{
         location = /version {{ return 200 \"generation {number}\"; }}
         location /upload {{ return 200 \"thanks\"; }}
         location /paced/ {{ alias /www/; limit_rate 40k; limit_rate_after 5k;
-            limit_conn held 60000; limit_req zone=late burst=100000; }}
+            limit_conn held 60000; limit_req zone=late burst=100000; post_action @behind; }}
+        location @behind {{ fastcgi_pass app; post_action /version; }}
         location /app {{ fastcgi_pass unix:/run/app.sock; }}
         location /esi {{ fastcgi_pass app; page_cache auto; }}
         location /stream {{ fastcgi_pass app; fastcgi_request_buffering off; }}
