@@ -9,7 +9,8 @@ use engine::Wake;
 use io::{Io, Reset};
 
 use crate::exchanges::{Live, Owner};
-use crate::framing::Cut;
+use crate::framing::{Cut, Framing};
+use crate::tcp::TcpConn;
 use crate::token::Token;
 use crate::worker::Worker;
 
@@ -53,12 +54,20 @@ impl<I: Io> Worker<I> {
         if matches!(owner, Owner::Page(_)) {
             return;
         }
-        let cut = self.reset_stream(owner, stream);
+        // Where the answer is over and only its origin is not, newer requests may follow it.
+        let has_left = matches!(owner, Owner::Tcp(conn) if self.is_h1_without(conn, key));
+        let cut = if has_left { Cut::Stream } else { self.reset_stream(owner, stream) };
         self.step(key, Wake::TimeUp);
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close(conn, Reset::No),
             Owner::Tcp(conn) => self.mark_dirty(conn),
             Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => {}
         }
+    }
+
+    /// Whether a connection speaks HTTP/1 and is done with an exchange.
+    fn is_h1_without(&self, conn: Key<TcpConn>, key: Key<Live>) -> bool {
+        let framing = self.conns.get(conn).and_then(|conn| conn.framing.as_ref());
+        matches!(framing, Some(Framing::H1(h1)) if h1.users().all(|user| user != key.to_bits()))
     }
 }
