@@ -35,7 +35,7 @@ from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
-from compare import framing_sites, headers, inheriting, ssi, tls_mistakes, variables  # noqa: E402, F401
+from compare import framing_sites, headers, inheriting, secured, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -451,7 +451,7 @@ def compare_site(site, programs, judge):
 
 
 def compare_sites(programs, judge, only):
-    for site in SITES + fastcgi.SITES + client_certs.SITES + published.SITES + proxying.SITES:
+    for site in SITES + fastcgi.SITES + client_certs.SITES + published.SITES + proxying.SITES + secured.SITES:
         if not only or only in site["name"]:
             compare_site(site, programs, judge)
 

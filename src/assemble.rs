@@ -38,6 +38,7 @@ pub(crate) fn worker_count(config: &Config) -> u16 {
 pub(crate) struct Draft {
     pub(crate) site: Arc<Site>,
     pub(crate) listens: Vec<ListenSettings>,
+    pub(crate) origin_tls: Vec<tls::OriginTls>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -63,8 +64,10 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
             listens.push(ListenSettings::new(http, listen, acceptor));
         }
     }
+    let origin_tls = tls_setup::origins(&site, &mut reader, &mut warnings);
+    let origin_tls = origin_tls.map_err(|text| vec![text])?;
     warnings.dedup();
-    Ok(Draft { site, listens, warnings })
+    Ok(Draft { site, listens, origin_tls, warnings })
 }
 
 /// The site with the store of the process, if it keeps answers.
@@ -114,6 +117,7 @@ pub(crate) fn generation(
         number,
         site: draft.site,
         groups: Arc::new(groups),
+        origin_tls: draft.origin_tls.into(),
         listens: draft.listens,
         addresses,
         sockets: Handout::new(sockets),

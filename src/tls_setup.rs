@@ -4,6 +4,7 @@ mod certificates;
 mod client_auth;
 mod computed;
 mod offer;
+mod origins;
 mod sessions;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use engine::Site;
 use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
 
 pub(crate) use certificates::openssl_words;
+pub(crate) use origins::origins;
 
 use crate::stapling::Stapling;
 use sessions::Kept;
@@ -213,7 +215,7 @@ fn options(
     }
     options.alpn.push(b"http/1.1".to_vec());
     options.alpn.push(b"http/1.0".to_vec());
-    offer::offer(conf, &mut options, warnings)?;
+    offer::offer(&**conf, &mut options, warnings)?;
     Ok(options)
 }
 

@@ -61,6 +61,7 @@ mod tls_baseline;
 mod tls_certificates;
 mod tls_computed;
 mod tls_keys;
+mod tls_origins;
 mod upgrade;
 mod variables;
 mod wordpress;

@@ -1,9 +1,9 @@
 //! Certificates with their keys, read with nginx's complaints; pass phrases for sealed keys.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use conf::model::{Certificate as Pair, Pem, TlsConf};
+use conf::model::{Certificate as Pair, Pem, Place, TlsConf};
 use tls::{CertError, Certificate, Seal};
 
 /// What was read for one configuration, so that no file is read twice.
@@ -19,11 +19,20 @@ impl Reader {
     ///
     /// In nginx's words: a file cannot be read, holds nothing of its kind, or does not fit.
     pub(super) fn read(&mut self, conf: &TlsConf) -> Result<Vec<Certificate>, String> {
-        let passwords = passwords(conf)?;
+        let passwords = passwords(conf.password_file.as_ref())?;
         conf.certificates.iter().map(|pair| self.certificate(pair, &passwords)).collect()
     }
 
-    fn certificate(&mut self, pair: &Pair, passwords: &[Vec<u8>]) -> Result<Certificate, String> {
+    /// One certificate.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub(super) fn certificate(
+        &mut self,
+        pair: &Pair,
+        passwords: &[Vec<u8>],
+    ) -> Result<Certificate, String> {
         let names = (pair.chain.to_string(), pair.key.to_string());
         if let Some(known) = self.known.get(&names) {
             return Ok(known.clone());
@@ -108,8 +117,8 @@ pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
 /// # Errors
 ///
 /// In nginx's words: the file cannot be read.
-pub(super) fn passwords(conf: &TlsConf) -> Result<Vec<Vec<u8>>, String> {
-    let Some((path, place)) = &conf.password_file else { return Ok(Vec::new()) };
+pub(super) fn passwords(file: Option<&(PathBuf, Place)>) -> Result<Vec<Vec<u8>>, String> {
+    let Some((path, place)) = file else { return Ok(Vec::new()) };
     let text = std::fs::read(path).map_err(|error| {
         let call = if path.is_dir() { "read" } else { "open" };
         let why = crate::sockets::describe(&error);

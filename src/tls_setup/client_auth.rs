@@ -16,31 +16,42 @@ use super::certificates::openssl_words;
 pub(super) fn client_auth(conf: &TlsConf) -> Result<Option<Arc<ClientAuth>>, String> {
     let asks = conf.verify_client != VerifyClient::Off;
     let told = conf.client_certificate.as_deref().filter(|_| asks);
-    let client = told.map(|path| read("certificate", path)).transpose()?;
     let trusted = conf.trusted_certificate.as_deref();
-    let trusted = trusted.map(|path| read("certificate", path)).transpose()?;
-    let crl = conf.crl.as_deref().map(|path| read("CRL", path)).transpose()?;
+    let auth = authorities(told, trusted, conf.crl.as_deref(), conf.verify_depth)?;
+    Ok(asks.then(|| Arc::new(auth)))
+}
+
+/// Reads authorities, whether peers are told of them or not, and lists of what is revoked.
+///
+/// # Errors
+///
+/// A file cannot be read or holds nothing of its kind.
+pub(super) fn authorities(
+    told: Option<&Path>,
+    trusted: Option<&Path>,
+    crl: Option<&Path>,
+    depth: u32,
+) -> Result<ClientAuth, String> {
+    let client_text = told.map(|path| read("certificate", path)).transpose()?;
+    let trusted_text = trusted.map(|path| read("certificate", path)).transpose()?;
+    let crl_text = crl.map(|path| read("CRL", path)).transpose()?;
     let files = ClientAuthFiles {
-        client: client.as_deref(),
-        trusted: trusted.as_deref(),
-        crl: crl.as_deref(),
+        client: client_text.as_deref(),
+        trusted: trusted_text.as_deref(),
+        crl: crl_text.as_deref(),
     };
-    let auth = ClientAuth::new(&files, conf.verify_depth).map_err(|error| {
+    ClientAuth::new(&files, depth).map_err(|error| {
         let (path, what, call, kind) = match error {
             ClientAuthError::Client => (told, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
-            ClientAuthError::Trusted => {
-                let path = conf.trusted_certificate.as_deref();
-                (path, "certificate", "X509_AUX", "TRUSTED CERTIFICATE")
-            }
-            ClientAuthError::Crl => (conf.crl.as_deref(), "CRL", "X509_CRL", "X509 CRL"),
+            ClientAuthError::Trusted => (trusted, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
+            ClientAuthError::Crl => (crl, "CRL", "X509_CRL", "X509 CRL"),
         };
         let path = path.unwrap_or(Path::new("")).display();
         format!(
             "cannot load {what} \"{path}\": PEM_read_bio_{call}() failed (SSL: \
              error:0480006C:PEM routines::no start line:Expecting: {kind})"
         )
-    })?;
-    Ok(asks.then(|| Arc::new(auth)))
+    })
 }
 
 fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {

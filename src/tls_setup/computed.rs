@@ -23,8 +23,42 @@ pub(super) struct Computed {
     /// The listen and the server.
     place: (usize, u32),
     conf: Arc<TlsConf>,
+    files: Files,
+}
+
+/// Certificates and keys that are read while somebody waits.
+pub(super) struct Files {
     passwords: Vec<Vec<u8>>,
     kept: Option<Kept>,
+}
+
+impl Files {
+    /// Opens keys with `passwords`, and keeps what was read as `rules` say.
+    pub(super) fn new(passwords: Vec<Vec<u8>>, rules: Option<CertificateCache>) -> Self {
+        Self { passwords, kept: rules.map(Kept::new) }
+    }
+
+    /// The certificate of two texts or files.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words, for the log.
+    pub(super) fn load(&self, chain: &Pem, key: &Pem, now: Now) -> Result<Certificate, String> {
+        let names = (chain.to_string(), key.to_string());
+        let kept = self.kept.as_ref().filter(|_| is_file(chain) && is_file(key));
+        if let Some(known) = kept.and_then(|kept| kept.find(&names, now)) {
+            return Ok(known);
+        }
+        let (chain, key) = (read(Part::Chain, chain)?, read(Part::Key, key)?);
+        let made = Certificate::from_pem(&chain, &key, &self.passwords).map_err(|error| {
+            let text = certificates::complaint(&error, &names.0, &names.1);
+            text.replacen("SSL_CTX_use", "SSL_use", 1)
+        })?;
+        if let Some(kept) = kept {
+            kept.keep(names, &made, now);
+        }
+        Ok(made)
+    }
 }
 
 impl Computed {
@@ -36,9 +70,9 @@ impl Computed {
         place: (usize, u32),
         conf: &Arc<TlsConf>,
     ) -> Result<Self, String> {
-        let passwords = certificates::passwords(conf)?;
-        let kept = conf.certificate_cache.map(Kept::new);
-        Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), passwords, kept })
+        let passwords = certificates::passwords(conf.password_file.as_ref())?;
+        let files = Files::new(passwords, conf.certificate_cache);
+        Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files })
     }
 
     /// The certificates for a client that asks for `name`.
@@ -49,31 +83,12 @@ impl Computed {
     pub(super) fn load(&self, name: Option<&str>) -> Result<Vec<Certificate>, String> {
         let now = io::process::now();
         let pairs = self.conf.certificates.iter();
-        pairs.map(|pair| self.pair(&pair.chain, &pair.key, name, now)).collect()
-    }
-
-    fn pair(
-        &self,
-        chain: &Pem,
-        key: &Pem,
-        name: Option<&str>,
-        now: Now,
-    ) -> Result<Certificate, String> {
-        let (chain, key) = (self.settle(chain, name, now), self.settle(key, name, now));
-        let names = (chain.to_string(), key.to_string());
-        let kept = self.kept.as_ref().filter(|_| is_file(&chain) && is_file(&key));
-        if let Some(known) = kept.and_then(|kept| kept.find(&names, now)) {
-            return Ok(known);
-        }
-        let (chain, key) = (read(Part::Chain, &chain)?, read(Part::Key, &key)?);
-        let made = Certificate::from_pem(&chain, &key, &self.passwords).map_err(|error| {
-            let text = certificates::complaint(&error, &names.0, &names.1);
-            text.replacen("SSL_CTX_use", "SSL_use", 1)
-        })?;
-        if let Some(kept) = kept {
-            kept.keep(names, &made, now);
-        }
-        Ok(made)
+        let load = |pair: &conf::model::Certificate| {
+            let (chain, key) =
+                (self.settle(&pair.chain, name, now), self.settle(&pair.key, name, now));
+            self.files.load(&chain, &key, now)
+        };
+        pairs.map(load).collect()
     }
 
     /// Where a text is found for this client.

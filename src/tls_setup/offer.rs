@@ -1,7 +1,7 @@
-//! What a server offers to clients: versions, ciphers and groups by OpenSSL's words. Words that
-//! OpenSSL does not know either are refused as nginx refuses them; the others are warned of.
+//! What is offered to clients and origins: versions, ciphers and groups by OpenSSL's words. Words
+//! that OpenSSL does not know either are refused as nginx refuses them; the others are warned of.
 
-use conf::model::TlsConf;
+use conf::model::{OriginTlsConf, Protocols, TlsConf};
 use tls::{AcceptorOptions, Versions, names, offers};
 
 /// Words of cipher strings that stand for several ciphers, beside those that exist here.
@@ -99,6 +99,8 @@ const COMMANDS: &[&str] = &[
     "VerifyCAStore",
     "VerifyMode",
 ];
+/// Words of the commands `MinProtocol` and `MaxProtocol`, the oldest version first.
+const PROTOCOLS: &[&str] = &["None", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
 /// Words of the command `Options`.
 const OPTIONS: &[&str] = &[
     "AllowNoDHEKEX",
@@ -128,30 +130,69 @@ const OPTIONS: &[&str] = &[
     "UnsafeLegacyServerConnect",
 ];
 
-/// Fills in what `conf` offers.
+/// What was written about an offer.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'a> {
+    /// What the names of its directives begin with.
+    prefix: &'static str,
+    protocols: Protocols,
+    ciphers: &'a str,
+    curves: &'a str,
+    commands: &'a [(String, String)],
+}
+
+impl<'a> From<&'a TlsConf> for Written<'a> {
+    fn from(conf: &'a TlsConf) -> Self {
+        Self {
+            prefix: "ssl",
+            protocols: conf.protocols,
+            ciphers: &conf.ciphers,
+            curves: &conf.ecdh_curve,
+            commands: &conf.conf_commands,
+        }
+    }
+}
+
+impl<'a> From<&'a OriginTlsConf> for Written<'a> {
+    fn from(conf: &'a OriginTlsConf) -> Self {
+        Self {
+            prefix: "proxy_ssl",
+            protocols: conf.protocols,
+            ciphers: &conf.ciphers,
+            curves: "auto",
+            commands: &conf.conf_commands,
+        }
+    }
+}
+
+/// Fills in what is offered.
 ///
 /// # Errors
 ///
 /// In nginx's words: OpenSSL would refuse a word, or nothing is left of it.
-pub(super) fn offer(
-    conf: &TlsConf,
+pub(super) fn offer<'a>(
+    conf: impl Into<Written<'a>>,
     options: &mut AcceptorOptions,
     warnings: &mut Vec<String>,
 ) -> Result<(), String> {
+    let conf = conf.into();
     options.versions = Versions { tls12: conf.protocols.tls12, tls13: conf.protocols.tls13 };
     if conf.protocols.obsolete {
-        let text = "versions before TLSv1.2 in \"ssl_protocols\" are not spoken, ignored";
-        warnings.push(text.to_owned());
+        let prefix = conf.prefix;
+        warnings.push(format!(
+            "versions before TLSv1.2 in \"{prefix}_protocols\" are not spoken, ignored"
+        ));
     }
-    let mut offer = Offer { options, warnings };
-    offer.ciphers(&conf.ciphers)?;
+    let mut offer = Offer { prefix: conf.prefix, options, warnings };
+    offer.ciphers(conf.ciphers)?;
     offer
-        .curves(&conf.ecdh_curve)
-        .map_err(|()| format!("SSL_CTX_set1_curves_list(\"{}\") failed", conf.ecdh_curve))?;
-    conf.conf_commands.iter().try_for_each(|(name, value)| offer.command(name, value))
+        .curves(conf.curves)
+        .map_err(|()| format!("SSL_CTX_set1_curves_list(\"{}\") failed", conf.curves))?;
+    conf.commands.iter().try_for_each(|(name, value)| offer.command(name, value))
 }
 
 struct Offer<'a> {
+    prefix: &'static str,
     options: &'a mut AcceptorOptions,
     warnings: &'a mut Vec<String>,
 }
@@ -159,7 +200,8 @@ struct Offer<'a> {
 impl Offer<'_> {
     fn unsupported(&mut self, directive: &str, names: impl IntoIterator<Item = String>) {
         for name in names {
-            let text = format!("\"{name}\" in \"{directive}\" is not supported, ignored");
+            let prefix = self.prefix;
+            let text = format!("\"{name}\" in \"{prefix}_{directive}\" is not supported, ignored");
             self.warnings.push(text);
         }
     }
@@ -182,13 +224,15 @@ impl Offer<'_> {
             return Err(failed("0A0000B9:SSL routines::no cipher match"));
         }
         if ciphers.is_empty() && self.options.versions.tls12 {
-            let text = "no cipher of \"ssl_ciphers\" is supported, TLSv1.2 is not spoken";
-            self.warnings.push(text.to_owned());
+            let prefix = self.prefix;
+            self.warnings.push(format!(
+                "no cipher of \"{prefix}_ciphers\" is supported, TLSv1.2 is not spoken"
+            ));
         }
         self.options.ciphers = ciphers;
         // The default names families that nobody has any more; only what a person wrote is told.
         if spec != "HIGH:!aNULL:!MD5" {
-            self.unsupported("ssl_ciphers", unknown);
+            self.unsupported("ciphers", unknown);
         }
         Ok(())
     }
@@ -202,7 +246,7 @@ impl Offer<'_> {
         if !curves.is_empty() {
             self.options.curves = curves;
         }
-        self.unsupported("ssl_ecdh_curve", unknown);
+        self.unsupported("ecdh_curve", unknown);
         Ok(())
     }
 
@@ -226,7 +270,7 @@ impl Offer<'_> {
                 if !suites.is_empty() {
                     self.options.ciphersuites = suites;
                 }
-                self.unsupported("ssl_conf_command", unknown);
+                self.unsupported("conf_command", unknown);
             }
             "CipherString" => return self.ciphers(value),
             "Curves" | "Groups" => return self.curves(value).map_err(|()| failed(&bad_value)),
@@ -236,16 +280,27 @@ impl Offer<'_> {
                     if !OPTIONS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
                         return Err(failed(&bad_value));
                     }
-                    self.unsupported("ssl_conf_command", [word.to_owned()]);
+                    self.unsupported("conf_command", [word.to_owned()]);
                 }
             }
+            "MinProtocol" | "MaxProtocol" if self.prefix == "proxy_ssl" => {
+                let at = PROTOCOLS.iter().position(|known| known.eq_ignore_ascii_case(value));
+                let at = at.ok_or_else(|| failed(&bad_value))?;
+                let is_min = *known == "MinProtocol";
+                let keeps = |name: &str| {
+                    let own = PROTOCOLS.iter().position(|known| *known == name).unwrap_or(0);
+                    at == 0 || if is_min { own >= at } else { own <= at }
+                };
+                let versions = &mut self.options.versions;
+                versions.tls12 &= keeps("TLSv1.2");
+                versions.tls13 &= keeps("TLSv1.3");
+            }
             "MinProtocol" => {
-                let all = ["None", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
-                if !all.iter().any(|known| known.eq_ignore_ascii_case(value)) {
+                if !PROTOCOLS.iter().any(|known| known.eq_ignore_ascii_case(value)) {
                     return Err(failed(&bad_value));
                 }
             }
-            _ => self.unsupported("ssl_conf_command", [name.to_owned()]),
+            _ => self.unsupported("conf_command", [name.to_owned()]),
         }
         Ok(())
     }

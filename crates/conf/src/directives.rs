@@ -48,6 +48,7 @@ mod proxied;
 mod proxy;
 mod proxy_cache;
 mod proxy_rewrite;
+mod proxy_tls;
 mod real_ip;
 mod referer;
 mod rewrite;
@@ -127,6 +128,7 @@ families![
     proxy::TABLE,
     proxied::TABLE,
     proxy_rewrite::TABLE,
+    proxy_tls::TABLE,
     cache::TABLE,
     proxy_cache::TABLE,
     page_cache::TABLE,

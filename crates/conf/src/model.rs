@@ -17,6 +17,7 @@ pub mod listen;
 pub mod location;
 pub mod log;
 pub mod origin;
+pub mod origin_tls;
 pub mod proxy;
 pub mod rewrite;
 pub mod server;
@@ -49,6 +50,7 @@ pub use origin::{
     IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
     Protocol,
 };
+pub use origin_tls::{OriginTlsConf, PemName};
 pub use proxy::{
     CookieFlags, CookieName, CookieRule, ProxyField, ProxySettings, ProxyUrl, ProxyVersion,
     Redirect,

@@ -6,6 +6,8 @@ const HTTPS: &[u8] = b"https://";
 /// An address in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutUrl<'a> {
+    /// Whether the scheme is `https`.
+    pub secure: bool,
     /// Everything behind the scheme, as messages name it.
     pub rest: &'a [u8],
     /// Who is asked: `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, `unix:PATH`.
@@ -23,8 +25,6 @@ pub struct CutUrl<'a> {
 pub enum UrlError {
     /// It begins with neither `http://` nor `https://`.
     Scheme,
-    /// It begins with `https://`.
-    Secure,
 }
 
 impl UrlError {
@@ -33,7 +33,6 @@ impl UrlError {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Scheme => "invalid URL prefix",
-            Self::Secure => "https protocol requires SSL support",
         }
     }
 }
@@ -49,25 +48,28 @@ fn strip<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
 ///
 /// [`UrlError`]
 pub fn parse(text: &[u8]) -> Result<CutUrl<'_>, UrlError> {
-    if strip(text, HTTPS).is_some() {
-        return Err(UrlError::Secure);
-    }
-    let rest = strip(text, HTTP).ok_or(UrlError::Scheme)?;
+    let (secure, rest) = match strip(text, HTTPS) {
+        Some(rest) => (true, rest),
+        None => (false, strip(text, HTTP).ok_or(UrlError::Scheme)?),
+    };
     if strip(rest, b"unix:").is_some() {
         let end = rest[5..].iter().position(|byte| *byte == b':').map_or(rest.len(), |at| at + 5);
         let uri = rest.get(end + 1..).filter(|uri| !uri.is_empty());
-        return Ok(CutUrl { rest, origin: &rest[..end], host: b"localhost", port: b"", uri });
+        let origin = &rest[..end];
+        return Ok(CutUrl { secure, rest, origin, host: b"localhost", port: b"", uri });
     }
     let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
     let (origin, uri) = rest.split_at(end);
     let (host, port) = cut_port(origin);
+    let (usual, shown): (u16, &[u8]) = if secure { (443, b"443") } else { (80, b"80") };
     let is_default =
-        port.is_empty() || std::str::from_utf8(port).is_ok_and(|p| p.parse() == Ok(80_u16));
+        port.is_empty() || std::str::from_utf8(port).is_ok_and(|port| port.parse() == Ok(usual));
     Ok(CutUrl {
+        secure,
         rest,
         origin,
         host: if is_default { host } else { origin },
-        port: if is_default { b"80" } else { port },
+        port: if is_default { shown } else { port },
         uri: Some(uri).filter(|uri| !uri.is_empty()),
     })
 }
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_address_is_cut_as_nginx_cuts_it() {
-        let rows: [(&str, [&str; 3], Option<&str>); 11] = [
+        let rows: [(&str, [&str; 3], Option<&str>); 14] = [
             ("http://a", ["a", "a", "80"], None),
             ("HTTP://A:80", ["A:80", "A", "80"], None),
             ("http://a:8080/", ["a:8080", "a:8080", "8080"], Some("/")),
@@ -101,15 +103,18 @@ mod tests {
             ("http://unix:/tmp/s:/x:y", ["unix:/tmp/s", "localhost", ""], Some("/x:y")),
             ("http://unix:/tmp/s:", ["unix:/tmp/s", "localhost", ""], None),
             ("http:///x", ["", "", "80"], Some("/x")),
+            ("https://a/", ["a", "a", "443"], Some("/")),
+            ("HTTPS://a:443", ["a:443", "a", "443"], None),
+            ("https://a:80", ["a:80", "a:80", "80"], None),
         ];
         for (text, [origin, host, port], uri) in rows {
             let cut = parse(text.as_bytes()).unwrap();
+            assert_eq!(cut.secure, text.to_ascii_lowercase().starts_with("https"), "{text}");
             assert_eq!(cut.origin, origin.as_bytes(), "{text}");
             assert_eq!((cut.host, cut.port), (host.as_bytes(), port.as_bytes()), "{text}");
             assert_eq!(cut.uri, uri.map(str::as_bytes), "{text}");
         }
-        assert_eq!(parse(b"https://a"), Err(UrlError::Secure));
-        assert_eq!(parse(b"a").unwrap_err().text(), "invalid URL prefix");
+        assert_eq!(parse(b"a"), Err(UrlError::Scheme));
     }
 
     proptest! {

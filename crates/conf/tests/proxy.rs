@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use conf::model::{Handler, Http, PassTo, PeerAddress, Protocol, ProxyUrl, Redirect, ZoneUse};
+use conf::model::{
+    self, Handler, Http, PassTo, PeerAddress, Protocol, ProxyUrl, Redirect, ZoneUse,
+};
 
 use crate::support::{http, location, messages, outcome};
 
@@ -108,7 +110,12 @@ fn what_is_wrong_is_told_in_nginxs_words() {
         ("proxy_pass http://127.0.0.1:99999;", "invalid port in upstream \"127.0.0.1:99999\""),
         ("proxy_pass http://127.0.0.1:x/;", "invalid port in upstream \"127.0.0.1:x/\""),
         ("proxy_pass http://[::1/;", "invalid host in upstream \"[::1/\""),
-        ("proxy_pass https://127.0.0.1;", "https protocol requires SSL support"),
+        ("proxy_pass https:///x;", "no host in upstream \"/x\""),
+        ("proxy_ssl_protocols TLSv1.2; proxy_ssl_protocols TLSv1.3;", "ok"),
+        (
+            "proxy_ssl_conf_command Options x;",
+            "\"proxy_ssl_conf_command Options\" is not implemented yet",
+        ),
         ("proxy_pass http://unix:;", "no path in the unix domain socket in upstream \"unix:\""),
         ("if ($host) { proxy_pass http://127.0.0.1/; }", uri),
         ("location ~ x { proxy_pass http://127.0.0.1/; }", uri),
@@ -162,4 +169,32 @@ fn what_is_wrong_is_told_in_nginxs_words() {
         ["[emerg] the shared memory zone \"a\" is already declared for a different use in \
           /conf/nginx.conf:1"]
     );
+}
+
+#[test]
+fn an_address_without_a_port_has_that_of_its_scheme() {
+    let http = http(
+        "upstream app { server 127.0.0.3; } server {
+             location /a { proxy_pass http://127.0.0.1; }
+             location /b { proxy_pass https://127.0.0.1; proxy_ssl_verify on; }
+             location /c { proxy_pass https://127.0.0.1:443; } location /d { proxy_pass https://app; }
+             location /e { proxy_pass HTTPS://127.0.0.1/; } }",
+    );
+    let to = |name: &str| match &location(&http, &http.servers[0], name).handler {
+        Handler::Pass(model::Pass { to: PassTo::Group(id), url: Some(url), .. }) => {
+            (http.upstreams[id.index()].servers[0].addresses[0].to_string(), url.secure)
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(to("/a"), ("127.0.0.1:80".to_owned(), false));
+    for name in ["/b", "/c", "/e"] {
+        assert_eq!(to(name), ("127.0.0.1:443".to_owned(), true), "{name}");
+    }
+    // As in nginx, a group does not know who asks it.
+    assert_eq!(to("/d"), ("127.0.0.3:80".to_owned(), true));
+    let tls = |name: &str| {
+        let location = location(&http, &http.servers[0], name);
+        location.settings.origin.proxy.tls.clone()
+    };
+    assert!(tls("/b").verify && !tls("/a").verify && tls("/a").session_reuse);
 }

@@ -17,6 +17,7 @@ pub(crate) mod purge;
 pub(crate) mod recall;
 pub(crate) mod returned;
 pub(crate) mod search;
+pub(crate) mod secured;
 pub(crate) mod sent;
 pub(crate) mod shortcut;
 pub(crate) mod wishes;

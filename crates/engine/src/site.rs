@@ -29,6 +29,7 @@ pub struct Site {
     listens: Vec<Listening>,
     servers: Vec<Server>,
     locations: Vec<Location>,
+    origin_tls: Vec<Arc<model::OriginTlsConf>>,
     derived: Vec<Derived>,
     redefined: Vec<(conf::Var, u16)>,
     /// Whether reading a variable may change what `$1` is.
@@ -162,6 +163,8 @@ pub(crate) struct Origin {
     pub(crate) plan: Arc<Plan>,
     /// What an origin that speaks HTTP is asked.
     pub(crate) proxied: Option<Box<crate::content::proxied::Plan>>,
+    /// Its settings for TLS, if that may be spoken: an index into those of the site.
+    pub(crate) secure: Option<u32>,
     /// What clients do not see of its answers.
     hidden: Arc<Hidden>,
 }
@@ -384,6 +387,12 @@ impl Site {
     /// Variables that the configuration defines anew.
     pub(crate) fn redefined(&self) -> &[(conf::Var, u16)] {
         &self.redefined
+    }
+
+    /// All settings for TLS to origins that some location may use.
+    #[must_use]
+    pub fn origin_tls(&self) -> &[Arc<model::OriginTlsConf>] {
+        &self.origin_tls
     }
 
     /// The server with this index.

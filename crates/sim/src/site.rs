@@ -259,6 +259,7 @@ impl Sockets {
             number: u64::from(layout.number),
             site: Arc::new(site),
             groups,
+            origin_tls: Arc::default(),
             listens,
             addresses,
             sockets: worker::Handout::new(sockets),

@@ -23,6 +23,15 @@ pub(crate) enum Authority {
     No,
 }
 
+/// Whose certificates are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Those of clients of ours.
+    Clients,
+    /// Those of servers that we are a client of.
+    Servers,
+}
+
 /// How much `cert` is an authority.
 pub(crate) fn authority(cert: &X509Certificate<'_>) -> Authority {
     let signs = match cert.key_usage() {
@@ -72,25 +81,34 @@ fn names_own_key(cert: &X509Certificate<'_>) -> bool {
     own.is_none() || signer.is_none() || own == signer
 }
 
-/// RFC 5280 §4.2.1.12: whether it may be used for clients, or says nothing of that. OpenSSL does
-/// not take "any purpose" for this one.
-pub(crate) fn is_for_clients(cert: &X509Certificate<'_>) -> bool {
+/// RFC 5280 §4.2.1.12: whether it may be used so, or says nothing of that. OpenSSL does not take
+/// "any purpose" for these.
+pub(crate) fn is_for(cert: &X509Certificate<'_>, purpose: Purpose) -> bool {
     match cert.extended_key_usage() {
-        Ok(usage) => usage.is_none_or(|usage| usage.value.client_auth),
+        Ok(usage) => usage.is_none_or(|usage| match purpose {
+            Purpose::Clients => usage.value.client_auth,
+            Purpose::Servers => usage.value.server_auth,
+        }),
         Err(_) => false,
     }
 }
 
 /// RFC 5280 §4.2.1.3: a certificate that says what its key is for must name this; so must one that
 /// says it in Netscape's way.
-pub(crate) fn may_sign_handshakes(cert: &X509Certificate<'_>) -> bool {
+pub(crate) fn may_sign_handshakes(cert: &X509Certificate<'_>, purpose: Purpose) -> bool {
+    let is_server = purpose == Purpose::Servers;
     let by_netscape = cert.extensions().iter().all(|extension| {
         !matches!(extension.parsed_extension(),
-            ParsedExtension::NSCertType(kinds) if !kinds.ssl_client())
+            ParsedExtension::NSCertType(kinds)
+                if !(if is_server { kinds.ssl_server() } else { kinds.ssl_client() }))
     });
     by_netscape
         && match cert.key_usage() {
-            Ok(Some(usage)) => usage.value.digital_signature() || usage.value.key_agreement(),
+            Ok(Some(usage)) => {
+                usage.value.digital_signature()
+                    || usage.value.key_agreement()
+                    || is_server && usage.value.key_encipherment()
+            }
             Ok(None) => true,
             Err(_) => false,
         }
@@ -104,8 +122,8 @@ pub(crate) fn may_sign_lists(cert: &X509Certificate<'_>) -> bool {
     }
 }
 
-/// What webpki does not ask of a root, except its dates: it must be an authority for clients over
-/// so many others. `between` begins with the one that signed `leaf`.
+/// What webpki does not ask of a root, except its dates: it must be an authority for that purpose
+/// over so many others. `between` begins with the one that signed `leaf`.
 ///
 /// # Errors
 ///
@@ -114,6 +132,7 @@ pub(crate) fn check_root(
     root: &X509Certificate<'_>,
     between: &[X509Certificate<'_>],
     leaf: &X509Certificate<'_>,
+    purpose: Purpose,
 ) -> Result<(), Error> {
     if authority(root) == Authority::No {
         return Err(Error::EndEntityUsedAsCa);
@@ -123,7 +142,7 @@ pub(crate) fn check_root(
     if len.is_some_and(|len| between.len() > len as usize) {
         return Err(Error::PathLenConstraintViolated);
     }
-    if !is_for_clients(root) {
+    if !is_for(root, purpose) {
         return Err(Error::EmptyEkuExtension);
     }
     let above = between.iter().chain([root]).enumerate();

@@ -1,17 +1,25 @@
 //! The client's side of TLS, for a server that talks to itself.
 //!
 //! It believes any certificate: whoever uses it has the address of its own server, and proves
-//! nothing to itself. Refuses to be of use for anything else.
+//! nothing to itself. For origins there is [`crate::OriginTls`], which shares the believer.
 
 use std::io::{Error, Read, Result, Write};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
-    WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature_with_raw_key,
 };
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use rustls::pki_types::{
+    CertificateDer, ServerName, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
+};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme,
+    StreamOwned,
+};
+use webpki::RawPublicKeyEntity;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 /// A session with our own server over a blocking stream.
 #[derive(Debug)]
@@ -26,7 +34,7 @@ impl<S: Read + Write> Client<S> {
     /// A name that is none.
     pub fn new(name: &str, stream: S) -> Result<Self> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let anybody = Arc::new(Anybody(provider.signature_verification_algorithms));
+        let anybody = Arc::new(Anybody::new(&provider));
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(Error::other)?
@@ -58,7 +66,13 @@ impl<S: Read + Write> Write for Client<S> {
 
 /// Believes every certificate, and still wants a signature that fits it.
 #[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
+pub(crate) struct Anybody(WebPkiSupportedAlgorithms);
+
+impl Anybody {
+    pub(crate) const fn new(provider: &CryptoProvider) -> Self {
+        Self(provider.signature_verification_algorithms)
+    }
+}
 
 impl ServerCertVerifier for Anybody {
     fn verify_server_cert(
@@ -76,21 +90,43 @@ impl ServerCertVerifier for Anybody {
         &self,
         message: &[u8],
         cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
+        signed: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, signature, &self.0)
+        let key = key_of(cert)?;
+        let entity = RawPublicKeyEntity::try_from(&key)
+            .map_err(|_| rustls::Error::from(CertificateError::BadEncoding))?;
+        let mut known = self.0.mapping.iter().filter(|(scheme, _)| *scheme == signed.scheme);
+        let is_good = known.any(|(_, algorithms)| {
+            let verify = |algorithm: &&'static dyn SignatureVerificationAlgorithm| {
+                entity.verify_signature(*algorithm, message, signed.signature()).is_ok()
+            };
+            algorithms.iter().any(verify)
+        });
+        match is_good {
+            true => Ok(HandshakeSignatureValid::assertion()),
+            false => Err(CertificateError::BadSignature.into()),
+        }
     }
 
     fn verify_tls13_signature(
         &self,
         message: &[u8],
         cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
+        signed: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, signature, &self.0)
+        verify_tls13_signature_with_raw_key(message, &key_of(cert)?, signed, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.supported_schemes()
     }
+}
+
+/// The key of a certificate of any version; the library reads those of version 3 only.
+fn key_of<'a>(
+    cert: &'a CertificateDer<'_>,
+) -> std::result::Result<SubjectPublicKeyInfoDer<'a>, rustls::Error> {
+    let (_, cert) = X509Certificate::from_der(cert.as_ref())
+        .map_err(|_| rustls::Error::from(CertificateError::BadEncoding))?;
+    Ok(SubjectPublicKeyInfoDer::from(cert.tbs_certificate.subject_pki.raw))
 }

@@ -17,6 +17,7 @@ use rustls::DistinguishedName;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, TrustAnchor, UnixTime};
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use webpki::{
     CertRevocationList, EndEntityCert, Error, ExpirationPolicy, KeyUsage, OwnedCertRevocationList,
     RevocationOptionsBuilder, VerifiedPath, anchor_from_trusted_cert,
@@ -27,11 +28,12 @@ use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::time::ASN1Time;
 
 use crate::authority::{
-    Authority, authority, check_root, is_for_clients, is_self_signed, may_sign_handshakes,
+    Authority, Purpose, authority, check_root, is_for, is_self_signed, may_sign_handshakes,
     may_sign_lists,
 };
 use crate::client_facts::describe;
 use crate::der::inside;
+use crate::host::is_named;
 use crate::signed::{Proof, prove};
 
 /// What `ssl_verify_client` and its kin of one server come to.
@@ -46,6 +48,7 @@ pub struct ClientAuth {
     crls: Vec<Crl>,
     depth: usize,
     digest: [u8; 32],
+    purpose: Purpose,
 }
 
 /// A list of what is revoked.
@@ -97,6 +100,7 @@ impl ClientAuth {
             crls: Vec::new(),
             depth: depth as usize,
             digest: [0; 32],
+            purpose: Purpose::Clients,
         };
         digest.update(&depth.to_be_bytes());
         let sources = [
@@ -179,13 +183,45 @@ impl ClientAuth {
             return Some(Box::new(ClientCert { fault, ..ClientCert::default() }));
         }
         let cert = parse(leaf)?;
-        let fault = if sent.len() > CLIENT_CHAIN_MAX {
-            Some(Fault::ChainTooLong)
-        } else {
-            let verdict = self.verify(leaf, &cert, sent, now);
-            verdict.err().map(|error| self.explain(&cert, sent, now, &error))
+        Some(Box::new(describe(&cert, leaf, self.fault(leaf, &cert, sent, now))))
+    }
+
+    /// The same for certificates of servers.
+    #[must_use]
+    pub(crate) const fn for_servers(mut self) -> Self {
+        self.purpose = Purpose::Servers;
+        self
+    }
+
+    /// Why `chain`, leaf first, is not that of a host that is trusted, in nginx's words.
+    pub(crate) fn judge_host(&self, chain: &[CertificateDer<'_>], host: &[u8]) -> Option<String> {
+        let now = DefaultTimeProvider.current_time();
+        let leaf = chain.split_first().and_then(|(leaf, sent)| Some((leaf, parse(leaf)?, sent)));
+        let (Some((leaf, cert, sent)), Some(now)) = (leaf, now) else {
+            return Some("upstream SSL certificate cannot be read".to_owned());
         };
-        Some(Box::new(describe(&cert, leaf, fault)))
+        if let Some(fault) = self.fault(leaf, &cert, sent, now) {
+            return Some(fault.complaint().replacen("client", "upstream", 1));
+        }
+        if is_named(&cert, host) {
+            return None;
+        }
+        let host = String::from_utf8_lossy(host);
+        Some(format!("upstream SSL certificate does not match \"{host}\""))
+    }
+
+    fn fault(
+        &self,
+        leaf: &CertificateDer<'_>,
+        cert: &X509Certificate<'_>,
+        sent: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Option<Fault> {
+        if sent.len() > CLIENT_CHAIN_MAX {
+            return Some(Fault::ChainTooLong);
+        }
+        let verdict = self.verify(leaf, cert, sent, now);
+        verdict.err().map(|error| self.explain(cert, sent, now, &error))
     }
 
     fn verify(
@@ -195,7 +231,7 @@ impl ClientAuth {
         sent: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), Error> {
-        if !may_sign_handshakes(cert) {
+        if !may_sign_handshakes(cert, self.purpose) {
             return Err(Error::CaUsedAsEndEntity);
         }
         if let Some(at) = self.roots.iter().position(|root| root == leaf) {
@@ -219,7 +255,10 @@ impl ClientAuth {
                 &self.anchors,
                 &others,
                 now,
-                KeyUsage::client_auth(),
+                match self.purpose {
+                    Purpose::Clients => KeyUsage::client_auth(),
+                    Purpose::Servers => KeyUsage::server_auth(),
+                },
                 revocation,
                 Some(&fits),
             )
@@ -236,7 +275,7 @@ impl ClientAuth {
         if time_fault(cert, now).is_some() {
             return Err(Error::UnknownIssuer);
         }
-        if !is_for_clients(cert) {
+        if !is_for(cert, self.purpose) {
             return Err(Error::EmptyEkuExtension);
         }
         self.check_lists(at, cert, now)
@@ -300,7 +339,7 @@ impl ClientAuth {
             let Some(root) = parse(root).filter(|root| time_fault(root, now).is_none()) else {
                 continue;
             };
-            let checked = check_root(&root, &between, leaf);
+            let checked = check_root(&root, &between, leaf, self.purpose);
             match checked.and_then(|()| self.check_lists(at, &root, now)) {
                 Ok(()) => return Ok(()),
                 Err(error) => fault = error,
@@ -345,7 +384,8 @@ impl ClientAuth {
             (false, _) => Some(Fault::NoLocalIssuer),
         };
         // An authority that speaks for itself is nothing wrong to OpenSSL, unless that is all.
-        let is_minor = matches!(error, Error::CaUsedAsEndEntity) && may_sign_handshakes(leaf);
+        let is_minor =
+            matches!(error, Error::CaUsedAsEndEntity) && may_sign_handshakes(leaf, self.purpose);
         // To OpenSSL a certificate that is no authority at all has the wrong purpose in the end.
         let is_none = |cert: &&X509Certificate<'_>| authority(cert) == Authority::No;
         let inner = match inner_fault(error) {

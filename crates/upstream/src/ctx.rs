@@ -20,6 +20,12 @@ pub enum FetchWake {
     Connected(u64),
     /// There is no connection, and nothing to release: the error number of the system.
     ConnectFailed(i32),
+    /// The connection that it asked for stands, and secrets are being agreed on.
+    Handshaking,
+    /// The connection is not secret, or is so no more: what the log says of it.
+    Insecure(String),
+    /// Nobody was called, for what an origin is to be shown cannot be had: what the log says of it.
+    Unprepared(String),
     /// The idle connection that it asked for was gone already; there is nothing to release.
     Gone,
     /// Part of the request, body included, was handed to the kernel.

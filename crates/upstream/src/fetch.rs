@@ -139,6 +139,16 @@ impl Fetch {
                 self.handle_connect_failed(errno, ctx);
             }
             (State::Connecting, FetchWake::Gone) => self.connect_afresh(ctx),
+            (State::Connecting, FetchWake::Handshaking) => {
+                if let Some(trial) = &mut self.trial {
+                    trial.is_handshaking = true;
+                }
+            }
+            (State::Connecting, FetchWake::Insecure(text)) => {
+                self.log(Level::Error, text.as_bytes(), words::HANDSHAKING, ctx);
+                self.fail(Fault::Error, words::HANDSHAKING, ctx);
+            }
+            (State::Connecting, FetchWake::Unprepared(text)) => self.give_up(&text, ctx),
             (_, FetchWake::Paused) => self.reading = Reading::Paused,
             (_, FetchWake::Resumed) => {
                 self.reading = Reading::On;
@@ -199,8 +209,11 @@ impl Fetch {
     fn ask(&mut self, peer: usize, lease: Lease, ctx: &mut FetchCtx<'_>) {
         let Some(group) = self.group.clone() else { return };
         let now = ctx.now.mono;
-        let idle =
-            if group.is_pooled() { ctx.pools.take_idle(&group, &group.peers[peer]) } else { None };
+        let channel = self.request.channel();
+        let idle = match group.is_pooled() {
+            true => ctx.pools.take_idle(&group, &group.peers[peer], channel),
+            false => None,
+        };
         let link = match idle {
             Some(idle) => {
                 ctx.effects.push(FetchEffect::Reuse(idle.link));
@@ -218,6 +231,7 @@ impl Fetch {
             began: now,
             dialled: now,
             link,
+            is_handshaking: false,
             left: Left::Unready,
             connect_ms: None,
             header_ms: None,
@@ -321,12 +335,22 @@ impl Fetch {
         self.fail(Fault::Error, words::CONNECTING, ctx);
     }
 
+    /// What an origin is to be shown is missing, which no other origin can help.
+    fn give_up(&mut self, text: &str, ctx: &mut FetchCtx<'_>) {
+        self.log(Level::Error, text.as_bytes(), words::CONNECTING, ctx);
+        if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
+            self.tell_attempt(trial, 0, &group, ctx);
+        }
+        self.refuse(Refused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
+    }
+
     /// The kept connection was of no use: the same server again over a fresh one.
     fn connect_afresh(&mut self, ctx: &mut FetchCtx<'_>) {
         let Some(address) = self.address() else { return };
         let Some(trial) = &mut self.trial else { return };
         trial.dialled = ctx.now.mono;
         trial.link = Link { name: 0, served: 0, born: ctx.now.mono, held: true };
+        trial.is_handshaking = false;
         trial.left = Left::Unready;
         trial.connect_ms = None;
         trial.sent = 0;
@@ -369,6 +393,10 @@ impl Fetch {
             FetchWake::Event(OriginEvent::Trailers(fields)) => self.handle_trailers(fields, ctx),
             FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
             FetchWake::Broken(error) => self.handle_broken(&error, ctx),
+            FetchWake::Insecure(text) => {
+                let doing = self.reading_what();
+                self.lose(text.as_bytes(), doing, ctx);
+            }
             FetchWake::ReceiveFailed(errno) => {
                 let doing = self.reading_what();
                 self.lose(&words::call_failed("recv", errno), doing, ctx);
@@ -448,7 +476,8 @@ impl Fetch {
         let Some(group) = self.group.clone() else { return };
         trial.lease.health().note_success();
         let peer = &group.peers[trial.peer];
-        let idle = Idle::of(trial.link.name, peer, trial.link.served + 1, trial.link.born);
+        let to = (peer, self.request.channel());
+        let idle = Idle::of(trial.link.name, to, trial.link.served + 1, trial.link.born);
         let kept = idle.keepable(&group.keepalive, ctx.now.mono);
         let kept =
             kept.filter(|_| self.keeps() && group.is_pooled() && trial.left == Left::Nothing);
@@ -621,7 +650,9 @@ impl Fetch {
         match (self.state, &self.trial) {
             (State::Queued(until), _) => Some((until, words::WAITING)),
             (State::Connecting, Some(trial)) => {
-                Some((trial.dialled.after(settings.connect_timeout), words::CONNECTING))
+                let doing =
+                    if trial.is_handshaking { words::HANDSHAKING } else { words::CONNECTING };
+                Some((trial.dialled.after(settings.connect_timeout), doing))
             }
             (State::Asking | State::Answering, Some(trial)) => {
                 let send = trial.last_sent.after(settings.send_timeout);

@@ -53,6 +53,8 @@ pub(crate) struct Idle {
     pub(crate) link: u64,
     /// Number of the peer.
     pub(crate) peer: u32,
+    /// What it shares with requests that may use it; see [`crate::OriginRequest`].
+    pub(crate) channel: u64,
     /// Requests that it carried.
     pub(crate) served: u64,
     /// When it was made.
@@ -177,10 +179,13 @@ impl Pools {
         weight
     }
 
-    /// A connection to `peer` that waits for a request; the one used last.
-    pub(crate) fn take_idle(&mut self, group: &Group, peer: &Peer) -> Option<Idle> {
+    /// A connection to `peer` that waits for a request of that channel; the one used last.
+    pub(crate) fn take_idle(&mut self, group: &Group, peer: &Peer, channel: u64) -> Option<Idle> {
         let pool = self.groups.get_mut(group.number as usize)?.as_mut()?;
-        let found = pool.idle.iter().position(|idle| idle.peer == peer.number)?;
+        let found = pool
+            .idle
+            .iter()
+            .position(|idle| idle.peer == peer.number && idle.channel == channel)?;
         pool.idle.remove(found)
     }
 
@@ -279,8 +284,8 @@ impl Pools {
 
 impl Idle {
     /// A connection that ends a request at `now` and was made at `born`; none if it is used up.
-    pub(crate) fn of(link: u64, peer: &Peer, served: u64, born: Instant) -> Self {
-        Self { link, peer: peer.number, served, born, until: born }
+    pub(crate) fn of(link: u64, to: (&Peer, u64), served: u64, born: Instant) -> Self {
+        Self { link, peer: to.0.number, channel: to.1, served, born, until: born }
     }
 
     /// The same, kept from `now` on; none if it is used up.

@@ -1,5 +1,6 @@
 //! What is asked of an origin, and what is told of it: the words between exchange and fetch.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use base::Spool;
@@ -29,6 +30,37 @@ pub struct OriginRequest {
     pub affinity: Vec<u8>,
     /// `fastcgi_limit_rate` in bytes per second; 0 is no limit.
     pub rate: u64,
+    /// How it is kept secret, if it is.
+    pub secure: Option<Box<Secure>>,
+}
+
+impl OriginRequest {
+    /// Connections of different channels are never taken for one another; 0 is in the clear.
+    pub(crate) fn channel(&self) -> u64 {
+        self.secure.as_ref().map_or(0, |secure| secure.channel())
+    }
+}
+
+/// What makes TLS to an origin what it is: connections and sessions that differ in any of it have
+/// nothing in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Secure {
+    /// The number of the site.
+    pub site: u64,
+    /// Which of its settings for TLS to origins.
+    pub settings: u32,
+    /// Who the origin should be.
+    pub name: Box<[u8]>,
+    /// The certificate and the key that are shown, where variables name them.
+    pub certificate: Option<[Box<[u8]>; 2]>,
+}
+
+impl Secure {
+    fn channel(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish() | 1
+    }
 }
 
 /// Who is asked.

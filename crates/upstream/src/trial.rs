@@ -20,6 +20,8 @@ pub(crate) struct Trial {
     /// When the last connection was asked for.
     pub(crate) dialled: Instant,
     pub(crate) link: Link,
+    /// The connection stands, and secrets are being agreed on.
+    pub(crate) is_handshaking: bool,
     pub(crate) left: Left,
     pub(crate) connect_ms: Option<u64>,
     pub(crate) header_ms: Option<u64>,

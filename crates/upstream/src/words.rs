@@ -4,6 +4,7 @@ use base::Instant;
 use conf::model::{Level, PeerAddress, Protocol};
 
 pub(crate) const CONNECTING: &str = "while connecting to upstream";
+pub(crate) const HANDSHAKING: &str = "while SSL handshaking to upstream";
 pub(crate) const WAITING: &str = "while waiting for upstream";
 pub(crate) const SENDING: &str = "while sending request to upstream";
 pub(crate) const READING_HEAD: &str = "while reading response header from upstream";

@@ -32,6 +32,8 @@ pub(crate) struct LiveFetch {
     pub(crate) link: Option<Key<Link>>,
     /// The groups of the configuration that its exchange is answered by.
     groups: Arc<Groups>,
+    /// What TLS to origins is like there, if it is wanted.
+    pub(crate) tls: Option<Arc<[tls::OriginTls]>>,
     /// Bytes of the request body that left in this attempt.
     pub(crate) pulled: u64,
     /// Bytes of the request body whose room was given back.
@@ -69,6 +71,7 @@ impl<I: Io> Worker<I> {
         let Some(site) = live.exchange.site() else { return };
         let fetch = LiveFetch {
             groups: site.groups().clone(),
+            tls: self.origins.secrets.find(site.shared(), &request),
             exchange: Some(key),
             link: None,
             pulled: 0,
@@ -110,6 +113,7 @@ impl<I: Io> Worker<I> {
         let Some(site) = live.exchange.site() else { return };
         let fetch = LiveFetch {
             groups: site.groups().clone(),
+            tls: self.origins.secrets.find(site.shared(), &request),
             exchange: None,
             fill: Some(fill),
             link: None,

@@ -65,6 +65,8 @@ pub struct Generation {
     pub site: Arc<Site>,
     /// The groups of origins that it names; what is known of them outlives it.
     pub groups: Arc<upstream::Groups>,
+    /// What TLS to origins is like, as the site numbers it.
+    pub origin_tls: Arc<[tls::OriginTls]>,
     /// One entry per listen of the configuration.
     pub listens: Vec<ListenSettings>,
     /// Their places by address.

@@ -25,6 +25,7 @@ mod questions;
 mod quic_conn;
 mod recall;
 mod reload;
+mod secured;
 mod settings;
 mod spooling;
 mod tcp;

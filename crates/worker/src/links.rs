@@ -22,6 +22,7 @@ use wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, User};
 use crate::fetches::LiveFetch;
 use crate::origin::Origins;
 use crate::output::{SHARE_MIN, advance, keep_rest, segment_len};
+use crate::secured::Secured;
 use crate::throttle::Throttle;
 use crate::token::Token;
 use crate::worker::Worker;
@@ -39,28 +40,30 @@ const CHAIN_KEPT: usize = 256 * 1024;
 /// A connection to an origin.
 #[derive(Debug)]
 pub(crate) struct Link {
-    fd: Fd,
+    pub(crate) fd: Fd,
     pub(crate) conn: OriginConn,
     /// Whose request it carries; the pool's if none.
     pub(crate) fetch: Option<Key<LiveFetch>>,
+    /// Who seals and opens; none: it is spoken in the clear.
+    pub(crate) secured: Option<Box<Secured>>,
     /// The call was answered.
-    stands: bool,
+    pub(crate) stands: bool,
     /// A request is under way.
     is_started: bool,
     /// What the socket did not take.
-    unsent: VecDeque<Segment>,
+    pub(crate) unsent: VecDeque<Segment>,
     /// The socket may hold bytes to read.
-    readable: bool,
+    pub(crate) readable: bool,
     /// The last send was not taken whole.
-    blocked: bool,
+    pub(crate) blocked: bool,
     /// The origin was reported to have ended its side.
-    hung_up: bool,
+    pub(crate) hung_up: bool,
     /// It stands in the list of those that may write this turn.
     dirty: bool,
     /// It stands in the list of those that are read again.
     pub(crate) queued: bool,
     /// The pace at which the origin may be read, if that is limited.
-    throttle: Option<Throttle>,
+    pub(crate) throttle: Option<Throttle>,
     /// The pace holds it, and the fetch was told.
     is_slowed: bool,
 }
@@ -79,6 +82,10 @@ impl<I: Io> Worker<I> {
             Protocol::Lsapi => OriginConn::lsapi(),
             Protocol::Http => OriginConn::http(),
         };
+        let secured = match Secured::new(request, live.tls.as_ref()) {
+            Ok(secured) => secured,
+            Err(text) => return Some(FetchWake::Unprepared(text)),
+        };
         let keeps_alive = request.settings.socket_keepalive;
         let callee = match to {
             PeerAddress::Inet(at) => Callee::Inet(*at),
@@ -92,6 +99,7 @@ impl<I: Io> Worker<I> {
             fd,
             conn,
             fetch: Some(fetch),
+            secured,
             stands,
             is_started: false,
             unsent: VecDeque::new(),
@@ -118,7 +126,7 @@ impl<I: Io> Worker<I> {
             self.io.keep_alive(fd);
         }
         self.origins.fetches.get_mut(fetch)?.link = Some(key);
-        stands.then_some(FetchWake::Connected(key.to_bits()))
+        stands.then(|| self.greet(key))
     }
 
     /// Takes an idle connection back into use.
@@ -131,7 +139,8 @@ impl<I: Io> Worker<I> {
         let is_fit = match (live.fetch.request().protocol, &link.conn) {
             // What came since, reported or not, must not become the answer to this request.
             (Protocol::Http, OriginConn::Http(_)) => {
-                self.io.receive(link.fd, &mut byte) == Received::Blocked
+                link.is_as_secret(live.fetch.request().secure.as_deref())
+                    && self.io.receive(link.fd, &mut byte) == Received::Blocked
             }
             (Protocol::FastCgi, OriginConn::Fcgi(_)) | (Protocol::Lsapi, OriginConn::Lsapi(_)) => {
                 true
@@ -184,7 +193,7 @@ impl<I: Io> Worker<I> {
             Fate::Abort => {
                 link.conn.abort();
                 // Within a record of ours it could not be understood.
-                if link.stands && link.unsent.is_empty() {
+                if link.stands && link.unsent.is_empty() && link.secured.is_none() {
                     let chain = &mut self.origins.chain;
                     chain.configure(Weave::Contiguous, false);
                     link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);
@@ -199,7 +208,14 @@ impl<I: Io> Worker<I> {
 
     /// Closes a connection that nobody uses.
     pub(crate) fn close_link(&mut self, key: Key<Link>) {
-        if let Some(link) = self.origins.links.remove(key) {
+        if let Some(mut link) = self.origins.links.remove(key) {
+            // Within a record of ours it could not be understood.
+            if link.secured.is_some() && link.unsent.is_empty() {
+                link.queue_goodbye();
+                if let Some(goodbye) = link.unsent.front() {
+                    let _ = self.io.send_segment(link.fd, goodbye);
+                }
+            }
             self.io.close(link.fd, Reset::No);
         }
     }
@@ -219,7 +235,9 @@ impl<I: Io> Worker<I> {
             link.blocked = false;
             self.mark_link(key);
         }
-        self.receive_link(key);
+        if !self.in_handshake(key, Self::receive_handshake) {
+            self.receive_link(key);
+        }
     }
 
     fn conclude_call(&mut self, key: Key<Link>) {
@@ -228,7 +246,8 @@ impl<I: Io> Worker<I> {
         match self.io.connect_result(link.fd) {
             Ok(()) => {
                 link.stands = true;
-                self.step_fetch(fetch, FetchWake::Connected(key.to_bits()));
+                let wake = self.greet(key);
+                self.step_fetch(fetch, wake);
             }
             Err(errno) => {
                 if let Some(live) = self.origins.fetches.get_mut(fetch) {
@@ -293,7 +312,7 @@ impl<I: Io> Worker<I> {
     pub(crate) fn receive_link(&mut self, key: Key<Link>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && link.readable) else { return };
-        if !self.may_read(fetch) {
+        if !self.may_read(fetch) || self.tell_early(key, fetch) {
             return;
         }
         let Some(room) = self.room_of(key, fetch) else { return };
@@ -305,6 +324,9 @@ impl<I: Io> Worker<I> {
         match self.io.receive(link.fd, &mut scratch[..room]) {
             Received::Bytes(n) => {
                 link.readable = n == room || link.hung_up;
+                if link.secured.is_some() {
+                    return self.receive_sealed(key, fetch, n);
+                }
                 if let Some(throttle) = &mut link.throttle {
                     throttle.advance(n as u64);
                 }
@@ -367,7 +389,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Tells a fetch what was heard, as long as the connection is its own.
-    fn tell_fetch(
+    pub(crate) fn tell_fetch(
         &mut self,
         key: Key<Link>,
         fetch: Key<LiveFetch>,
@@ -406,6 +428,10 @@ impl<I: Io> Worker<I> {
     pub(crate) fn transmit_link(&mut self, key: Key<Link>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         link.dirty = false;
+        if self.in_handshake(key, Self::transmit_handshake) {
+            return;
+        }
+        let Some(link) = self.origins.links.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && !link.blocked) else { return };
         let mut bytes = 0;
         let alive = self.flush_link(key, &mut bytes) && self.send_more(key, fetch, &mut bytes);
@@ -438,26 +464,30 @@ impl<I: Io> Worker<I> {
 
     /// Tells the origin of a tunnel that the client has nothing more to say.
     fn end_tunnel_side(&mut self, key: Key<Link>) {
-        let Some(link) = self.origins.links.get(key) else { return };
+        let Some(link) = self.origins.links.get_mut(key) else { return };
         if link.conn.is_tunnel() && link.conn.is_request_sent() {
-            self.io.shut_write(link.fd);
+            link.queue_goodbye();
+            let fd = link.fd;
+            self.flush_link(key, &mut 0);
+            self.io.shut_write(fd);
         }
     }
 
     /// Sends what earlier turns left over; false when the connection is dead.
-    fn flush_link(&mut self, key: Key<Link>, bytes: &mut u64) -> bool {
+    pub(crate) fn flush_link(&mut self, key: Key<Link>, bytes: &mut u64) -> bool {
         let Some(link) = self.origins.links.get_mut(key) else { return false };
         while let Some(segment) = link.unsent.front_mut() {
             let len = segment_len(segment);
             match self.io.send_segment(link.fd, segment) {
+                Sent::Bytes(n) if n < len => {
+                    advance(segment, n);
+                    link.blocked = true;
+                    *bytes += link.credit(n);
+                    return true;
+                }
                 Sent::Bytes(n) => {
-                    *bytes += n;
-                    if n < len {
-                        advance(segment, n);
-                        link.blocked = true;
-                        return true;
-                    }
                     link.unsent.pop_front();
+                    *bytes += link.credit(n);
                 }
                 Sent::Dead | Sent::FileFailed => return false,
             }
@@ -474,12 +504,18 @@ impl<I: Io> Worker<I> {
         if !link.unsent.is_empty() || !link.conn.has_output() {
             return true;
         }
-        chain.configure(Weave::Shared(SHARE_MIN), false);
+        let is_plain = link.secured.is_none();
+        chain.configure(if is_plain { Weave::Shared(SHARE_MIN) } else { Weave::Contiguous }, false);
         let spool = live.fetch.body_mut();
         let mut body = RequestBody { spool, io: &mut self.io, pulled: 0 };
         link.conn.transmit(SEND_PER_TURN, chain, fetch.to_bits(), &mut body);
         live.pulled += body.pulled;
         let len = chain.len();
+        if len > 0 && link.queue_sealed(chain.contiguous().unwrap_or_default()) {
+            chain.clear();
+            chain.shrink(CHAIN_KEPT);
+            return self.flush_link(key, bytes);
+        }
         let sent = if len > 0 { self.io.send(link.fd, chain) } else { Sent::Bytes(0) };
         if let Sent::Bytes(n) = sent {
             *bytes += n;

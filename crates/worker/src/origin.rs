@@ -18,6 +18,7 @@ use wire::OriginEvent;
 use crate::exchanges::Live;
 use crate::fetches::LiveFetch;
 use crate::links::Link;
+use crate::secured::Secrets;
 use crate::tcp::TcpConn;
 use crate::worker::Worker;
 
@@ -27,6 +28,8 @@ pub(crate) struct Origins {
     pub(crate) fetches: Slab<LiveFetch>,
     pub(crate) links: Slab<Link>,
     pub(crate) pools: Pools,
+    /// What TLS to origins is like.
+    pub(crate) secrets: Secrets,
     /// A fetch was stepped since turns were taken.
     pub(crate) stepped: bool,
     /// The deadline of each slot of fetches.
@@ -47,6 +50,7 @@ pub(crate) struct Origins {
     pub(crate) left: Vec<Key<TcpConn>>,
     /// Buffers for the length of one call.
     pub(crate) chain: SendChain,
+    pub(crate) plain: Vec<u8>,
     pub(crate) effects: Vec<FetchEffect>,
     pub(crate) events: Vec<OriginEvent>,
     pub(crate) turns: Turns,
@@ -67,6 +71,7 @@ impl Origins {
             fetches: Slab::with_capacity(EXCHANGES_MAX),
             links: Slab::with_capacity(LINKS_MAX),
             pools: Pools::new(usize::from(worker)),
+            secrets: Secrets::default(),
             stepped: false,
             armed_slots: Vec::new(),
             armed: Armed::default(),
@@ -77,6 +82,7 @@ impl Origins {
             spooling: Vec::new(),
             left: Vec::new(),
             chain: SendChain::new(Weave::Contiguous),
+            plain: Vec::new(),
             effects: Vec::new(),
             events: Vec::new(),
             turns: Turns::default(),
@@ -155,7 +161,9 @@ impl<I: Io> Worker<I> {
             if let Some(link) = self.origins.links.get_mut(key) {
                 link.queued = false;
             }
-            self.receive_link(key);
+            if !self.in_handshake(key, Self::receive_handshake) {
+                self.receive_link(key);
+            }
         }
         self.settle_origins();
         self.continue_spooling();

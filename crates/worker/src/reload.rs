@@ -18,6 +18,7 @@ impl<I: Io> Worker<I> {
     /// Answers new requests by another configuration; connections stay.
     pub(crate) fn configure(&mut self, generation: Arc<Generation>, logs: OpenLogs) {
         self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
+        self.origins.secrets.learn(&generation);
         self.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
             self.close_idle(idle);

@@ -222,6 +222,7 @@ impl<I: Io> Worker<I> {
         let watched = worker.io.watch(bell, Token::Mail.pack(), Watch::Level);
         debug_assert!(watched, "a new epoll instance takes a descriptor");
         worker.core.logs.set_buffers(worker.generation.site.log_buffers());
+        worker.origins.secrets.learn(&worker.generation);
         worker.listen();
         worker
     }

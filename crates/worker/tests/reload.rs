@@ -91,6 +91,7 @@ fn generation(number: u64, servers: u32, socket: &Arc<Listener>) -> Arc<Generati
     Arc::new(Generation {
         number,
         groups: Arc::new(upstream::Groups::new(&http.upstreams, None)),
+        origin_tls: Arc::default(),
         listens: listens.collect(),
         addresses: Addresses::new(&http.listens),
         sockets: Handout::new(vec![vec![socket.clone()]]),

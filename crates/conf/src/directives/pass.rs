@@ -32,21 +32,27 @@ pub(super) const TABLE: &[Directive] = &[
 pub(crate) struct GroupKey {
     host: Box<[u8]>,
     port: Option<u16>,
+    /// What holds for an address without a port.
+    default_port: Option<u16>,
 }
 
 impl GroupKey {
     /// A name, in any case.
     pub(super) fn named(name: &[u8]) -> Self {
-        Self { host: name.to_ascii_lowercase().into(), port: None }
+        Self { host: name.to_ascii_lowercase().into(), port: None, default_port: None }
     }
 
-    fn of(peer: &Peer) -> Self {
+    fn of(peer: &Peer, default_port: Option<u16>) -> Self {
         match peer {
             Peer::Unix(path) => {
                 let path = path.as_os_str().as_encoded_bytes();
-                Self { host: [b"unix:", path].concat().into(), port: None }
+                let host = [b"unix:", path].concat().into();
+                Self { host, port: None, default_port: None }
             }
-            Peer::Inet { host, port } => Self { port: *port, ..Self::named(host.as_bytes()) },
+            Peer::Inet { host, port } => {
+                let default_port = default_port.filter(|_| port.is_none());
+                Self { port: *port, default_port, ..Self::named(host.as_bytes()) }
+            }
         }
     }
 }
@@ -108,7 +114,7 @@ pub(super) fn group(
             (UpstreamKind::Address, Some(_)) => {}
         }
     }
-    let key = GroupKey::of(&peer);
+    let key = GroupKey::of(&peer, default_port);
     if let Some(id) = r.http.upstream_index.get(&key) {
         return Ok(*id);
     }

@@ -13,7 +13,7 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
     own("proxy_pass", Contexts::LIE, Args::ONE, proxy_pass).doc(
-        "The HTTP origin that answers; a URI behind it takes the place of the location's prefix.",
+        "The HTTP or HTTPS origin that answers; a URI behind it stands for the location's prefix.",
         "proxy_pass http://127.0.0.1:8080;",
     ),
     list("proxy_set_header", HSL, Args::TWO, set_header).doc(
@@ -74,7 +74,8 @@ fn proxy_pass(r: &mut Reader, node: &Node) -> Parsed {
     }
     let fault = |text: &str| Fault::Text(text.to_owned());
     let cut = proxy_url::parse(node.arg(0)).map_err(|error| fault(error.text()))?;
-    let id = super::pass::group(r, node, cut.origin, (cut.rest, Some(80)))?;
+    let port = if cut.secure { 443 } else { 80 };
+    let id = super::pass::group(r, node, cut.origin, (cut.rest, Some(port)))?;
     let is_prefix = matches!(r.scope.matcher, Matcher::Prefix { .. } | Matcher::Exact(_));
     if cut.uri.is_some() && !is_prefix {
         return Err(fault(
@@ -83,6 +84,7 @@ fn proxy_pass(r: &mut Reader, node: &Node) -> Parsed {
         ));
     }
     let url = ProxyUrl {
+        secure: cut.secure,
         host: cut.host.into(),
         port: cut.port.into(),
         uri: cut.uri.map(Arc::from),

@@ -46,8 +46,13 @@ pub(super) const TABLE: &[Directive] = &[
         Ok(())
     })
     .doc("The file with passwords for keys.", "ssl_password_file passwords;"),
-    list("ssl_protocols", HS, Args::at_least(1), protocols)
-        .doc("The versions of TLS that are spoken.", "ssl_protocols TLSv1.2 TLSv1.3;"),
+    list("ssl_protocols", HS, Args::at_least(1), |r, node| {
+        let none = Protocols { tls12: false, tls13: false, obsolete: false };
+        let old = if r.again { r.tls().conf.protocols } else { none };
+        r.tls().conf.protocols = read_protocols(r, node, old)?;
+        Ok(())
+    })
+    .doc("The versions of TLS that are spoken.", "ssl_protocols TLSv1.2 TLSv1.3;"),
     value("ssl_ciphers", HS, Args::ONE, |r, node| {
         r.tls().conf.ciphers = show(node.arg(0)).into_owned();
         Ok(())
@@ -137,8 +142,11 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Where those answers are kept.", "ssl_ocsp_cache shared:ocsp:1m;"),
     accepted("ssl_ocsp_responder", HS, Args::ONE, Form::Any)
         .doc("The address to ask about clients.", "ssl_ocsp_responder http://ocsp.a.com/;"),
-    value("ssl_certificate_cache", HS, Args::between(1, 3), certificate_cache)
-        .doc("Keeps certificates named by variables.", "ssl_certificate_cache max=100;"),
+    value("ssl_certificate_cache", HS, Args::between(1, 3), |r, node| {
+        r.tls().conf.certificate_cache = read_certificate_cache(node)?;
+        Ok(())
+    })
+    .doc("Keeps certificates named by variables.", "ssl_certificate_cache max=100;"),
     flag("ssl_certificate_compression", HS, |r| &mut r.tls().conf.certificate_compression)
         .doc("Whether certificates are sent compressed.", "ssl_certificate_compression on;"),
     list("ssl_ech_file", HS, Args::ONE, ignored)
@@ -146,7 +154,7 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 /// Refuses certificates and keys from where they cannot be had.
-fn plain_file(node: &Node) -> Parsed {
+pub(super) fn plain_file(node: &Node) -> Parsed {
     let (name, word) = (show(node.name()), node.arg(0));
     let kinds: [(&[u8], &str); 2] = [(b"engine:", "engines"), (b"store:", "stores")];
     let kind = kinds.iter().find(|(prefix, _)| word.starts_with(prefix));
@@ -187,9 +195,12 @@ fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathB
     Ok(())
 }
 
-fn protocols(r: &mut Reader, node: &Node) -> Parsed {
-    let none = Protocols { tls12: false, tls13: false, obsolete: false };
-    let mut protocols = if r.again { r.tls().conf.protocols } else { none };
+/// Reads versions, which are added to `protocols`.
+pub(super) fn read_protocols(
+    r: &mut Reader,
+    node: &Node,
+    mut protocols: Protocols,
+) -> Result<Protocols, Fault> {
     for word in node.args() {
         match &*word.to_ascii_lowercase() {
             b"sslv2" | b"sslv3" | b"tlsv1" | b"tlsv1.1" => protocols.obsolete = true,
@@ -199,11 +210,11 @@ fn protocols(r: &mut Reader, node: &Node) -> Parsed {
         }
         say_once(r, node, word);
     }
-    r.tls().conf.protocols = protocols;
-    Ok(())
+    Ok(protocols)
 }
 
-fn certificate_cache(r: &mut Reader, node: &Node) -> Parsed {
+/// Reads how certificates named by variables are kept.
+pub(super) fn read_certificate_cache(node: &Node) -> Result<Option<CertificateCache>, Fault> {
     let (mut max, mut is_off) = (None, false);
     let (mut inactive, mut valid) = (Duration::from_secs(10), Duration::from_secs(60));
     for word in node.args() {
@@ -223,12 +234,10 @@ fn certificate_cache(r: &mut Reader, node: &Node) -> Parsed {
         }
     }
     if max.is_none() && !is_off {
-        let message = "\"ssl_certificate_cache\" must have the \"max\" parameter";
-        return Err(Fault::Text(message.to_owned()));
+        let name = show(node.name());
+        return Err(Fault::Text(format!("\"{name}\" must have the \"max\" parameter")));
     }
-    let cache = max.filter(|_| !is_off).map(|max| CertificateCache { max, inactive, valid });
-    r.tls().conf.certificate_cache = cache;
-    Ok(())
+    Ok(max.filter(|_| !is_off).map(|max| CertificateCache { max, inactive, valid }))
 }
 
 impl Reader {

@@ -3,16 +3,19 @@
 
 use std::sync::Arc;
 
+use super::origin_tls::OriginTlsConf;
 use crate::regex::Regex;
 use crate::vars::Template;
 
 /// What `proxy_pass http://HOST:PORT/URI` says besides who is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyUrl {
-    /// `$proxy_host`: the host, and the port if one is written that is not 80; `localhost` for a
-    /// unix socket.
+    /// Whether the scheme is `https`.
+    pub secure: bool,
+    /// `$proxy_host`: the host, and the port if one is written that is not the scheme's;
+    /// `localhost` for a unix socket.
     pub host: Arc<[u8]>,
-    /// `$proxy_port`: the port, 80 if none is written; empty for a unix socket.
+    /// `$proxy_port`: the port, the scheme's if none is written; empty for a unix socket.
     pub port: Arc<[u8]>,
     /// The URI as written; none: the client's own target is passed on.
     pub uri: Option<Arc<[u8]>>,
@@ -45,6 +48,8 @@ pub struct ProxySettings {
     pub pass_trailers: bool,
     /// `proxy_cache_convert_head`
     pub convert_head: bool,
+    /// `proxy_ssl_*`
+    pub tls: Arc<OriginTlsConf>,
 }
 
 impl Default for ProxySettings {
@@ -60,6 +65,7 @@ impl Default for ProxySettings {
             cookie_flags: Arc::default(),
             pass_trailers: false,
             convert_head: true,
+            tls: Arc::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused, request::Targ
 use crate::answer::Body;
 use crate::body::{FileHolds, Progress};
 use crate::content::file::Look;
-use crate::content::{params, proxied};
+use crate::content::{params, proxied, secured};
 use crate::ctx::{Ctx, Effect, Peer, Wake};
 use crate::exchange::{Exchange, Next, Step};
 use crate::record;
@@ -240,6 +240,7 @@ impl Exchange {
         asked.scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
             Protocol::Lsapi => "lsapi",
+            Protocol::Http if request.secure.is_some() => "https",
             Protocol::Http => "http",
         };
         if let Some(fill) = fill {
@@ -289,6 +290,7 @@ impl Exchange {
             Target::Group(id) => affinity(&scope, *id),
             Target::Address(_) => Vec::new(),
         };
+        let secure = secured::of(&scope, pass);
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
         let body = match asks_upgrade(&params) && self.request.may_tunnel() {
             true => self.request.open_tunnel(settings.client_body_buffer_size),
@@ -309,6 +311,7 @@ impl Exchange {
             is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
                 && self.request.head().method_text != b"LOCK",
             rate,
+            secure,
         })
     }
 

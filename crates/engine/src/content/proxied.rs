@@ -94,10 +94,7 @@ pub(crate) struct Asking<'a> {
 pub(crate) fn target(text: &[u8], site: &Site) -> Result<(Target, ProxyUrl), Vec<u8>> {
     let shown = |words: &str, text: &[u8]| [words.as_bytes(), b" \"", text, b"\""].concat();
     let no_url = || shown("invalid URL prefix in", text);
-    let cut = conf::proxy_url::parse(text).map_err(|error| match error {
-        conf::proxy_url::UrlError::Scheme => no_url(),
-        conf::proxy_url::UrlError::Secure => error.text().into(),
-    })?;
+    let cut = conf::proxy_url::parse(text).map_err(|_| no_url())?;
     if cut.rest.is_empty() {
         return Err(no_url());
     }
@@ -116,6 +113,7 @@ pub(crate) fn target(text: &[u8], site: &Site) -> Result<(Target, ProxyUrl), Vec
         [b"no resolver defined to resolve ", host].concat()
     })?;
     let url = ProxyUrl {
+        secure: cut.secure,
         host: cut.host.into(),
         port: cut.port.into(),
         uri: cut.uri.map(Arc::from),

@@ -31,7 +31,7 @@ use crate::route::{Claim, Level};
 /// Compiles everything.
 pub(super) fn site(config: Arc<Config>) -> Site {
     let mut sieves = Sieves::default();
-    let (listens, servers, locations) = match &config.http {
+    let (listens, servers, mut locations) = match &config.http {
         Some(http) => (
             http.listens.iter().map(|listen| listening(http, listen, &mut sieves)).collect(),
             http.servers.iter().map(|conf| server(http, conf, &mut sieves)).collect(),
@@ -39,6 +39,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         ),
         None => Default::default(),
     };
+    let origin_tls = secure(&mut locations);
     let limit_zones = config.http.iter().flat_map(|http| &http.limit_zones);
     let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
@@ -50,6 +51,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         listens,
         servers,
         locations,
+        origin_tls,
         maps_capture: derived.iter().any(Derived::captures),
         derived,
         redefined: config.http.as_ref().map_or_else(Vec::new, |http| http.redefined.clone()),
@@ -220,8 +222,31 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http, told: &mut Told)
             let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
             Box::new(proxied::Plan::new(&settings.proxy, rewriter))
         }),
+        secure: None,
         hidden,
     }
+}
+
+/// Tells locations that may speak TLS to origins where their settings for it are.
+fn secure(locations: &mut [Location]) -> Vec<Arc<model::OriginTlsConf>> {
+    let mut all: Vec<Arc<model::OriginTlsConf>> = Vec::new();
+    let mut known: HashMap<*const model::OriginTlsConf, u32> = HashMap::new();
+    for location in locations {
+        let Some(pass) = location.pass.as_mut().and_then(Arc::get_mut) else { continue };
+        // What a text with variables will say is not known.
+        let may_be_secure = pass.conf.url.as_ref().is_none_or(|url| url.secure);
+        if pass.proxied.is_none() || !may_be_secure {
+            continue;
+        }
+        let conf = &location.settings.origin.proxy.tls;
+        pass.secure = Some(*known.entry(Arc::as_ptr(conf)).or_insert_with(|| {
+            if all.last() != Some(conf) {
+                all.push(Arc::clone(conf));
+            }
+            all.len() as u32 - 1
+        }));
+    }
+    all
 }
 
 fn hidden(settings: &model::OriginSettings, is_http: bool) -> Hidden {

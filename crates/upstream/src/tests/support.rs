@@ -106,6 +106,7 @@ pub(crate) fn request(settings: OriginSettings) -> Box<OriginRequest> {
         is_idempotent: true,
         affinity: Vec::new(),
         rate: 0,
+        secure: None,
     })
 }
 

@@ -1,0 +1,141 @@
+//! `proxy_ssl_*`: TLS to origins.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::tls::{plain_file, read_certificate_cache, read_protocols};
+use crate::ast::Node;
+use crate::directive::{Args, Contexts, Directive, flag, list, number, value};
+use crate::model::{OriginTlsConf, PemName, Protocols};
+use crate::reader::{Fault, Parsed, Reader, show};
+
+const HSL: Contexts = Contexts::HSL;
+
+pub(super) const TABLE: &[Directive] = &[
+    value("proxy_ssl_certificate", HSL, Args::ONE, |r, node| {
+        pem(r, node, |conf| &mut conf.certificate)
+    })
+    .doc("The certificate for origins that ask for one.", "proxy_ssl_certificate client.crt;"),
+    value("proxy_ssl_certificate_key", HSL, Args::ONE, |r, node| {
+        pem(r, node, |conf| &mut conf.key)
+    })
+    .doc("The key of that certificate.", "proxy_ssl_certificate_key client.key;"),
+    value("proxy_ssl_certificate_cache", HSL, Args::between(1, 3), |r, node| {
+        tls(r).certificate_cache = read_certificate_cache(node)?;
+        Ok(())
+    })
+    .doc("Keeps certificates named by variables.", "proxy_ssl_certificate_cache max=100;"),
+    value("proxy_ssl_password_file", HSL, Args::ONE, |r, node| {
+        let file = (r.beside_conf(node.arg(0)), r.place(node));
+        tls(r).password_file = Some(file);
+        Ok(())
+    })
+    .doc("The file with passwords for the key.", "proxy_ssl_password_file passwords;"),
+    list("proxy_ssl_protocols", HSL, Args::at_least(1), |r, node| {
+        let none = Protocols { tls12: false, tls13: false, obsolete: false };
+        let old = if r.again { tls(r).protocols } else { none };
+        tls(r).protocols = read_protocols(r, node, old)?;
+        Ok(())
+    })
+    .doc("The versions of TLS that origins are spoken to in.", "proxy_ssl_protocols TLSv1.3;"),
+    value("proxy_ssl_ciphers", HSL, Args::ONE, |r, node| {
+        tls(r).ciphers = show(node.arg(0)).into_owned();
+        Ok(())
+    })
+    .doc("The ciphers for TLS 1.2 to origins, as OpenSSL writes them.", "proxy_ssl_ciphers HIGH;"),
+    list("proxy_ssl_conf_command", HSL, Args::TWO, conf_command).doc(
+        "A setting for origins in OpenSSL's own words.",
+        "proxy_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
+    ),
+    value("proxy_ssl_name", HSL, Args::ONE, |r, node| {
+        let name = r.template(node.arg(0))?;
+        tls(r).name = Some(name);
+        Ok(())
+    })
+    .doc("The name that an origin's certificate must be for.", "proxy_ssl_name $host;"),
+    flag("proxy_ssl_server_name", HSL, |r| &mut tls(r).server_name)
+        .doc("Whether origins are told which name is meant.", "proxy_ssl_server_name on;"),
+    flag("proxy_ssl_session_reuse", HSL, |r| &mut tls(r).session_reuse)
+        .doc("Whether sessions with origins are taken up again.", "proxy_ssl_session_reuse on;"),
+    flag("proxy_ssl_verify", HSL, |r| &mut tls(r).verify)
+        .doc("Whether certificates of origins are checked.", "proxy_ssl_verify off;"),
+    number("proxy_ssl_verify_depth", HSL, |r| &mut tls(r).verify_depth)
+        .doc("How long an origin's chain may be.", "proxy_ssl_verify_depth 2;"),
+    value("proxy_ssl_trusted_certificate", HSL, Args::ONE, |r, node| {
+        file(r, node, |conf| &mut conf.trusted_certificate)
+    })
+    .doc("Authorities of certificates of origins.", "proxy_ssl_trusted_certificate ca.crt;"),
+    value("proxy_ssl_crl", HSL, Args::ONE, |r, node| file(r, node, |conf| &mut conf.crl))
+        .doc("Certificates of origins that are revoked.", "proxy_ssl_crl revoked.pem;"),
+];
+
+fn tls(r: &mut Reader) -> &mut OriginTlsConf {
+    Arc::make_mut(&mut super::proxy::settings(r).tls)
+}
+
+fn pem(
+    r: &mut Reader,
+    node: &Node,
+    slot: fn(&mut OriginTlsConf) -> &mut Option<PemName>,
+) -> Parsed {
+    plain_file(node)?;
+    let name = PemName { written: node.arg(0).into(), template: r.template(node.arg(0))? };
+    let beside = r.beside_conf(b"");
+    tls(r).beside = beside;
+    *slot(tls(r)) = Some(name);
+    Ok(())
+}
+
+fn file(
+    r: &mut Reader,
+    node: &Node,
+    slot: fn(&mut OriginTlsConf) -> &mut Option<PathBuf>,
+) -> Parsed {
+    let path = r.beside_conf(node.arg(0));
+    *slot(tls(r)) = Some(path);
+    Ok(())
+}
+
+/// Refuses OpenSSL's settings that are not done; those that OpenSSL does not know either are told
+/// where they are used.
+fn conf_command(r: &mut Reader, node: &Node) -> Parsed {
+    const UNDONE: [&str; 24] = [
+        "ClientCAFile",
+        "ClientCAStore",
+        "ClientCAPath",
+        "ClientSignatureAlgorithms",
+        "ChainCAFile",
+        "ChainCAStore",
+        "ChainCAPath",
+        "Certificate",
+        "DHParameters",
+        "ECDHParameters",
+        "NumTickets",
+        "Options",
+        "PrivateKey",
+        "Protocol",
+        "RecordPadding",
+        "RequestCAFile",
+        "RequestCAPath",
+        "RequestCAStore",
+        "ServerInfoFile",
+        "SignatureAlgorithms",
+        "VerifyCAFile",
+        "VerifyCAPath",
+        "VerifyCAStore",
+        "VerifyMode",
+    ];
+    let name = show(node.arg(0)).into_owned();
+    if UNDONE.iter().any(|undone| undone.eq_ignore_ascii_case(&name)) {
+        let text = format!("\"proxy_ssl_conf_command {name}\" is not implemented yet");
+        return Err(Fault::Text(text));
+    }
+    let pair = (name, show(node.arg(1)).into_owned());
+    let again = r.again;
+    let commands = Arc::make_mut(&mut tls(r).conf_commands);
+    if !again {
+        commands.clear();
+    }
+    commands.push(pair);
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! TLS to origins, as `proxy_ssl_*` asks for it. Files are not opened here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Place;
+use super::tls::{CertificateCache, Protocols};
+use crate::vars::Template;
+
+/// What `proxy_ssl_*` of one location says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginTlsConf {
+    /// `proxy_ssl_certificate`; an empty text is no certificate.
+    pub certificate: Option<PemName>,
+    /// `proxy_ssl_certificate_key`
+    pub key: Option<PemName>,
+    /// The directory that paths of these two start from.
+    pub beside: PathBuf,
+    /// `proxy_ssl_certificate_cache`; none: what variables name is read for each connection.
+    pub certificate_cache: Option<CertificateCache>,
+    /// `proxy_ssl_password_file`, and where it is written.
+    pub password_file: Option<(PathBuf, Place)>,
+    /// `proxy_ssl_protocols`
+    pub protocols: Protocols,
+    /// `proxy_ssl_ciphers`, in OpenSSL's language.
+    pub ciphers: String,
+    /// `proxy_ssl_conf_command`: name and value, in order.
+    pub conf_commands: Arc<Vec<(String, String)>>,
+    /// `proxy_ssl_name`; none: that of `proxy_pass`.
+    pub name: Option<Template>,
+    /// `proxy_ssl_server_name`
+    pub server_name: bool,
+    /// `proxy_ssl_session_reuse`
+    pub session_reuse: bool,
+    /// `proxy_ssl_verify`
+    pub verify: bool,
+    /// `proxy_ssl_verify_depth`
+    pub verify_depth: u32,
+    /// `proxy_ssl_trusted_certificate`
+    pub trusted_certificate: Option<PathBuf>,
+    /// `proxy_ssl_crl`
+    pub crl: Option<PathBuf>,
+}
+
+/// Where a certificate or a key is, which may follow from variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PemName {
+    /// As written.
+    pub written: Arc<[u8]>,
+    /// What it says.
+    pub template: Template,
+}
+
+impl Default for OriginTlsConf {
+    fn default() -> Self {
+        Self {
+            certificate: None,
+            key: None,
+            beside: PathBuf::new(),
+            certificate_cache: None,
+            password_file: None,
+            protocols: Protocols { tls12: true, tls13: true, obsolete: false },
+            ciphers: "DEFAULT".to_owned(),
+            conf_commands: Arc::default(),
+            name: None,
+            server_name: false,
+            session_reuse: true,
+            verify: false,
+            verify_depth: 1,
+            trusted_certificate: None,
+            crl: None,
+        }
+    }
+}
+
+impl OriginTlsConf {
+    /// Whether the certificate is found out for each connection.
+    #[must_use]
+    pub fn computes_certificate(&self) -> bool {
+        let is_computed = |pem: &PemName| pem.template.as_text().is_none();
+        self.certificate.is_some() && self.certificate.iter().chain(&self.key).any(is_computed)
+    }
+}

@@ -1,0 +1,260 @@
+//! TLS to origins: what a location wants of it, and one connection's session as a byte machine.
+//!
+//! ```text
+//!   session ──receive──▶ (handshake) ──▶ verdict ──good──▶ seal, receive ──close_notify──▶ closed
+//!                │                          │
+//!                └── Err                    └── the text of what is wrong
+//! ```
+//! The handshake takes every certificate whose key signs it, as nginx's does; what the certificate
+//! is worth is judged afterwards. Easiest to break: `verdict` is to be asked, of resumed sessions
+//! too, before anything is sealed.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::pki_types::ServerName;
+use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ClientConnection, Error, SignatureScheme, SupportedCipherSuite};
+
+use crate::client::Anybody;
+use crate::{Certificate, ClientAuth, Versions, origin_words};
+
+/// Sessions that one location remembers, by name.
+const SESSIONS_MAX: usize = 256;
+
+/// What is offered to origins.
+#[derive(Clone, Debug)]
+pub struct OriginOptions {
+    /// Protocol versions.
+    pub versions: Versions,
+    /// TLS 1.2 suites, preferred first.
+    pub ciphers: Vec<SupportedCipherSuite>,
+    /// TLS 1.3 suites, preferred first.
+    pub ciphersuites: Vec<SupportedCipherSuite>,
+    /// Key exchange groups, preferred first.
+    pub curves: Vec<&'static dyn SupportedKxGroup>,
+    /// Whether origins are told which name is meant.
+    pub tells_name: bool,
+    /// Whether sessions are taken up again.
+    pub keeps_sessions: bool,
+}
+
+/// Reads the certificate that two texts name, or says in words for the log why it cannot.
+type Loader = dyn Fn(&[u8], &[u8]) -> Result<Certificate, String> + Send + Sync;
+
+/// What connections of some locations to origins share, for one configuration generation.
+pub struct OriginTls {
+    config: Arc<ClientConfig>,
+    trust: Option<Arc<ClientAuth>>,
+    loader: Option<Box<Loader>>,
+}
+
+impl OriginTls {
+    /// Shows `certificate` to origins that ask for one.
+    ///
+    /// # Errors
+    ///
+    /// In words, when versions, suites and groups leave nothing to offer.
+    pub fn new(options: &OriginOptions, certificate: Option<Certificate>) -> Result<Self, String> {
+        let mut suites = Vec::new();
+        let mut versions = Vec::new();
+        if options.versions.tls13 && !options.ciphersuites.is_empty() {
+            suites.extend_from_slice(&options.ciphersuites);
+            versions.push(&TLS13);
+        }
+        if options.versions.tls12 && !options.ciphers.is_empty() {
+            suites.extend_from_slice(&options.ciphers);
+            versions.push(&TLS12);
+        }
+        if versions.is_empty() {
+            return Err("no TLS version with a usable cipher is enabled".to_owned());
+        }
+        let provider = Arc::new(CryptoProvider {
+            cipher_suites: suites,
+            kx_groups: options.curves.clone(),
+            ..aws_lc_rs::default_provider()
+        });
+        let anybody = Arc::new(Anybody::new(&provider));
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(anybody);
+        let mut config = match certificate {
+            Some(certificate) => builder.with_client_cert_resolver(Arc::new(Shown(certificate))),
+            None => builder.with_no_client_auth(),
+        };
+        config.enable_sni = options.tells_name;
+        config.resumption = match options.keeps_sessions {
+            true => Resumption::in_memory_sessions(SESSIONS_MAX),
+            false => Resumption::disabled(),
+        };
+        Ok(Self { config: Arc::new(config), trust: None, loader: None })
+    }
+
+    /// Wants a certificate from origins that `trust` finds good, and that is the host's.
+    pub fn trust(&mut self, trust: ClientAuth) {
+        self.trust = Some(Arc::new(trust.for_servers()));
+    }
+
+    /// Lets the certificate that is shown be found out for each connection.
+    pub fn load(
+        &mut self,
+        loader: impl Fn(&[u8], &[u8]) -> Result<Certificate, String> + Send + Sync + 'static,
+    ) {
+        self.loader = Some(Box::new(loader));
+    }
+
+    /// Begins a session with an origin that is called `name`; `pems` name the certificate and its
+    /// key where they are found out for each connection.
+    ///
+    /// # Errors
+    ///
+    /// In nginx's words: a certificate cannot be loaded.
+    pub fn session(
+        &self,
+        name: &[u8],
+        pems: Option<(&[u8], &[u8])>,
+    ) -> Result<OriginSession, String> {
+        let mut config = Arc::clone(&self.config);
+        if let (Some(loader), Some((chain, key))) = (&self.loader, pems)
+            && !chain.is_empty()
+        {
+            let own = Arc::make_mut(&mut config);
+            own.client_auth_cert_resolver = Arc::new(Shown(loader(chain, key)?));
+            // A session speaks for whoever it was made by.
+            own.resumption = Resumption::disabled();
+        }
+        let mut conn =
+            ClientConnection::new(config, server_name(name)).map_err(|error| error.to_string())?;
+        conn.set_buffer_limit(None);
+        Ok(OriginSession { conn, trust: self.trust.clone(), name: name.into(), peer_closed: false })
+    }
+}
+
+impl fmt::Debug for OriginTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OriginTls").field("trust", &self.trust).finish_non_exhaustive()
+    }
+}
+
+/// What the library calls an origin; what is no name is an address, and those are told to nobody.
+fn server_name(name: &[u8]) -> ServerName<'static> {
+    let text = std::str::from_utf8(name).unwrap_or_default();
+    let nameless = ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into());
+    ServerName::try_from(text.to_owned()).unwrap_or(nameless)
+}
+
+/// The certificate for those who ask.
+#[derive(Debug)]
+struct Shown(Certificate);
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        let fits = self.0.key().choose_scheme(schemes).is_some();
+        fits.then(|| self.0.certified())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// Our side of a TLS connection to an origin.
+pub struct OriginSession {
+    conn: ClientConnection,
+    trust: Option<Arc<ClientAuth>>,
+    name: Box<[u8]>,
+    peer_closed: bool,
+}
+
+/// Why a session is over. `Display` gives OpenSSL's words where it has some.
+#[derive(Clone, Debug)]
+pub struct OriginFault(Error);
+
+impl fmt::Display for OriginFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&origin_words::of(&self.0))
+    }
+}
+
+impl OriginSession {
+    /// Takes all of `cipher`, and appends what it carries to `plain`. There may be something to
+    /// [`Self::transmit`] afterwards, whatever the outcome.
+    ///
+    /// # Errors
+    ///
+    /// The session is over.
+    pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<(), OriginFault> {
+        while !cipher.is_empty() && !self.peer_closed {
+            if !matches!(self.conn.read_tls(&mut cipher), Ok(1..)) {
+                return Err(OriginFault(Error::General("the origin says too much".to_owned())));
+            }
+            let state = self.conn.process_new_packets().map_err(OriginFault)?;
+            self.peer_closed = state.peer_has_closed();
+            let start = plain.len();
+            plain.resize(start + state.plaintext_bytes_to_read(), 0);
+            let read = self.conn.reader().read(&mut plain[start..]).unwrap_or(0);
+            plain.truncate(start + read);
+        }
+        Ok(())
+    }
+
+    /// Appends what the session itself has to say: its part of the handshake, alerts, key updates.
+    pub fn transmit(&mut self, out: &mut Vec<u8>) {
+        while self.conn.wants_write() && matches!(self.conn.write_tls(out), Ok(1..)) {}
+    }
+
+    /// Appends `plain` to `out` in records.
+    pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
+        debug_assert!(!self.is_handshaking(), "nothing is said to a stranger");
+        // Without a limit the library takes all there is.
+        let _ = self.conn.writer().write_all(plain);
+        self.transmit(out);
+    }
+
+    /// Appends a `close_notify`; nothing may be sealed afterwards.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        self.conn.send_close_notify();
+        self.transmit(out);
+    }
+
+    /// Whether no plain bytes can be sealed yet.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.conn.is_handshaking()
+    }
+
+    /// Whether the origin said that nothing more will come.
+    #[must_use]
+    pub const fn peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    /// After the handshake: why the origin is not who it should be, in nginx's words; none if
+    /// nobody asked or it is.
+    #[must_use]
+    pub fn verdict(&self) -> Option<String> {
+        let trust = self.trust.as_ref()?;
+        let chain = self.conn.peer_certificates().unwrap_or_default();
+        trust.judge_host(chain, &self.name)
+    }
+}
+
+impl fmt::Debug for OriginSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OriginSession")
+            .field("name", &String::from_utf8_lossy(&self.name))
+            .field("is_handshaking", &self.is_handshaking())
+            .field("peer_closed", &self.peer_closed)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

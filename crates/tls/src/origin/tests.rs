@@ -1,0 +1,169 @@
+//! Origins are sessions of our own server.
+
+use std::sync::Arc;
+
+use super::{OriginOptions, OriginSession, OriginTls};
+use crate::{
+    Acceptor, AcceptorOptions, Certificate, ClientAuth, ClientAuthFiles, ServerCerts, Session,
+    Tickets, Versions, names, self_signed,
+};
+
+fn options() -> OriginOptions {
+    OriginOptions {
+        versions: Versions { tls12: true, tls13: true },
+        ciphers: names::default_ciphers(),
+        ciphersuites: names::default_ciphersuites(),
+        curves: names::default_curves(),
+        tells_name: true,
+        keeps_sessions: true,
+    }
+}
+
+/// A server for `a.example`, and its certificate.
+fn server(versions: Versions) -> (Acceptor, String) {
+    let (chain, key) = self_signed(&["a.example"]).unwrap();
+    let mut certs = ServerCerts::new();
+    let set =
+        certs.add(vec![Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()]);
+    certs.set_default(set);
+    let tickets = Some(Arc::new(Tickets::rotating(300).unwrap()));
+    let options = AcceptorOptions { versions, tickets, ..AcceptorOptions::default() };
+    (Acceptor::new(&Arc::new(certs), &options).unwrap(), chain)
+}
+
+/// Both ends, with what is on its way to the server.
+struct Pair {
+    origin: OriginSession,
+    server: Session,
+    waiting: Vec<u8>,
+    heard: Vec<u8>,
+    said: Vec<u8>,
+}
+
+impl Pair {
+    fn new(tls: &OriginTls, server: &Acceptor, name: &str) -> Self {
+        Self {
+            origin: tls.session(name.as_bytes(), None).unwrap(),
+            server: Session::new(server).unwrap(),
+            waiting: Vec::new(),
+            heard: Vec::new(),
+            said: Vec::new(),
+        }
+    }
+
+    /// Carries bytes in pieces of `step` until nobody has anything to say.
+    fn run(&mut self, step: usize) {
+        loop {
+            self.origin.transmit(&mut self.waiting);
+            let mut out = Vec::new();
+            let received =
+                self.server.receive(&mut self.waiting, &mut self.heard, &mut out).unwrap();
+            self.waiting.drain(..received.consumed);
+            if out.is_empty() && received.consumed == 0 {
+                return;
+            }
+            for piece in out.chunks(step) {
+                self.origin.receive(piece, &mut self.said).unwrap();
+            }
+        }
+    }
+
+    fn says(&mut self, text: &[u8]) {
+        let mut out = Vec::new();
+        self.server.seal(text, &mut out).unwrap();
+        self.origin.receive(&out, &mut self.said).unwrap();
+    }
+}
+
+const BOTH: Versions = Versions { tls12: true, tls13: true };
+
+#[test]
+fn bytes_go_both_ways_in_either_version_however_they_are_cut() {
+    for versions in [BOTH, Versions { tls12: true, tls13: false }] {
+        let (server, _) = server(versions);
+        let tls = OriginTls::new(&options(), None).unwrap();
+        for step in [1, 100, usize::MAX] {
+            let mut pair = Pair::new(&tls, &server, "a.example");
+            pair.run(step);
+            assert_eq!(pair.server.server_name(), Some("a.example"));
+            let long = vec![b'x'; 100_000];
+            pair.origin.seal(&long, &mut pair.waiting);
+            pair.run(step);
+            assert!(pair.heard == long);
+            pair.says(&long);
+            assert!(pair.said == long && !pair.origin.peer_closed());
+            let mut bye = Vec::new();
+            pair.server.close(&mut bye);
+            pair.origin.receive(&bye, &mut pair.said).unwrap();
+            assert!(pair.origin.peer_closed());
+        }
+    }
+}
+
+#[test]
+fn sessions_are_taken_up_again_where_that_is_wanted() {
+    for (keeps_sessions, resumed) in [(true, true), (false, false)] {
+        let (server, _) = server(BOTH);
+        let tls = OriginTls::new(&OriginOptions { keeps_sessions, ..options() }, None).unwrap();
+        for is_resumed in [false, resumed] {
+            let mut pair = Pair::new(&tls, &server, "a.example");
+            pair.run(usize::MAX);
+            assert_eq!(pair.server.is_resumed(), is_resumed);
+        }
+    }
+}
+
+#[test]
+fn a_name_is_told_only_where_that_is_wanted_and_an_address_never() {
+    let (server, _) = server(BOTH);
+    for (tells_name, name, told) in [
+        (true, "b.example", Some("b.example")),
+        (false, "b.example", None),
+        (true, "127.0.0.1", None),
+        (true, "[::1", None),
+        (true, "", None),
+        (true, "no name", None),
+    ] {
+        let tls = OriginTls::new(&OriginOptions { tells_name, ..options() }, None).unwrap();
+        let mut pair = Pair::new(&tls, &server, name);
+        pair.run(usize::MAX);
+        assert_eq!(pair.server.server_name(), told, "{name}");
+    }
+}
+
+#[test]
+fn an_origin_is_who_it_should_be_or_nginx_words_say_why_not() {
+    let (server, chain) = server(BOTH);
+    let (other, _) = self_signed(&["a.example"]).unwrap();
+    // All that are made so have the same subject.
+    let forged = "upstream SSL certificate verify error: (7:certificate signature failure)";
+    let stranger = "upstream SSL certificate does not match \"b.example\"";
+    for (trusted, name, verdict) in [
+        (&chain, "a.example", None),
+        (&chain, "b.example", Some(stranger)),
+        (&other, "a.example", Some(forged)),
+    ] {
+        let files = ClientAuthFiles { trusted: Some(trusted.as_bytes()), ..Default::default() };
+        let mut tls = OriginTls::new(&options(), None).unwrap();
+        tls.trust(ClientAuth::new(&files, 1).unwrap());
+        // The second time the session is resumed, and no less is asked.
+        for _ in 0..2 {
+            let mut pair = Pair::new(&tls, &server, name);
+            pair.run(usize::MAX);
+            assert_eq!(pair.origin.verdict().as_deref(), verdict);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_tls_is_told_in_openssls_words() {
+    let tls = OriginTls::new(&options(), None).unwrap();
+    let mut session = tls.session(b"a.example", None).unwrap();
+    let fault = session.receive(b"HTTP/1.1 400 Bad Request\r\n", &mut Vec::new()).unwrap_err();
+    assert_eq!(fault.to_string(), "SSL: error:0A00010B:SSL routines::wrong version number");
+    let mut session = tls.session(b"a.example", None).unwrap();
+    let alert = b"\x15\x03\x03\x00\x02\x02\x46";
+    let fault = session.receive(alert, &mut Vec::new()).unwrap_err();
+    let text = "SSL: error:0A00042E:SSL routines::tlsv1 alert protocol version:SSL alert number 70";
+    assert_eq!(fault.to_string(), text);
+}

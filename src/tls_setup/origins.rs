@@ -1,0 +1,86 @@
+//! From `proxy_ssl_*` to what connections to origins need.
+
+use conf::model::{Certificate as Pair, OriginTlsConf, Pem, PemName};
+use engine::Site;
+use tls::{AcceptorOptions, OriginOptions, OriginTls};
+
+use super::certificates::{self, Reader};
+use super::client_auth::authorities;
+use super::computed::Files;
+use super::offer;
+
+/// What TLS to origins is like, as the site numbers it. Warnings go to `warnings`.
+///
+/// # Errors
+///
+/// In nginx's words: a file cannot be read or holds nothing of its kind, or nothing is left to
+/// offer.
+pub(crate) fn origins(
+    site: &Site,
+    reader: &mut Reader,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<OriginTls>, String> {
+    check_passwords(site)?;
+    site.origin_tls().iter().map(|conf| origin(conf, reader, warnings)).collect()
+}
+
+/// Looks for files of pass phrases, used or not: nginx reads them when it sees the directive.
+fn check_passwords(site: &Site) -> Result<(), String> {
+    let mut checked = None;
+    for location in site.config().http.iter().flat_map(|http| &http.locations) {
+        let file = location.settings.proxied.proxy.tls.password_file.as_ref();
+        if file.is_some() && file != checked {
+            let _phrases = certificates::passwords(file)?;
+            checked = file;
+        }
+    }
+    Ok(())
+}
+
+fn origin(
+    conf: &OriginTlsConf,
+    reader: &mut Reader,
+    warnings: &mut Vec<String>,
+) -> Result<OriginTls, String> {
+    let mut offered = AcceptorOptions::default();
+    offer::offer(conf, &mut offered, warnings)?;
+    let options = OriginOptions {
+        versions: offered.versions,
+        ciphers: offered.ciphers,
+        ciphersuites: offered.ciphersuites,
+        curves: offered.curves,
+        tells_name: conf.server_name,
+        keeps_sessions: conf.session_reuse,
+    };
+    let passwords = certificates::passwords(conf.password_file.as_ref())?;
+    let shown = conf.certificate.as_ref().filter(|chain| !chain.written.is_empty());
+    let pair = shown.map(|chain| pair(conf, chain)).transpose()?;
+    let fixed = pair.filter(|_| !conf.computes_certificate());
+    let fixed = fixed.map(|pair| reader.certificate(&pair, &passwords)).transpose()?;
+    let mut made = OriginTls::new(&options, fixed)?;
+    if conf.computes_certificate() {
+        let (files, beside) = (Files::new(passwords, conf.certificate_cache), conf.beside.clone());
+        made.load(move |chain, key| {
+            let (chain, key) = (Pem::of(chain, &beside), Pem::of(key, &beside));
+            files.load(&chain, &key, io::process::now())
+        });
+    }
+    if conf.verify {
+        let trusted = conf.trusted_certificate.as_deref();
+        let trusted = trusted.ok_or("no proxy_ssl_trusted_certificate for proxy_ssl_verify")?;
+        let crl = conf.crl.as_deref();
+        made.trust(authorities(None, Some(trusted), crl, conf.verify_depth)?);
+    }
+    Ok(made)
+}
+
+fn pair(conf: &OriginTlsConf, chain: &PemName) -> Result<Pair, String> {
+    let Some(key) = &conf.key else {
+        let chain = String::from_utf8_lossy(&chain.written);
+        return Err(format!(
+            "no \"proxy_ssl_certificate_key\" is defined for certificate \"{chain}\""
+        ));
+    };
+    let pem = |name: &PemName| Pem::of(&name.written, &conf.beside);
+    Ok(Pair { chain: pem(chain), key: pem(key) })
+}

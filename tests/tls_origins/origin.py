@@ -1,0 +1,133 @@
+"""An HTTPS origin for tests: says what it saw of the handshake and of the request.
+
+Usage: origin.py CERT KEY CA; each line of standard input names a kind of origin, and the port where
+it listens is answered. Kinds: good, asks (wants a certificate), tls12, silent (no handshake),
+plain (no TLS), leaves (hangs up in the handshake), rude (no goodbye behind the body), half (no
+length, no goodbye), short (less than its length, no goodbye), resets (in the handshake).
+"""
+
+import socket
+import ssl
+import struct
+import sys
+import threading
+
+CERT, KEY, CA = sys.argv[1:4]
+
+
+def context(kind, seen):
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(CERT, KEY)
+    made.sni_callback = lambda sock, name, _: seen.__setitem__(sock, name)
+    if kind == "asks":
+        made.load_verify_locations(CA)
+        made.verify_mode = ssl.CERT_OPTIONAL
+    if kind == "tls12":
+        made.maximum_version = ssl.TLSVersion.TLSv1_2
+    return made
+
+
+def head_of(conn):
+    text = b""
+    while b"\r\n\r\n" not in text:
+        piece = conn.recv(65536)
+        if not piece:
+            return None
+        text += piece
+    return text
+
+
+def described(conn, sni, number):
+    cert = conn.getpeercert() if conn.context.verify_mode else None
+    name = dict(x[0] for x in cert["subject"]).get("commonName") if cert else "-"
+    return (
+        f"sni={sni} version={conn.version()} cipher={conn.cipher()[0]} "
+        f"reused={conn.session_reused} cert={name} connection={number}\n"
+    )
+
+
+def echo(conn):
+    while piece := conn.recv(65536):
+        conn.sendall(piece.upper())
+
+
+def answer(conn, kind, text, about):
+    lines = text.split(b"\r\n")
+    path = lines[0].split(b" ")[1].decode()
+    lower = text.lower()
+    if b"upgrade: websocket" in lower:
+        conn.sendall(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+        echo(conn)
+        return False
+    host = next((line for line in lines if line.lower().startswith(b"host:")), b"-").decode()
+    body = f"{about}{host} {path}\n".encode()
+    length = 0
+    for line in lines:
+        if line.lower().startswith(b"content-length:"):
+            length = int(line[15:])
+    got = len(text.split(b"\r\n\r\n", 1)[1])
+    while got < length:
+        got += len(conn.recv(65536))
+    if length:
+        body += f"body={got}\n".encode()
+    if path.startswith("/big/"):
+        body = b"x" * int(path[5:])
+    if kind == "half":
+        conn.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + body)
+        return False
+    if kind == "short":
+        conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + body)
+        return False
+    conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    return b"connection: close" not in lower
+
+
+def serve(plain, kind, made, seen, number):
+    try:
+        if kind == "silent":
+            while plain.recv(65536):
+                pass
+            return
+        if kind == "resets":
+            plain.recv(65536)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
+        if kind == "leaves":
+            plain.recv(65536)
+            return
+        if kind == "plain":
+            plain.recv(65536)
+            plain.sendall(b"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            return
+        conn = made.wrap_socket(plain, server_side=True)
+        about = described(conn, seen.pop(conn, None), number)
+        while text := head_of(conn):
+            if not answer(conn, kind, text, about):
+                break
+        if kind not in ("half", "rude", "short"):
+            conn.unwrap()
+    except OSError as error:
+        print("fault:", kind, error, file=sys.stderr, flush=True)
+    finally:
+        plain.close()
+
+
+def listen(kind):
+    seen = {}
+    made = context(kind, seen)
+    door = socket.create_server(("127.0.0.1", 0))
+
+    def run():
+        number = 0
+        while True:
+            conn, _ = door.accept()
+            number += 1
+            args = (conn, kind, made, seen, number)
+            threading.Thread(target=serve, args=args, daemon=True).start()
+
+    threading.Thread(target=run, daemon=True).start()
+    return door.getsockname()[1]
+
+
+for line in sys.stdin:
+    print(listen(line.strip()), flush=True)
