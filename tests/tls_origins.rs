@@ -355,7 +355,7 @@ fn a_tunnel_goes_through_and_ends() {
 fn an_origin_that_fails_is_502_and_another_one_is_asked() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
-    let kinds = ["plain", "leaves", "resets", "silent", "good"];
+    let kinds = ["plain", "leaves", "resets", "gone", "speaks", "silent", "good"];
     let at = kinds.map(|kind| origins.open(kind));
     let groups: Vec<_> = kinds
         .iter()
@@ -385,6 +385,7 @@ fn an_origin_that_fails_is_502_and_another_one_is_asked() {
     complaint(&server, "/leaves", text);
     let text = "peer closed connection in SSL handshake (104: Connection reset by peer) while SSL";
     complaint(&server, "/resets", text);
+    assert_eq!((server.get("/gone").status, server.get("/speaks").status), (502, 502));
     assert_eq!(server.get("/silent").status, 504);
     let text = "upstream timed out (110: Connection timed out) while SSL handshaking to upstream";
     wait_until(text, || server.error_log().contains(text));

@@ -3,7 +3,8 @@
 Usage: origin.py CERT KEY CA; each line of standard input names a kind of origin, and the port where
 it listens is answered. Kinds: good, asks (wants a certificate), tls12, silent (no handshake),
 plain (no TLS), leaves (hangs up in the handshake), rude (no goodbye behind the body), half (no
-length, no goodbye), short (less than its length, no goodbye), resets (in the handshake).
+length, no goodbye), short (less than its length, no goodbye), resets (in the handshake), gone (at
+once), speaks (first).
 """
 
 import socket
@@ -84,6 +85,12 @@ def answer(conn, kind, text, about):
 
 def serve(plain, kind, made, seen, number):
     try:
+        if kind == "gone":
+            return
+        if kind == "speaks":
+            plain.sendall(b"220 hello\r\n")
+            plain.recv(65536)
+            return
         if kind == "silent":
             while plain.recv(65536):
                 pass

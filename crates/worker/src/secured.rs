@@ -152,6 +152,8 @@ impl<I: Io> Worker<I> {
             Some(link) if link.secured.is_some() => {
                 link.queue_own_words();
                 self.mark_link(key);
+                // Who speaks first, or hangs up, was reported with the connection.
+                self.read_again(key);
                 FetchWake::Handshaking
             }
             _ => FetchWake::Connected(key.to_bits()),

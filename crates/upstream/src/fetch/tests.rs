@@ -10,6 +10,8 @@ use bytes::Bytes;
 use conf::model::{Balance, OriginSettings, Upstream, UpstreamServer};
 use wire::{OriginError, OriginEvent};
 
+mod secured;
+
 use super::Fetch;
 use crate::tests::support::{
     body, head, limited, queueing, request, server, settings, unix, upstream,

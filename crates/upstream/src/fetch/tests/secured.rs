@@ -1,0 +1,87 @@
+//! Requests whose connections are to be secret.
+
+use conf::model::Protocol;
+
+use super::{Bench, END, SENT, head, patient, request, server};
+use crate::{FetchWake, OriginRequest, Secure};
+
+/// A request to an HTTP origin that is called `name`.
+fn secret(name: &str) -> Box<OriginRequest> {
+    let secure = Secure { site: 1, settings: 0, name: name.as_bytes().into(), certificate: None };
+    let mut request = request(patient());
+    (request.protocol, request.secure) = (Protocol::Http, Some(Box::new(secure)));
+    request
+}
+
+#[test]
+fn a_handshake_is_part_of_the_connection_and_of_its_time() {
+    let mut bench = Bench::of(vec![server(1)]);
+    bench.start(secret("a"));
+    assert!(bench.pass(3).is_empty());
+    assert!(bench.wakes([FetchWake::Handshaking]).is_empty());
+    assert_eq!(
+        bench.pass(3),
+        [
+            "close",
+            "Error: upstream timed out (110: Connection timed out) while SSL handshaking to \
+             upstream (127.0.0.1:1)",
+            "attempt 127.0.0.1:1 504 over",
+            "failed 504",
+            "finish",
+        ]
+    );
+}
+
+#[test]
+fn an_origin_that_is_not_trusted_is_left_for_another_one() {
+    let mut bench = Bench::of(vec![server(1), server(2)]);
+    bench.start(secret("a"));
+    let why = FetchWake::Insecure("upstream SSL certificate does not match \"a\"".to_owned());
+    assert_eq!(
+        bench.wakes([FetchWake::Handshaking, why]),
+        [
+            "Error: upstream SSL certificate does not match \"a\" while SSL handshaking to \
+             upstream (127.0.0.1:1)",
+            "close",
+            "Warn: upstream server temporarily disabled while SSL handshaking to upstream \
+             (127.0.0.1:1)",
+            "attempt 127.0.0.1:1 502 over",
+            "connect 127.0.0.1:2",
+        ]
+    );
+    assert_eq!(bench.wakes([FetchWake::Handshaking, FetchWake::Connected(2)]), ["send"]);
+}
+
+#[test]
+fn what_is_missing_here_is_missing_for_every_origin() {
+    let mut bench = Bench::of(vec![server(1), server(2)]);
+    bench.start(secret("a"));
+    let why = FetchWake::Unprepared("cannot load certificate \"x\"".to_owned());
+    assert_eq!(
+        bench.wakes([why]),
+        [
+            "Error: cannot load certificate \"x\" while connecting to upstream (127.0.0.1:1)",
+            "attempt 127.0.0.1:1 0 over",
+            "failed 500",
+            "finish",
+        ]
+    );
+    assert_eq!(bench.conns(), 0);
+}
+
+#[test]
+fn a_kept_connection_is_for_those_who_want_the_same() {
+    let mut bench = Bench::of(vec![server(1)]);
+    let keep = |bench: &mut Bench, request, link| {
+        bench.start(request);
+        bench.wakes([FetchWake::Connected(link), SENT, FetchWake::Event(head(200)), END])
+    };
+    assert_eq!(keep(&mut bench, secret("a"), 7)[0], "keep");
+    assert_eq!(keep(&mut bench, secret("b"), 8)[0], "keep");
+    let mut plain = request(patient());
+    plain.protocol = Protocol::Http;
+    assert_eq!(bench.start(plain), ["connect 127.0.0.1:1"]);
+    assert_eq!(bench.start(secret("c")), ["connect 127.0.0.1:1"]);
+    assert_eq!(bench.start(secret("a")), ["reuse 7"]);
+    assert_eq!(bench.start(secret("b")), ["reuse 8"]);
+}
