@@ -81,6 +81,7 @@ fn quic(data: &[u8]) {
 
 fn tls(data: &[u8]) {
     tls::fuzz::session(data);
+    tls::fuzz::origin(data);
     tls::fuzz::records(data);
     tls::fuzz::names(data);
     tls::fuzz::pem(data);

@@ -10,7 +10,6 @@ ORIGIN = """
         ssl_verify_client optional_no_ca; ssl_session_cache shared:S:1m; location / { return 200 "%s"; } }
     server { listen 127.0.0.1:@P2@ ssl; ssl_certificate @CERT@; ssl_certificate_key @KEY@; ssl_protocols TLSv1.2;
         location / { return 200 "old $ssl_protocol"; } }
-    server { listen 127.0.0.1:@P3@; location / { return 200 "clear"; } }
     server { listen 127.0.0.1:@P4@ ssl; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
         location / { return 200 $ssl_cipher; } }
 """ % FACTS
@@ -63,9 +62,8 @@ site("versions", {
     "/12": "proxy_pass https://127.0.0.1:@P2@;", "/none": "proxy_pass https://127.0.0.1:@P2@; proxy_ssl_protocols TLSv1.3;",
     "/cipher": "proxy_pass https://127.0.0.1:@P4@;" + "proxy_ssl_protocols TLSv1.2; proxy_ssl_ciphers ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305;",
     "/suite": "proxy_pass https://127.0.0.1:@P4@;" + "proxy_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
-    "/clear": "proxy_pass https://127.0.0.1:@P3@;",
-    "/plain": "proxy_pass http://127.0.0.1:@P1@;",
-}, ["GET /new", "GET /old", "GET /12", "GET /none", "GET /cipher", "GET /suite", "GET /clear", "GET /plain",
+        "/plain": "proxy_pass http://127.0.0.1:@P1@;",
+}, ["GET /new", "GET /old", "GET /12", "GET /none", "GET /cipher", "GET /suite", "GET /plain",
     post("/new", "body")], before="proxy_ssl_session_reuse off;\n")
 
 PASS = "proxy_pass https://127.0.0.1:9;"

@@ -6,7 +6,10 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::records::Lane;
-use crate::{Acceptor, AcceptorOptions, Certificate, ServerCerts, Session, names, self_signed};
+use crate::{
+    Acceptor, AcceptorOptions, Certificate, OriginOptions, OriginTls, ServerCerts, Session, names,
+    self_signed,
+};
 
 /// An acceptor whose making is not part of what is tested, and a client's side of it.
 fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
@@ -124,6 +127,42 @@ pub fn session(data: &[u8]) {
         }
         assert!(plain.is_empty() || !session.is_handshaking(), "no plain text before the keys");
     }
+    assert!(out.len() < 64 * 1024, "answers are bounded");
+}
+
+/// Answers our hello to an origin with arbitrary bytes in pieces whose sizes are the first byte's
+/// business.
+///
+/// # Panics
+///
+/// When an invariant of [`crate::OriginSession`] does not hold.
+pub fn origin(data: &[u8]) {
+    static TLS: OnceLock<OriginTls> = OnceLock::new();
+    let Some((&step, data)) = data.split_first() else { return };
+    let tls = TLS.get_or_init(|| {
+        let offered = AcceptorOptions::default();
+        let options = OriginOptions {
+            versions: offered.versions,
+            ciphers: offered.ciphers,
+            ciphersuites: offered.ciphersuites,
+            curves: offered.curves,
+            tells_name: true,
+            keeps_sessions: false,
+        };
+        OriginTls::new(&options, None).expect("the defaults are good")
+    });
+    let mut session = tls.session(b"fuzz.example", None).expect("any name will do");
+    let (mut plain, mut out) = (Vec::new(), Vec::new());
+    session.transmit(&mut out);
+    for piece in data.chunks(usize::from(step) + 1) {
+        let received = session.receive(piece, &mut plain);
+        session.transmit(&mut out);
+        if received.is_err() {
+            break;
+        }
+        assert!(session.is_handshaking(), "nobody guesses the keys");
+    }
+    assert!(plain.is_empty(), "no plain text before the keys");
     assert!(out.len() < 64 * 1024, "answers are bounded");
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+
 use super::{OriginOptions, OriginSession, OriginTls};
 use crate::{
     Acceptor, AcceptorOptions, Certificate, ClientAuth, ClientAuthFiles, ServerCerts, Session,
-    Tickets, Versions, names, self_signed,
+    Tickets, Versions, fuzz, names, self_signed,
 };
 
 fn options() -> OriginOptions {
@@ -166,4 +168,31 @@ fn what_is_no_tls_is_told_in_openssls_words() {
     let fault = session.receive(alert, &mut Vec::new()).unwrap_err();
     let text = "SSL: error:0A00042E:SSL routines::tlsv1 alert protocol version:SSL alert number 70";
     assert_eq!(fault.to_string(), text);
+}
+
+/// What our server says to a hello first.
+fn first_flight() -> Vec<u8> {
+    let (server, _) = server(BOTH);
+    let tls = OriginTls::new(&options(), None).unwrap();
+    let mut pair = Pair::new(&tls, &server, "a.example");
+    pair.origin.transmit(&mut pair.waiting);
+    let mut out = Vec::new();
+    let _received = pair.server.receive(&mut pair.waiting, &mut Vec::new(), &mut out).unwrap();
+    out
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_answers_to_a_hello_end_or_leave_a_handshake(
+        step: u8,
+        data in proptest::collection::vec(any::<u8>(), 0..300),
+        at in 0..1000_usize,
+        bit in 0..8_u8,
+    ) {
+        fuzz::origin(&[&[step][..], &data].concat());
+        let mut flight = first_flight();
+        let at = at % flight.len();
+        flight[at] ^= 1 << bit;
+        fuzz::origin(&[&[step][..], &flight].concat());
+    }
 }
