@@ -35,7 +35,7 @@ from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
-from compare import framing_sites, headers, inheriting, ssi, tls_mistakes, variables  # noqa: E402, F401
+from compare import bodies, connections, framing_sites, headers, inheriting, overriding, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.sites import SITES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -60,8 +60,9 @@ class Program:
     def expand(self, text):
         if "nginx" in Path(self.path).name:
             # Debian's build would make these in /var/lib/nginx, which only its package creates.
+            # A configuration that says it for all of http begins a line with it.
             kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-            temp = " ".join(f"{kind}_temp_path {self.home}/temp-{kind};" for kind in kinds)
+            temp = " ".join(f"{kind}_temp_path {self.home}/temp-{kind};" for kind in kinds if f"\n{kind}_temp_path" not in text)
             text = text.replace("http {", "http { " + temp, 1)
         text = self.php.expand(text).replace("@DIR@", str(self.home)).replace("@LOGS@", str(self.logs))
         text = text.replace("@CERT@", f"{self.home}/cert.pem").replace("@KEY@", f"{self.home}/cert.key")
@@ -395,10 +396,14 @@ def ask_one(site, program, case):
     if isinstance(tls, tuple):
         tls = (tls[0], tls[1] and program.expand(tls[1]))
         bytes_ = bytes_.replace(b"%s", tls[0].encode())
+    begun = time.monotonic()
     got, end = exchange(port, bytes_, tls, stay)
+    took = time.monotonic() - begun
     lines = answers(program, got, [*methods], site.get("lengths")) + ([end] if end else [])
     if stay and not site.get("reasons"):
         lines = [re.sub(r"^(HTTP/1\.1 \d{3}) .*", r"\1", line) for line in lines]
+    if limit := site.get("timed"):
+        lines.append(f"took {'less' if took < limit else 'more'} than {limit} s")
     return lines
 
 
@@ -451,7 +456,7 @@ def compare_site(site, programs, judge):
 
 
 def compare_sites(programs, judge, only):
-    for site in SITES + fastcgi.SITES + client_certs.SITES + published.SITES + proxying.SITES:
+    for site in SITES + fastcgi.SITES + client_certs.SITES + published.SITES + proxying.SITES + overriding.SITES:
         if not only or only in site["name"]:
             compare_site(site, programs, judge)
 

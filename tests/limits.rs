@@ -64,10 +64,8 @@ fn a_silent_client_is_closed_and_logged_as_408() {
     half.send("GET / HTTP/1.1\r\nHost: a\r\n");
     let mut body = server.connect();
     body.send("POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
-    if let Ok(answer) = half.try_answer("GET") {
-        assert_eq!(answer.status, 408);
-    }
-    assert!(half.is_closed());
+    // As in nginx, there is no answer to what was not asked.
+    assert_eq!(half.to_end().unwrap(), b"");
     testkit::wait_until("408 in the access log", || server.access_log().contains("\" 408 "));
     // The file's 405 may come first; then the rest of the body is waited for in vain.
     if let Ok(answer) = body.try_answer("POST") {

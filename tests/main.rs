@@ -12,6 +12,7 @@
 mod abuse;
 mod access;
 mod auth_request;
+mod bodies;
 mod browser;
 mod cache;
 mod cache_cli;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
-    AccessLog, AccessTarget, Autoindex, AutoindexFormat, Brotli, CacheSettings, Charset, CharsetOf,
-    CpuAffinity, ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2, Http3,
-    IfModifiedSince, IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit,
+    AccessLog, AccessTarget, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings, Charset,
+    CharsetOf, CpuAffinity, ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2,
+    Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit,
     LogTarget, Main, Mapping, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Root,
-    Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TlsConf, TypeSet, TypesMap, Workers,
-    Zstd,
+    Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TempPath, TlsConf, TypeSet,
+    TypesMap, Workers, Zstd,
 };
 use crate::source::Options;
 use crate::vars::{Part, Template, Var};
@@ -103,7 +103,11 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         client_body_timeout: MINUTE,
         client_max_body_size: 1 << 20,
         client_body_buffer_size: 16 << 10,
-        client_body_temp_path: Arc::new(options.prefix.join("client_body_temp")),
+        client_body_temp_path: Arc::new(TempPath {
+            path: Arc::new(options.prefix.join("client_body_temp")),
+            levels: Vec::new(),
+        }),
+        client_body_in_file_only: BodyFiles::Unnamed,
         lingering_close: LingeringClose::On,
         lingering_time: Duration::from_secs(30),
         lingering_timeout: Duration::from_secs(5),

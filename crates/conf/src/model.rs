@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub mod access;
+pub mod body;
 pub mod cache;
 pub mod compress;
 pub mod derived;
@@ -28,6 +29,7 @@ pub mod upstream;
 pub use access::{
     AccessRule, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who,
 };
+pub use body::{BodyFiles, TempPath};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
     DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
@@ -57,8 +59,8 @@ pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};
 pub use settings::{
     AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, ErrorPage, Expires, ExpiresRule,
-    IfModifiedSince, KeepaliveDisable, LingeringClose, ListInherit, Mapping, OpenFileCache,
-    Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
+    IfModifiedSince, KeepaliveDisable, LingeringClose, ListInherit, Manners, Mapping,
+    OpenFileCache, Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
 pub use spans::Spans;
 pub use tls::{Certificate, CertificateCache, Pem, Protocols, SessionCache, TlsConf, VerifyClient};

@@ -38,19 +38,35 @@ pub(crate) struct Upload {
     spool: Option<Box<Spool>>,
     /// The most that may be in memory of a body whose file has to be the whole of it.
     whole_above: Option<usize>,
+    /// The file of a body whose file has a name.
+    named: Option<Box<Named>>,
     /// Bytes taken whose room was not given back.
     owed: usize,
     /// Whether all of it arrived.
     is_complete: bool,
 }
 
-/// What is in the file of a body that does not fit in memory.
+/// A file with a name.
+#[derive(Debug)]
+struct Named {
+    /// Nothing before it is made.
+    path: Box<[u8]>,
+    /// Whether it goes with the request.
+    is_removed: bool,
+}
+
+/// What is in the file of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileHolds {
-    /// What did not fit.
+    /// What did not fit in memory.
     Rest,
-    /// All of it, for somebody will read the file.
+    /// All of what does not fit in memory, for somebody will read the file.
     Everything,
+    /// All of any body, in a file with a name.
+    Always {
+        /// Whether the file goes with the request.
+        is_removed: bool,
+    },
 }
 
 /// How a collection stands.
@@ -73,6 +89,7 @@ impl Upload {
         self.early.clear();
         self.spool = None;
         self.whole_above = None;
+        self.named = None;
         self.owed = 0;
         self.is_complete = false;
     }
@@ -109,10 +126,17 @@ impl Upload {
         file: FileHolds,
         effects: &mut Vec<Effect>,
     ) -> Progress {
+        self.named = match file {
+            FileHolds::Always { is_removed } => {
+                Some(Box::new(Named { path: Box::default(), is_removed }))
+            }
+            FileHolds::Rest | FileHolds::Everything => None,
+        };
+        let memory = if self.named.is_some() { 0 } else { memory };
         let limits = SpoolLimits { memory, file: u64::MAX };
         self.plan = Plan::Collected;
         self.spool = Some(Box::new(Spool::new(limits, Retain::Yes)));
-        self.whole_above = (file == FileHolds::Everything).then_some(memory);
+        self.whole_above = (file != FileHolds::Rest).then_some(memory);
         for bytes in std::mem::take(&mut self.early) {
             self.push(bytes);
         }
@@ -139,7 +163,9 @@ impl Upload {
         if spool.is_broken() {
             return Progress::Failed;
         }
-        if spool.wants_writing() {
+        // A file with a name is there even if the body is empty.
+        let is_missing = self.is_complete && self.named.is_some() && spool.file().is_none();
+        if spool.wants_writing() || is_missing {
             return Progress::Writing;
         }
         if self.owed > 0 {
@@ -205,6 +231,24 @@ impl Upload {
             spool.finish();
         }
         spool
+    }
+
+    /// Notes where the file is that a body with a name was written to.
+    pub(crate) fn note_file(&mut self, path: Box<[u8]>) {
+        if let Some(named) = &mut self.named {
+            named.path = path;
+        }
+    }
+
+    /// Where the file of the body is, if it has a name.
+    pub(crate) fn file_name(&self) -> Option<&[u8]> {
+        self.named.as_ref().map(|named| &*named.path).filter(|path| !path.is_empty())
+    }
+
+    /// The file that goes with the request.
+    pub(crate) fn take_file(&mut self) -> Option<Box<[u8]>> {
+        let named = self.named.take()?;
+        (named.is_removed && !named.path.is_empty()).then_some(named.path)
     }
 
     /// What is or was collected.

@@ -283,9 +283,9 @@ pub enum Effect {
     WantBody(u32),
     /// So many bytes of request body were taken; give their room back.
     BodyConsumed(usize),
-    /// Write what `Exchange::spool` holds too much of to a file below this directory; wake with
-    /// `Spooled` when nothing is left to write.
-    Spool(Arc<std::path::PathBuf>),
+    /// Write what `Exchange::spool` holds too much of to a file there; wake with `Spooled` when
+    /// nothing is left to write.
+    Spool(SpoolPlace),
     /// What listens for the store to the fetch that follows.
     Fill(Box<Fill>),
     /// Ask an origin for the store alone.
@@ -316,4 +316,14 @@ pub enum Effect {
     Outlive,
     /// The log lines are written; free the exchange.
     Finish,
+}
+
+/// Where a body goes that is written to a file.
+#[derive(Clone, Debug)]
+pub enum SpoolPlace {
+    /// Below this directory, without a name.
+    Unnamed(Arc<std::path::PathBuf>),
+    /// Below this one with a name, of which `Exchange::note_body_file` is told; even if there is
+    /// nothing to write.
+    Named(Arc<conf::model::TempPath>),
 }

@@ -397,27 +397,6 @@ impl Exchange {
         self.run(next, ctx)
     }
 
-    fn refuse(&mut self, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return State::Done };
-        self.note_request(ctx);
-        // What could be read may be enough to know the server, and with it the error pages.
-        self.request.server = match self.request.settle_host() {
-            Ok(()) => {
-                let Request { host, captures, listen, .. } = &mut self.request;
-                site.server_of_host(*listen, host, captures.get_mut())
-            }
-            Err(_) => site.default_server(self.request.listen),
-        };
-        let server = site.server(self.request.server);
-        self.request.location = server.root;
-        if !self.request.head().target.is_empty() {
-            let _unusable_too = self.request.settle_target(server.merge_slashes);
-        }
-        self.log_refusal(refusal, self.reading(refusal), &site, ctx);
-        self.answer.head.close = true;
-        self.run(Next::Fail(refusal.status), ctx)
-    }
-
     fn note_request(&mut self, ctx: &mut Ctx<'_>) {
         self.request.started = ctx.now;
         self.request.number_on_conn = ctx.requests_on_conn;
@@ -612,7 +591,7 @@ impl Exchange {
         }
         self.announce_end(site);
         let settings = &site.location(self.request.location).settings;
-        let age = ctx.now.mono.since(ctx.conn.started.mono);
+        let age = self.request.started.mono.since(ctx.conn.started.mono);
         self.answer.head.close |= settings.keepalive_timeout.is_zero()
             || self.request.number_on_conn >= settings.keepalive_requests
             || age >= settings.keepalive_time;

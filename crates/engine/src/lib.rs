@@ -41,7 +41,9 @@ pub use content::page::Keeping;
 pub use content::parts::{Child, Inclusion, PartHead};
 pub use content::recall::Recalled;
 pub use content::shortcut::{Open, Shortcut};
-pub use ctx::{Around, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, TlsFacts, Wake};
+pub use ctx::{
+    Around, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, SpoolPlace, TlsFacts, Wake,
+};
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;
 pub use limit::{Held, Zones};

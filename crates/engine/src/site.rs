@@ -38,6 +38,8 @@ pub struct Site {
     looks: Looks,
     /// Whether `$request_body_file` is used anywhere.
     pub(crate) names_body_file: bool,
+    /// Whether not all locations say the same about ends of connections.
+    manners_vary: bool,
     /// Where answers are kept.
     kept: Option<Kept>,
     /// Where requests are counted.
@@ -327,6 +329,11 @@ impl Site {
         let Some(listening) = self.listens.get(listen.index()) else { return 0 };
         let Some(name) = name else { return listening.names.default as usize };
         listening.names.find(name.as_bytes(), &mut Captures::default()) as usize
+    }
+
+    /// Whether not all locations say the same about ends of connections.
+    pub(crate) const fn manners_vary(&self) -> bool {
+        self.manners_vary
     }
 
     /// The `http` block.

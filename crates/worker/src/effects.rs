@@ -47,8 +47,8 @@ impl<I: Io> Worker<I> {
             }
             Effect::WantBody(window) => self.tell_stream(key, StreamAct::Wanted(window)),
             Effect::BodyConsumed(bytes) => self.tell_stream(key, StreamAct::Consumed(bytes)),
-            Effect::Spool(directory) => {
-                self.spool(key, directory);
+            Effect::Spool(place) => {
+                self.spool(key, place);
                 None
             }
             Effect::Fill(fill) => {
@@ -113,13 +113,17 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// Ends a connection whose request is not answered.
     fn close_silently(&mut self, key: Key<Live>) -> Option<Wake> {
-        let owner = self.core.exchanges.get(key).map(|live| live.owner);
+        let live = self.core.exchanges.get(key)?;
+        let owner = live.owner;
+        let settings = live.exchange.settings();
+        let resets = settings.is_some_and(|settings| settings.reset_timedout_connection);
         self.retire(key);
         match owner {
-            Some(Owner::Tcp(conn)) => self.close(conn, Reset::No),
-            Some(Owner::Quic(conn)) => self.close_quic(conn),
-            Some(Owner::Page(_) | Owner::Epilogue(_)) | None => {}
+            Owner::Tcp(conn) => self.close(conn, if resets { Reset::Yes } else { Reset::No }),
+            Owner::Quic(conn) => self.close_quic(conn),
+            Owner::Page(_) | Owner::Epilogue(_) => {}
         }
         None
     }
@@ -156,6 +160,9 @@ impl<I: Io> Worker<I> {
                 if framing.is_plain_h1() {
                     // As nginx has it: over HTTP/1 the location says how long the client may idle.
                     owner.idle_max = live.exchange.settings().map(|s| s.keepalive_timeout);
+                    if let Some(manners) = live.exchange.manners() {
+                        owner.manners = Some(manners);
+                    }
                 }
                 let answered = framing.respond(live.stream, head, &mut self.scratch.replies);
                 self.mark_dirty(conn);

@@ -257,6 +257,7 @@ impl<I: Io> Worker<I> {
         if due > now {
             return self.wheel.arm_once(due, Token::Body(key).pack());
         }
+        let (owner, stream) = (live.owner, live.stream);
         self.step(key, Wake::BodyRefused(LATE_BODY));
         self.cut_off(key, owner, stream);
     }
@@ -496,6 +497,9 @@ impl<I: Io> Worker<I> {
             self.give_up(child);
         }
         let Some(mut live) = self.core.exchanges.remove(key) else { return };
+        if let Some(path) = live.exchange.take_body_file() {
+            let _ = self.io.unlink(&path);
+        }
         if let Some(fetch) = live.fetch {
             self.abandon_fetch(fetch);
         }

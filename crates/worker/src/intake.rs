@@ -63,6 +63,8 @@ impl<I: Io> Worker<I> {
             generation: self.generation.clone(),
             profile: Profile::default(),
             idle_max: None,
+            manners: None,
+            linger_until: self.now.mono,
             framing: None,
             session,
             input: Vec::new(),
@@ -136,7 +138,7 @@ impl<I: Io> Worker<I> {
             if conn.readable {
                 self.again.push(key);
             }
-            return;
+            return self.rearm(key);
         }
         conn.fresh = false;
         if conn.opening == Opening::Proxy {

@@ -4,13 +4,11 @@
 //! emptied between two reports.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use base::limits::{EXCHANGES_MAX, LINKS_MAX};
 use base::wheel::Armed;
 use base::{Key, SendChain, Slab, Weave};
-use engine::Wake;
+use engine::{SpoolPlace, Wake};
 use io::Io;
 use upstream::{FetchEffect, Pools, Turns};
 use wire::OriginEvent;
@@ -41,8 +39,10 @@ pub(crate) struct Origins {
     pub(crate) again: Vec<Key<Link>>,
     /// Exchanges whose bodies made room while they were pulled.
     pub(crate) roomy: Vec<Key<Live>>,
-    /// Exchanges whose bodies go to a file, and the directory that it is made in.
-    pub(crate) spooling: Vec<(Key<Live>, Arc<PathBuf>)>,
+    /// Exchanges whose bodies go to a file, and where that is made.
+    pub(crate) spooling: Vec<(Key<Live>, SpoolPlace)>,
+    /// The number in the name of the last file of a body.
+    pub(crate) body_files: u32,
     /// Connections whose clients may have left before an origin was asked.
     pub(crate) left: Vec<Key<TcpConn>>,
     /// Buffers for the length of one call.
@@ -75,6 +75,7 @@ impl Origins {
             again: Vec::new(),
             roomy: Vec::new(),
             spooling: Vec::new(),
+            body_files: 0,
             left: Vec::new(),
             chain: SendChain::new(Weave::Contiguous),
             effects: Vec::new(),

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use base::{Key, Segment, SendChain, Weave};
 use bytes::Bytes;
+use conf::model::LingeringClose;
 use io::{Io, Reset, Sent};
 
 use crate::bodies::{Bodies, is_same};
 use crate::exchanges::Owner;
-use crate::framing::Framing;
 use crate::tcp::{ROOM_MIN, TcpConn};
 use crate::worker::Worker;
 
@@ -219,14 +219,20 @@ impl<I: Io> Worker<I> {
             // A peer that has no room for two dozen bytes does not wait for them either.
             let _ = self.io.send_segment(conn.fd, &goodbye);
         }
-        let unread = conn.framing.as_ref().is_some_and(Framing::needs_lingering);
-        if conn.eof || !unread && !conn.draining {
+        let manners = *conn.manners();
+        let lingers = conn.framing.as_ref().is_some_and(|framing| match manners.lingering {
+            LingeringClose::Off if framing.is_plain_h1() => false,
+            LingeringClose::Always => true,
+            LingeringClose::Off | LingeringClose::On => framing.needs_lingering(),
+        });
+        if conn.eof || !lingers && !conn.draining {
             return self.close(key, Reset::No);
         }
         // Closing with unread bytes would make the kernel reset the connection, and the client
         // might lose the answer with it.
         self.io.shut_write(conn.fd);
         conn.lingering = true;
+        conn.linger_until = self.now.mono.after(manners.lingering_time);
         conn.input = Vec::new();
         self.again.push(key);
         self.rearm(key);

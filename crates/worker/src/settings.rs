@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use conf::model::{Http, Listen, Server, ServerId, Settings, Transport};
+use conf::model::{Http, Listen, Manners, Server, ServerId, Settings, Transport};
 use http::Scheme;
 use wire::{h1, h2, h3};
 
@@ -48,16 +48,12 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Time between two reads of a request body.
     pub body_timeout: Duration,
-    /// Time between two writes that the client accepts.
-    pub send_timeout: Duration,
     /// Idle time of a kept connection; zero closes after each answer.
     pub keepalive_timeout: Duration,
     /// Age of a connection after which its next request is its last.
     pub keepalive_time: Duration,
-    /// Time that a closing connection listens for what the client still sends.
-    pub lingering_timeout: Duration,
-    /// Close timed-out connections by reset.
-    pub reset_timedout: bool,
+    /// How a connection ends that was answered nothing, or by a location that says nothing else.
+    pub manners: Manners,
 }
 
 impl Limits {
@@ -75,11 +71,9 @@ impl Limits {
             record_size: server.tls.buffer_size,
             header_timeout: server.settings.client_header_timeout,
             body_timeout: settings.client_body_timeout,
-            send_timeout: settings.send_timeout,
             keepalive_timeout: settings.keepalive_timeout,
             keepalive_time: settings.keepalive_time,
-            lingering_timeout: settings.lingering_timeout,
-            reset_timedout: settings.reset_timedout_connection,
+            manners: settings.manners(),
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Bodies that outgrow memory, written to files without names.
+//! Bodies that outgrow memory, written to files without names, and those that are wanted in files.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use base::{Key, Spool};
-use conf::model::Level;
-use engine::Wake;
+use base::{FileRef, Key, Spool};
+use conf::model::{Level, TempPath};
+use engine::{SpoolPlace, Wake};
 use io::{FileFailure, Io};
 
 use crate::exchanges::Live;
@@ -14,6 +13,10 @@ use crate::worker::Worker;
 
 /// Bytes written for one exchange in one turn.
 const WRITE_PER_TURN: usize = 512 * 1024;
+/// Names that are tried for one file; the steps between them double.
+const NAMES_TRIED: u32 = 64;
+const ENOENT: i32 = 2;
+const EEXIST: i32 = 17;
 
 /// How far a spool was written.
 #[derive(Debug)]
@@ -25,15 +28,39 @@ enum Spooled {
 
 impl<I: Io> Worker<I> {
     /// Writes what the bodies of an exchange hold too much of; wakes it when that is done.
-    pub(crate) fn spool(&mut self, key: Key<Live>, dir: Arc<PathBuf>) {
+    pub(crate) fn spool(&mut self, key: Key<Live>, place: SpoolPlace) {
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         let Some(spool) = live.exchange.spool_mut() else { return };
-        match write(&mut self.io, spool, &dir) {
-            Spooled::Part => return self.origins.spooling.push((key, dir)),
+        let mut made = None;
+        let spooled = match &place {
+            SpoolPlace::Named(dir) if spool.file().is_none() => {
+                match create(&mut self.io, dir, &mut self.origins.body_files) {
+                    Ok((path, file)) => {
+                        made = Some(path);
+                        spool.written(file, 0);
+                        write(&mut self.io, spool, Path::new(""))
+                    }
+                    Err(failure) => Spooled::Failed(failure),
+                }
+            }
+            SpoolPlace::Named(_) => write(&mut self.io, spool, Path::new("")),
+            SpoolPlace::Unnamed(dir) => write(&mut self.io, spool, dir),
+        };
+        if let Spooled::Failed(_) = spooled {
+            spool.fail();
+        }
+        if let Some(path) = made {
+            live.exchange.note_body_file(path);
+        }
+        match spooled {
+            Spooled::Part => return self.origins.spooling.push((key, place)),
             Spooled::All => {}
             Spooled::Failed(failure) => {
-                spool.fail();
-                self.log_failure(key, &failure, &dir);
+                let dir = match &place {
+                    SpoolPlace::Named(dir) => &*dir.path,
+                    SpoolPlace::Unnamed(dir) => &**dir,
+                };
+                self.log_failure(key, &failure, dir);
             }
         }
         self.origins.news.push_back((key, Wake::Spooled));
@@ -41,8 +68,8 @@ impl<I: Io> Worker<I> {
 
     /// Goes on with what was too much for one turn.
     pub(crate) fn continue_spooling(&mut self) {
-        for (key, dir) in std::mem::take(&mut self.origins.spooling) {
-            self.spool(key, dir);
+        for (key, place) in std::mem::take(&mut self.origins.spooling) {
+            self.spool(key, place);
         }
     }
 
@@ -56,7 +83,7 @@ impl<I: Io> Worker<I> {
     }
 }
 
-/// Writes a bounded part of what is due; the file is made with the first byte.
+/// Writes a bounded part of what is due; a file without a name is made with the first byte.
 fn write(io: &mut impl Io, spool: &mut Spool, dir: &Path) -> Spooled {
     let mut written = 0;
     while let Some(due) = spool.next_write() {
@@ -79,4 +106,72 @@ fn write(io: &mut impl Io, spool: &mut Spool, dir: &Path) -> Spooled {
         }
     }
     Spooled::All
+}
+
+/// Makes a file whose name is the next number that is free, and the directories above it.
+fn create(
+    io: &mut impl Io,
+    dir: &TempPath,
+    last: &mut u32,
+) -> Result<(Box<[u8]>, FileRef), FileFailure> {
+    let mut taken = 0;
+    loop {
+        // Files that an earlier process left stand side by side; long steps lead beyond them.
+        *last = last.wrapping_add(1 << (taken / 2).min(24));
+        let (path, directories) = name(dir, *last);
+        let mut done = io.create(&path);
+        if matches!(&done, Err(failure) if failure.errno == ENOENT) {
+            for end in directories {
+                match io.make_directory(&path[..end]) {
+                    Err(failure) if failure.errno != EEXIST => return Err(failure),
+                    _ => {}
+                }
+            }
+            done = io.create(&path);
+        }
+        match done {
+            Ok(file) => return Ok((path.into(), file)),
+            Err(failure) if failure.errno == EEXIST && taken < NAMES_TRIED => taken += 1,
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+/// A path below `dir`, and where in it the names of directories end. As in nginx, the name has ten
+/// digits, and the directories have its last ones, the last first.
+fn name(dir: &TempPath, number: u32) -> (Vec<u8>, Vec<usize>) {
+    let digits = format!("{number:010}").into_bytes();
+    let mut path = dir.path.as_os_str().as_bytes().to_vec();
+    let (mut ends, mut rest) = (vec![path.len()], digits.as_slice());
+    for level in &dir.levels {
+        let (before, last) = rest.split_at(rest.len().saturating_sub(usize::from(*level)));
+        path.push(b'/');
+        path.extend_from_slice(last);
+        ends.push(path.len());
+        rest = before;
+    }
+    path.push(b'/');
+    path.extend_from_slice(&digits);
+    (path, ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use conf::model::TempPath;
+
+    use super::name;
+
+    #[test]
+    fn directories_are_named_by_the_last_digits() {
+        let dir = TempPath { path: Arc::new(PathBuf::from("/t")), levels: vec![1, 2] };
+        let (path, ends) = name(&dir, 1234);
+        assert_eq!(path, b"/t/4/23/0000001234");
+        assert_eq!(
+            ends.iter().map(|end| &path[..*end]).collect::<Vec<_>>(),
+            [&b"/t"[..], b"/t/4", b"/t/4/23"]
+        );
+    }
 }

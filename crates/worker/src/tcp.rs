@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use base::wheel::Armed;
 use base::{Instant, Segment};
+use conf::model::Manners;
 use engine::{ConnInfo, Count};
 use io::Fd;
 
@@ -49,6 +50,10 @@ pub(crate) struct TcpConn {
     pub(crate) profile: Profile,
     /// How long it may idle after what was answered last.
     pub(crate) idle_max: Option<Duration>,
+    /// How it ends after what was answered last, where locations differ.
+    pub(crate) manners: Option<Manners>,
+    /// When it closes although the client still sends.
+    pub(crate) linger_until: Instant,
     pub(crate) session: Option<Box<tls::Session>>,
     pub(crate) framing: Option<Framing>,
     /// Plaintext that the framing has not consumed yet.
@@ -100,6 +105,11 @@ impl TcpConn {
     /// As the log tells of it.
     pub(crate) fn subject(&self) -> Subject {
         Subject::of(&self.info, &self.generation)
+    }
+
+    /// How it ends.
+    pub(crate) fn manners(&self) -> &Manners {
+        self.manners.as_ref().unwrap_or(&self.settings().manners)
     }
 
     /// What the connection waits for, as its parts say.

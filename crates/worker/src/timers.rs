@@ -33,8 +33,11 @@ impl<I: Io> Worker<I> {
             Waiting::Head => settings.header_timeout,
             Waiting::Request => conn.idle_max.unwrap_or(settings.keepalive_timeout),
             Waiting::Exchange => settings.body_timeout,
-            Waiting::Room => settings.send_timeout,
-            Waiting::Linger => settings.lingering_timeout,
+            Waiting::Room => conn.manners().send_timeout,
+            Waiting::Linger => {
+                let left = conn.linger_until.since(self.now.mono);
+                conn.manners().lingering_timeout.min(left)
+            }
         };
         conn.deadline = self.now.mono.after(timeout.max(Duration::from_millis(1)));
         self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
@@ -131,7 +134,7 @@ impl<I: Io> Worker<I> {
     /// Closes a connection whose client is late.
     pub(crate) fn close_timed_out(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get(key) else { return };
-        let reset = if conn.settings().reset_timedout { Reset::Yes } else { Reset::No };
+        let reset = if conn.manners().resets { Reset::Yes } else { Reset::No };
         self.send_away(Owner::Tcp(key));
         self.close(key, reset);
     }
@@ -145,7 +148,7 @@ impl<I: Io> Worker<I> {
 
     fn rearm_soon(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
-        conn.deadline = self.now.mono.after(conn.settings().lingering_timeout);
+        conn.deadline = self.now.mono.after(conn.manners().lingering_timeout);
         self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
     }
 }

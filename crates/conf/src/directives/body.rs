@@ -1,11 +1,12 @@
 //! Request bodies: how large, how long, where they are kept.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::cache_zone;
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, millis, offset, size, value};
+use crate::model::{BodyFiles, TempPath};
 use crate::reader::{Fault, INVALID, Parsed, Reader};
 use crate::value as values;
 
@@ -20,8 +21,8 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("How long a client may send nothing of a body.", "client_body_timeout 60s;"),
     value("client_body_temp_path", HSL, Args::between(1, 4), temp_path)
         .doc("Where bodies that do not fit are kept.", "client_body_temp_path /var/tmp/bodies;"),
-    accepted("client_body_in_file_only", HSL, Args::ONE, Form::OneOf(&["off", "on", "clean"]))
-        .doc("Whether every body goes to a file.", "client_body_in_file_only off;"),
+    value("client_body_in_file_only", HSL, Args::ONE, in_file_only)
+        .doc("Whether every body goes to a file with a name.", "client_body_in_file_only clean;"),
     accepted("client_body_in_single_buffer", HSL, Args::ONE, Form::Flag)
         .doc("Whether a body is kept in one piece.", "client_body_in_single_buffer on;"),
     accepted("client_body_early_read", HSL, Args::ONE, Form::Flag)
@@ -44,8 +45,15 @@ fn unused_temp_path(r: &mut Reader, node: &Node) -> Parsed {
     read_temp_path(r, node).map(|_| ())
 }
 
-/// Reads `PATH [LEVEL…]`; levels name directories below, of which this server needs none.
-pub(super) fn read_temp_path(r: &mut Reader, node: &Node) -> Result<PathBuf, Fault> {
+fn in_file_only(r: &mut Reader, node: &Node) -> Parsed {
+    let choices =
+        [("off", BodyFiles::Unnamed), ("on", BodyFiles::Kept), ("clean", BodyFiles::Removed)];
+    r.settings().client_body_in_file_only = chosen(node, &choices)?;
+    Ok(())
+}
+
+/// Reads `PATH [LEVEL…]`; levels name directories below, for files that have names.
+pub(super) fn read_temp_path(r: &mut Reader, node: &Node) -> Result<TempPath, Fault> {
     let mut digits = 0;
     let mut levels = Vec::new();
     for word in node.args().skip(1) {
@@ -60,6 +68,6 @@ pub(super) fn read_temp_path(r: &mut Reader, node: &Node) -> Result<PathBuf, Fau
         return Err(INVALID);
     }
     let path = cache_zone::directory(r, node.arg(0));
-    cache_zone::hold(r, node, &path, levels);
-    Ok(path)
+    cache_zone::hold(r, node, &path, levels.clone());
+    Ok(TempPath { path: Arc::new(path), levels })
 }

@@ -88,8 +88,8 @@ macro_rules! rows {
                 concat!($family, "_temp_file_write_size 32k;"),
             ),
             value(concat!($family, "_temp_path"), HSL, Args::between(1, 4), |r, node| {
-                let path = super::body::read_temp_path(r, node)?;
-                r.origin().temp_path = Arc::new(path);
+                let place = super::body::read_temp_path(r, node)?;
+                r.origin().temp_path = place.path;
                 Ok(())
             })
             .doc(

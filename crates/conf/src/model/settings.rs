@@ -3,13 +3,12 @@
 //! Rare groups stand behind an [`Arc`], so that a block which changes one value copies little.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AccessLogs, AccessRule, AuthRequest, Brotli, CacheSettings, ErrorLog, Filters, Gzip, Limits,
-    LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TypeSet, Zstd,
+    AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, CacheSettings, ErrorLog, Filters, Gzip,
+    Limits, LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TempPath, TypeSet, Zstd,
 };
 use crate::vars::Template;
 
@@ -128,7 +127,9 @@ pub struct Settings {
     /// `client_body_buffer_size` in bytes.
     pub client_body_buffer_size: usize,
     /// `client_body_temp_path`
-    pub client_body_temp_path: Arc<PathBuf>,
+    pub client_body_temp_path: Arc<TempPath>,
+    /// `client_body_in_file_only`
+    pub client_body_in_file_only: BodyFiles,
     /// `lingering_close`
     pub lingering_close: LingeringClose,
     /// `lingering_time`
@@ -389,6 +390,35 @@ pub struct KeepaliveDisable {
     pub msie6: bool,
     /// `safari`
     pub safari: bool,
+}
+
+/// What a location says about the end of an answer and of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// `send_timeout`
+    pub send_timeout: Duration,
+    /// `lingering_close`
+    pub lingering: LingeringClose,
+    /// `lingering_time`
+    pub lingering_time: Duration,
+    /// `lingering_timeout`
+    pub lingering_timeout: Duration,
+    /// `reset_timedout_connection`
+    pub resets: bool,
+}
+
+impl Settings {
+    /// How a connection ends that was answered here.
+    #[must_use]
+    pub const fn manners(&self) -> Manners {
+        Manners {
+            send_timeout: self.send_timeout,
+            lingering: self.lingering_close,
+            lingering_time: self.lingering_time,
+            lingering_timeout: self.lingering_timeout,
+            resets: self.reset_timedout_connection,
+        }
+    }
 }
 
 /// `lingering_close`.

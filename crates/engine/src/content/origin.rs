@@ -7,15 +7,15 @@
 use std::sync::Arc;
 
 use base::{Instant, Spool};
-use conf::model::{Balance, Level, PassTo, Protocol, ProxyUrl, UpstreamId};
-use http::{Fields, Method, OriginHead, RequestBody, ResponseHead};
+use conf::model::{Balance, BodyFiles, Level, PassTo, Protocol, ProxyUrl, UpstreamId};
+use http::{Fields, Method, Name, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused, request::Target};
 
 use crate::answer::Body;
 use crate::body::{FileHolds, Progress};
 use crate::content::file::Look;
 use crate::content::{params, proxied};
-use crate::ctx::{Ctx, Effect, Peer, Wake};
+use crate::ctx::{Ctx, Effect, Peer, SpoolPlace, Wake};
 use crate::exchange::{Exchange, Next, Step};
 use crate::record;
 use crate::site::Trouble;
@@ -121,14 +121,24 @@ impl Exchange {
             && location.settings.origin.pass_request_body
             && (self.request.head().body != RequestBody::Unknown
                 || proxied.is_some_and(proxied::Plan::sends_chunks));
-        let has_body =
-            self.request.head().body != RequestBody::None && !self.request.upload.is_refused();
+        let holds = match location.settings.client_body_in_file_only {
+            BodyFiles::Unnamed if site.names_body_file => FileHolds::Everything,
+            BodyFiles::Unnamed => FileHolds::Rest,
+            files => FileHolds::Always { is_removed: files == BodyFiles::Removed },
+        };
+        let head = self.request.head();
+        // A length of nothing makes an empty file.
+        let has_body = (head.body != RequestBody::None
+            || matches!(holds, FileHolds::Always { .. })
+                && head.fields.get(Name::ContentLength).is_some())
+            && !self.request.upload.is_refused();
         if !has_body || streams || self.request.upload.spool().is_some() {
             return Next::Step(Step::Ask);
         }
-        let settings = &location.settings;
-        let holds = if site.names_body_file { FileHolds::Everything } else { FileHolds::Rest };
-        let memory = settings.client_body_buffer_size;
+        if head.body == RequestBody::None {
+            self.request.upload.finish();
+        }
+        let memory = location.settings.client_body_buffer_size;
         let progress = self.request.upload.collect(memory, holds, ctx.effects);
         self.collected(progress, Step::Ask, location, ctx)
     }
@@ -164,8 +174,13 @@ impl Exchange {
         match progress {
             Progress::Waiting => Next::Collect(step),
             Progress::Writing => {
-                let directory = location.settings.client_body_temp_path.clone();
-                ctx.effects.push(Effect::Spool(directory));
+                let (settings, place) =
+                    (&location.settings, &location.settings.client_body_temp_path);
+                let place = match settings.client_body_in_file_only {
+                    BodyFiles::Unnamed => SpoolPlace::Unnamed(place.path.clone()),
+                    BodyFiles::Kept | BodyFiles::Removed => SpoolPlace::Named(place.clone()),
+                };
+                ctx.effects.push(Effect::Spool(place));
                 Next::Collect(step)
             }
             Progress::Complete => Next::Step(step),
@@ -472,7 +487,8 @@ impl Exchange {
         let Some(inflow) = self.answer.body.inflow() else { return };
         if inflow.spool().wants_writing() && !was_writing {
             let settings = &site.location(self.request.location).settings;
-            ctx.effects.push(Effect::Spool(settings.origin.temp_path.clone()));
+            let place = SpoolPlace::Unnamed(settings.origin.temp_path.clone());
+            ctx.effects.push(Effect::Spool(place));
         }
         if inflow.spool().is_full() && self.is_fetching() {
             ctx.effects.push(Effect::FetchMore(false));
@@ -524,7 +540,7 @@ impl Exchange {
     /// RFC 8297 §2: a 103 tells fields that the answer will probably have.
     fn push_early(&mut self, head: &OriginHead, ctx: &mut Ctx<'_>) {
         let mut interim = Box::new(ResponseHead { status: 103, ..ResponseHead::default() });
-        for field in head.fields.iter().filter(|field| field.name == http::Name::Link) {
+        for field in head.fields.iter().filter(|field| field.name == Name::Link) {
             interim.fields.push_parsed(field.name, field.text, field.value);
         }
         if !interim.fields.is_empty() {

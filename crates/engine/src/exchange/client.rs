@@ -3,12 +3,13 @@
 //! Easiest to break: what nobody takes of a body is given back all the same, or the client stalls.
 
 use bytes::Bytes;
-use conf::model::Level;
+use conf::model::{Level, Manners};
 use http::{Name, RequestBody, RequestHead, Version};
 
 use super::{Exchange, Next, State, is_too_large};
 use crate::ctx::{Ctx, Effect, Refusal};
 use crate::record;
+use crate::request::Request;
 use crate::site::Site;
 
 impl Exchange {
@@ -105,6 +106,53 @@ impl Exchange {
             out.extend_from_slice(b" bytes");
         });
         true
+    }
+
+    /// How its connection ends, where that depends on the location that answers.
+    #[inline]
+    #[must_use]
+    pub fn manners(&self) -> Option<Manners> {
+        let site = self.request.site.as_deref()?;
+        site.manners_vary().then(|| site.location(self.request.location).settings.manners())
+    }
+
+    /// Takes note of the file that `SpoolPlace::Named` asked for.
+    pub fn note_body_file(&mut self, path: Box<[u8]>) {
+        self.request.upload.note_file(path);
+    }
+
+    /// The file of the request body that is to go with the request.
+    #[inline]
+    pub fn take_body_file(&mut self) -> Option<Box<[u8]>> {
+        self.request.upload.take_file()
+    }
+
+    /// Answers a head that cannot be taken as it is.
+    pub(super) fn refuse(&mut self, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
+        let Some(site) = self.request.site.clone() else { return State::Done };
+        self.note_request(ctx);
+        // What could be read may be enough to know the server, and with it the error pages.
+        self.request.server = match self.request.settle_host() {
+            Ok(()) => {
+                let Request { host, captures, listen, .. } = &mut self.request;
+                site.server_of_host(*listen, host, captures.get_mut())
+            }
+            Err(_) => site.default_server(self.request.listen),
+        };
+        let server = site.server(self.request.server);
+        self.request.location = server.root;
+        if !self.request.head().target.is_empty() {
+            let _unusable_too = self.request.settle_target(server.merge_slashes);
+        }
+        self.log_refusal(refusal, self.reading(refusal), &site, ctx);
+        if refusal.status == 408 {
+            // As in nginx, a client that does not send its head is not answered.
+            self.answer.bare_status = 408;
+            ctx.effects.push(Effect::CloseSilently);
+            return self.finish(&site, ctx);
+        }
+        self.answer.head.close = true;
+        self.run(Next::Fail(refusal.status), ctx)
     }
 
     pub(super) fn refuse_body(

@@ -42,6 +42,11 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     let limit_zones = config.http.iter().flat_map(|http| &http.limit_zones);
     let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
     let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
+    let manners_vary = config.http.as_ref().is_some_and(|http| {
+        let mut manners = http.locations.iter().map(|location| location.settings.manners());
+        let first = manners.next();
+        manners.any(|other| Some(other) != first)
+    });
     let names_body_file = config.http.as_ref().is_some_and(names_body_file);
     let looks = config.http.as_ref().map(|http| http.looks).unwrap_or_default();
     let derived = config.http.as_ref();
@@ -58,6 +63,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         hostname: Box::default(),
         looks,
         names_body_file,
+        manners_vary,
         kept: None,
         limit_zones,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
@@ -75,6 +81,7 @@ fn names_body_file(http: &Http) -> bool {
         || http.locations.iter().any(|location| {
             let settings = &location.settings;
             settings.origin.params.iter().any(|param| is_named(&param.value))
+                || settings.origin.proxy.fields.iter().any(|field| is_named(&field.value))
                 || settings.add_headers.iter().any(|header| is_named(&header.value))
         })
 }

@@ -149,8 +149,12 @@ impl Scope<'_> {
         Found::Yes
     }
 
-    /// The file has no name of its own; this one leads to it as long as the request lasts.
+    /// A file without a name of its own has one that leads to it as long as the request lasts.
     fn request_body_file(&self, out: &mut Vec<u8>) -> Found {
+        if let Some(name) = self.request.upload.file_name() {
+            out.extend_from_slice(name);
+            return Found::Yes;
+        }
         let Some(spool) = self.request.upload.spool() else { return Found::No };
         match spool.file() {
             Some(file) if spool.is_complete() && spool.in_memory() == 0 => {

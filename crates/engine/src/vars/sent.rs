@@ -65,6 +65,6 @@ impl Scope<'_> {
             && !self.answer.head.close
             && !settings.keepalive_timeout.is_zero()
             && self.request.number_on_conn < settings.keepalive_requests
-            && self.now.mono.since(self.conn.started.mono) < settings.keepalive_time
+            && self.request.started.mono.since(self.conn.started.mono) < settings.keepalive_time
     }
 }

@@ -1,0 +1,88 @@
+"""Owns: that every directive is tried with requests. The rows of docs/reference are looked for in the
+configurations that are compared, and in the texts of tests/ where only those can send what is
+needed (HTTP/2 and 3, reloads, clocks). Three things are asked of each: an effect (it stands
+somewhere), what inner blocks take over (it stands in an outer block, and again in an inner one),
+and mistakes, which compare/generated.py makes of every row but those that only Bolide has.
+"""
+import re
+from pathlib import Path
+
+from .generated import OWN, REFERENCE, ROW
+
+TESTS = Path(__file__).parent.parent.parent / "tests"
+TOKEN = re.compile(r"\s+|#[^\n]*|(\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')|([;{}])|((?:\$\{|\\.|[^\s;{}])+)", re.S)
+# Blocks whose lines are no directives.
+TABLES = {"types", "map", "geo", "split_clients", "charset_map"}
+# What stands before the workers and their requests; `-t` and starting are all its effect.
+LEVELS = {"http": 1, "server": 2, "location": 3, "if in server": 3, "if in location": 4, "limit_except": 4}
+# One value holds for the whole server, or for a socket; or a block is a list's end.
+ALONE = {"listen", "server_name", "server", "http", "location", "include", "internal", "alias", "proxy_pass", "fastcgi_pass"}
+
+
+class Row:
+    def __init__(self, page, name, places, inheritance):
+        self.page, self.name, self.places, self.inheritance = page, name, places, inheritance
+
+    def is_inherited(self):
+        levels = {LEVELS[place] for place in self.places if place in LEVELS}
+        return len(levels) > 1 and self.name not in ALONE and "block alone" not in self.inheritance
+
+
+def rows():
+    shape = re.compile(r"^## (\S+)\n.*?^- in: (.*?)\n- arguments: .*?\n- inheritance: (.*?)\n", re.M | re.S)
+    for page in sorted(REFERENCE.glob("*.md")):
+        for name, places, inheritance in shape.findall(page.read_text()):
+            yield Row(page.stem, name, places.split(", "), inheritance)
+
+
+def directives(text):
+    """(name, names of the blocks around it, outermost first, and which) for each directive."""
+    around, words, serial = [], [], 0
+    for match in TOKEN.finditer(text):
+        quoted, mark, bare = match.groups()
+        if quoted or bare:
+            words.append(quoted or bare)
+        elif mark == "}":
+            words = []
+            if around:
+                around.pop()
+        elif mark:
+            if words and not (around and around[-1][0] in TABLES):
+                yield words[0], tuple(around)
+            if mark == "{":
+                serial += 1
+                around.append((words[0] if words else "", serial))
+            words = []
+
+
+def seen(configurations):
+    """Names that stand anywhere, and those that stand both in a block and further inside it."""
+    there, again = set(), set()
+    for text in configurations:
+        places = {}
+        for name, around in directives(text):
+            there.add(name)
+            places.setdefault(name, []).append(around)
+        for name, found in places.items():
+            again |= {name for outer in found for inner in found
+                      if len(inner) > len(outer) and inner[:len(outer)] == outer}
+    return there, again
+
+
+def strings():
+    """What stands in the tests, by file: configurations are parts of it."""
+    for path in TESTS.rglob("*"):
+        if path.suffix in (".rs", ".conf"):
+            yield path.read_text()
+
+
+def gaps(sites):
+    """Lines about rows that nothing tries."""
+    there, again = seen(site["conf"] for site in sites)
+    texts = list(strings())
+    for row in rows():
+        shape = re.compile(rf"(?<![\w$]){re.escape(row.name)}(?=[\s{{;])")
+        if row.name not in there and not any(map(shape.search, texts)):
+            yield f"NO EFFECT {row.page}: {row.name}"
+        if row.is_inherited() and row.name not in again:
+            yield f"NO INHERITANCE {row.page}: {row.name}"
