@@ -257,7 +257,6 @@ impl<I: Io> Worker<I> {
         if due > now {
             return self.wheel.arm_once(due, Token::Body(key).pack());
         }
-        let (owner, stream) = (live.owner, live.stream);
         self.step(key, Wake::BodyRefused(LATE_BODY));
         self.cut_off(key, owner, stream);
     }
