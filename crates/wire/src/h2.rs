@@ -389,8 +389,10 @@ impl Conn {
         let stream = self.streams.at(slot);
         let half = self.flow.recv_initial.max(stream.recv_full) / 2;
         stream.recv_credit += bytes;
-        // A peer that is done needs no more room.
-        if stream.recv_credit <= half || stream.receiving == Receiving::Ended {
+        // A peer that is done needs no more room, and one whose body is to be reset gets none.
+        let is_over = stream.receiving == Receiving::Ended
+            || stream.discards && self.flow.recv_initial < WINDOW_INITIAL;
+        if stream.recv_credit <= half || is_over {
             return;
         }
         let credit = std::mem::take(&mut stream.recv_credit);

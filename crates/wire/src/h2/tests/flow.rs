@@ -249,6 +249,13 @@ fn without_a_window_the_rest_of_a_request_is_not_waited_for() {
     let lines = bench.out();
     assert_eq!(lines[1..], ["DATA 1 1 end".to_owned(), format!("RST_STREAM 1 {NO_ERROR}")]);
     assert_eq!(bench.conn.streams_open(), 0);
+    // What nobody wants is given no room before the answer either.
+    let mut bench = Bench::open(Settings { recv_window: 100, ..Settings::default() });
+    bench.send(&[post(1), data(1, 0, &[0; 90])].concat());
+    bench.conn.discard_body(bench.streams[&1]);
+    assert!(bench.out().is_empty());
+    bench.answer(1, 1);
+    assert_eq!(bench.out().last(), Some(&format!("RST_STREAM 1 {NO_ERROR}")));
     // An answer that was complete before our settings counted: the same, once they do.
     let mut bench = Bench::with(Settings { recv_window: 0, ..Settings::default() });
     bench.send(&[super::PREFACE, &settings(&[]), &post(1)].concat());
