@@ -185,6 +185,19 @@ fn ssl_buffer_size_is_the_largest_record_of_the_server_that_the_client_named() {
     }
 }
 
+#[test]
+fn a_session_is_called_as_the_client_knows_it_or_by_a_name_of_its_connection() {
+    let server = crate::http(&format!(
+        "{CERTIFIED} server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
+           ssl_session_tickets off; ssl_session_cache shared:names:1m;
+           return 200 \"[$ssl_session_id]\"; }}"
+    ));
+    let known = "length 64; again same; resumed True; length 64; then same; wire True";
+    let made_up = "length 64; again same; resumed True; length 64; then other; wire True";
+    expect(&server, &[(1, "tls session a 1.2", known), (1, "tls session a 1.3", made_up)]);
+    assert_eq!(server.get("/").text(), "[]", "in the clear there is none");
+}
+
 /// A server by QUIC, and another one behind it whose settings nobody asks for.
 fn quic(text: &str) -> String {
     format!(

@@ -4,6 +4,7 @@ sizes of frames and records, windows, transport parameters, proofs of addresses.
 A case is a line of words, `h2 data /path 1000`; `ask` does it and says what was seen as lines. Run
 as a program it does the cases it is given, one after the other: `framing.py PORT CASE...`.
 """
+import socket
 import ssl
 import sys
 from pathlib import Path
@@ -89,6 +90,28 @@ def tls_records(port, name, path, version="1.3"):
     return [f"largest {max(sizes)}", f"body {body}"]
 
 
+def tls_session(port, name, version):
+    """What a server calls a session (its answer is `$ssl_session_id`): in two requests, and when it
+    is taken up again; what the client knows it by counts in TLS 1.2 alone."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = context.maximum_version = VERSIONS[version]
+    names, session, resumed, wire = [], None, False, "-"
+    for count in (2, 1):
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 3), server_hostname=name, session=session) as peer:
+            for _ in range(count):
+                peer.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+                got = b""
+                while b"]" not in got and (more := peer.recv(4096)):
+                    got += more
+                names.append(got.partition(b"[")[2].partition(b"]")[0].decode())
+            session, resumed = peer.session, peer.session_reused
+            wire = session.id.hex() if version == "1.2" and session else "-"
+    first, again, later = names
+    return [f"length {len(first)}", "again " + ("same" if first == again else "other"), f"resumed {resumed}",
+            f"length {len(later)}", "then " + ("same" if first == later else "other"), f"wire {wire in ('-', later)}"]
+
+
 def quic_allows(port, name, *wanted):
     client = quic.Client(port, name)
     allowed = client.allowed()
@@ -125,7 +148,7 @@ def quic_token(port, name):
     return [client.tokens[-1].hex() if client.tokens else "none"]
 
 
-KINDS = {"h2 settings": h2_settings, "h2 data": h2_data, "h2 upload": h2_upload, "h2 many": h2_many, "tls records": tls_records,
+KINDS = {"h2 settings": h2_settings, "h2 data": h2_data, "h2 upload": h2_upload, "h2 many": h2_many, "tls records": tls_records, "tls session": tls_session,
          "quic allows": quic_allows, "quic get": quic_get, "quic again": quic_again, "quic token": quic_token}
 
 

@@ -55,6 +55,11 @@ site("sizes of records", """
     server { listen 127.0.0.1:@P1@ ssl; server_name b.test; ssl_buffer_size 1k; root @DIR@/www; }
     server { listen 127.0.0.1:@P1@ ssl; server_name c.test; ssl_buffer_size 64k; root @DIR@/www; }
 """, 1, [f"tls records {name} /big.bin {version}" for name in ("a.test", "b.test", "c.test", "d.test") for version in ("1.2", "1.3")])
+# With tickets, names of TLS 1.2 are the client's, who takes them from tickets that only we renew.
+site("what a session is called", """
+    server { listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ ssl; ssl_session_tickets off; ssl_session_cache shared:sessions:1m;
+             return 200 "[$ssl_session_id]"; }
+""", 1, ["tls session a.test 1.2", "tls session a.test 1.3"])
 QUIC = """
     server { listen 127.0.0.1:@P0@; listen 127.0.0.1:@P0@ quic; root @DIR@/www; server_name a.test; %s }
     server { listen 127.0.0.1:@P0@ quic; root @DIR@/www; server_name b.test; http3_max_concurrent_streams 9; http3_stream_buffer_size 9k;
@@ -76,7 +81,7 @@ for size in ("0", "16", "17", "100m", "x", "-1"):
     http_mistake(f"http2_recv_buffer_size {size};")
 for text in ("http2_chunk_size 0;", "http2_chunk_size 1024m;", "http2_chunk_size -1;", "http2_body_preread_size 2147483647;", "http2_body_preread_size 2048m;", "http2_body_preread_size 3000m;",
              "quic_active_connection_id_limit -1;", "quic_active_connection_id_limit x;", "quic_gso x;", "quic_retry x;", "http3_stream_buffer_size x;", "http3_max_concurrent_streams x;",
-             "ssl_buffer_size x;", "http2_max_concurrent_streams x;", "listen 127.0.0.1:@P1@ quic accept_filter=x;"):
+             "ssl_buffer_size x;", "http2_max_concurrent_streams x;"):
     server_mistake(text)
 for text in ("http2_chunk_size 0;", "http2_chunk_size x;", "http2_chunk_size 1 2;", "http2_body_preread_size 1;", "ssl_buffer_size 1k;", "quic_gso on;", "quic_retry on;", "http3_stream_buffer_size 1k;"):
     location_mistake(text)

@@ -179,7 +179,8 @@ pub struct Http {
     pub limit_zones: Vec<LimitZone>,
     /// Where the page cache keeps answers.
     pub page_store: PageStore,
-    /// Whether `$ssl_ciphers` or `$ssl_curves` stands somewhere, so that offers are remembered.
+    /// Whether `$ssl_ciphers`, `$ssl_curves` or `$ssl_session_id` stands somewhere, so that what
+    /// passes by in handshakes is remembered.
     pub reads_offers: bool,
     /// Directories for temporary files that the configuration names, in any order.
     pub temp_paths: Vec<PathBuf>,

@@ -95,7 +95,8 @@ impl Reader {
     pub(crate) fn variable(&mut self, name: &str) -> Result<Var, Fault> {
         match Var::parse(name) {
             Some(var) => {
-                self.http.reads_offers |= matches!(var, Var::SslCiphers | Var::SslCurves);
+                let reads = matches!(var, Var::SslCiphers | Var::SslCurves | Var::SslSessionId);
+                self.http.reads_offers |= reads;
                 self.note_look(&var);
                 Ok(var)
             }

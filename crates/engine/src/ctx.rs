@@ -102,6 +102,8 @@ pub struct TlsFacts {
     pub reused: bool,
     /// Ciphers and groups that the client offered, where somebody wants to know.
     pub offers: Option<Box<(Box<str>, Box<str>)>>,
+    /// What the session is called, where somebody wants to know.
+    pub session_id: Option<Box<[u8]>>,
     /// How our side signed.
     pub signature: &'static str,
     /// How the client signed.

@@ -67,7 +67,7 @@ pub fn push_hex(out: &mut Vec<u8>, number: u64) {
 }
 
 /// The sixteen digits of lower-case hexadecimal.
-pub(crate) const HEX: &[u8; 16] = b"0123456789abcdef";
+pub const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Writes `number % 100` as two digits.
 #[inline]

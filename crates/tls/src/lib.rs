@@ -22,6 +22,7 @@ mod origin_words;
 mod records;
 mod sealed;
 mod selfsigned;
+mod server_hello;
 mod session;
 mod sessions;
 mod signed;

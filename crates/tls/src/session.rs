@@ -31,6 +31,7 @@ use crate::cert::take_signature;
 use crate::certs::Offers;
 use crate::offers::signature_name;
 use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
+use crate::server_hello::ServerHello;
 use crate::{Acceptor, certs, names};
 
 /// Bytes that a record costs above its plain bytes, in the costliest suite of TLS 1.2.
@@ -112,6 +113,8 @@ struct Facts {
 #[derive(Clone, Debug, Default)]
 struct Heard {
     offers: Option<Box<Offers>>,
+    /// Our own hello, where somebody wants to know.
+    hello: Option<Box<ServerHello>>,
     signed: Option<SignatureScheme>,
     client_signed: Option<SignatureScheme>,
 }
@@ -237,6 +240,7 @@ impl Session {
                 // What a QUIC hello on this thread left behind is not this client's.
                 let _ = (certs::take_server_name(), take_signature(), take_client_signature());
             }
+            let said = out.len();
             let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
             // Taken in any case, so that no name is left lying for the next session of this thread.
@@ -244,6 +248,11 @@ impl Session {
             self.server_name = self.server_name.take().or(asked);
             if handshaking {
                 self.heard.offers = self.heard.offers.take().or(offers);
+                if self.heard.offers.is_some()
+                    && let Some(hello) = ServerHello::of(&out[said..])
+                {
+                    self.heard.hello = Some(Box::new(hello));
+                }
                 self.heard.signed = self.heard.signed.or(take_signature());
                 self.heard.client_signed = self.heard.client_signed.or(take_client_signature());
             }
@@ -380,6 +389,13 @@ impl Session {
     pub fn take_offers(&mut self) -> Option<(Box<str>, Box<str>)> {
         let offers = self.facts.as_mut()?.heard.offers.take()?;
         Some((offers.ciphers, offers.curves))
+    }
+
+    /// The value of `$ssl_session_id` in bytes; none where nobody wants to know, or without one.
+    pub fn take_session_id(&mut self) -> Option<Box<[u8]>> {
+        let facts = self.facts.as_mut()?;
+        let id = facts.heard.hello.take()?.session_id(facts.protocol);
+        (!id.is_empty()).then(|| id.into())
     }
 
     /// The value of `$ssl_sigalg`; empty when a session was resumed.

@@ -688,6 +688,7 @@ pub(crate) fn tls_facts(session: &mut tls::Session) -> TlsFacts {
         reused: session.is_resumed(),
         client: session.take_client_cert().map(Into::into),
         offers: session.take_offers().map(Box::new),
+        session_id: session.take_session_id(),
         signature: session.signature(),
         client_signature: session.client_signature(),
     }

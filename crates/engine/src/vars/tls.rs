@@ -24,7 +24,15 @@ impl Scope<'_> {
             Var::SslClientSigalg => maybe(out, some(tls.client_signature)),
             Var::SslSessionReused => text(out, if tls.reused { b"r" } else { b"." }),
             Var::SslEarlyData if self.request.head().early => text(out, b"1"),
-            Var::SslEarlyData => Found::Yes,
+            Var::SslEarlyData => Found::No,
+            Var::SslSessionId => match &tls.session_id {
+                Some(id) => {
+                    let digit = |half: u8| http::digits::HEX[usize::from(half)];
+                    out.extend(id.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+                    Found::Yes
+                }
+                None => Found::No,
+            },
             Var::SslClientVerify => match tls.client.as_ref().map(|cert| cert.fault) {
                 None => text(out, b"NONE"),
                 Some(None) => text(out, b"SUCCESS"),
