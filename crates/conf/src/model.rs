@@ -46,12 +46,12 @@ pub use log::{
     LogFormat, LogTarget, Syslog, SyslogServer,
 };
 pub use origin::{
-    IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
+    Bind, IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
     Protocol,
 };
 pub use proxy::{
-    CookieFlags, CookieName, CookieRule, ProxyField, ProxySettings, ProxyUrl, ProxyVersion,
-    Redirect,
+    CookieFlags, CookieName, ProxyField, ProxySettings, ProxyUrl, ProxyVersion, Redirect,
+    Replacement,
 };
 pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};

@@ -16,7 +16,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_charset_filter", &["charset_map"]),
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
-    ("http_fastcgi", &["fastcgi_bind", "fastcgi_store", "fastcgi_store_access"]),
+    ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),
     ("http_flv", &["flv"]),
     (
         "http_geoip",
@@ -92,7 +92,6 @@ const NAMES: &[(&str, &[&str])] = &[
     (
         "http_proxy",
         &[
-            "proxy_bind",
             "proxy_ssl_certificate",
             "proxy_ssl_certificate_cache",
             "proxy_ssl_certificate_key",
