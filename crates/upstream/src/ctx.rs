@@ -26,6 +26,8 @@ pub enum FetchWake {
     Insecure(String),
     /// Nobody was called, for what an origin is to be shown cannot be had: what the log says of it.
     Unprepared(String),
+    /// There is no connection by the address of ours that was wanted: as before.
+    BindFailed(i32),
     /// The idle connection that it asked for was gone already; there is nothing to release.
     Gone,
     /// Part of the request, body included, was handed to the kernel.
@@ -72,7 +74,7 @@ pub enum Left {
 /// What a fetch wants done. The worker does it, in order; the fetch never does.
 #[derive(Debug)]
 pub enum FetchEffect {
-    /// Connect there, wake with `Connected` or `ConnectFailed`.
+    /// Connect there, wake with `Connected`, `ConnectFailed` or `BindFailed`.
     Connect(PeerAddress),
     /// Take the idle connection of this name, wake with `Connected`, or with `Gone`.
     Reuse(u64),
