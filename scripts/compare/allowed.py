@@ -64,7 +64,7 @@ _PATTERNS = {
     BAD: ["headers added: GET /nl?x=a\tb", "plain HTTP on the TLS port: GET /%00"],
     ERRORS: ["zone ranges*bytes=500-", "zone ranges*bytes=x*", "zone ranges*bytes=3-1", "error_page: GET /hello.txt | Range: *", "headers added: GET /hello.txt | Range: bytes=99-", "try_files: GET /code200/x", "try_files: access log"],
     VARIABLES: ["inherits uninitialized_variable_warn *"],
-    TLS: ["generated: main: ssl_engine *", "generated: *: ssl_password_file *", "generated: *: ssl_ech_file *", "test: *ssl_certificate *"],
+    TLS: ["generated: main: ssl_engine *", "generated: *: ssl_password_file *", "generated: *: proxy_ssl_password_file *", "generated: *: ssl_ech_file *", "test: *ssl_certificate *"],
     REASONS: ["php reasons: GET /say.php?s=302", "php reasons: GET /say.php?s=405", "php reasons: *Not%20Here", "php passed headers: *Status%3A*"],
     HOPS: ["php paths: GET /env.php | Keep-Alive: 5", "php paths: GET /env.php | TE: trailers", "php answers: *=Upgrade%3A*", "php answers: *=Content-Length%3A%200&s=204&b=", "proxy answers*Keep-Alive: 5\\nProx*", "proxy answers*204 None\\nContent-Length: 5*"],
     LENGTH: ["php unbuffered requests: POST /echo.php chunked 10000,*"],
