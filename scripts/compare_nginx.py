@@ -2,8 +2,8 @@
 """Owns: the comparison of Bolide with the real nginx, byte for byte.
 
 Starts both on each configuration of compare/sites.py and sends both the same raw bytes; runs both
-with -t on each mistake of compare/mistakes.py and on those that compare/generated.py makes. Prints
-every difference that compare/allowed.py does not excuse, and every excuse that no difference needs;
+with -t on each mistake of compare/mistakes.py and on those that compare/generated.py makes; asks
+both what explore/ makes of a few seeds. Prints every difference that compare/allowed.py does not excuse, and every excuse that no difference needs;
 either makes the exit status 1.
 
     compare_nginx.py --bolide PATH --nginx PATH [--ports A B] [--only WORD] [--thorough] [--verbose]
@@ -29,11 +29,12 @@ from compare.files import fill  # noqa: E402
 from compare.generated import compare_generated  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
-from compare import filters, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
+from compare import filters, found, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
 from compare import framing_sites, headers, inheriting, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.program import STAMP, Program  # noqa: E402
 from compare.sites import SITES  # noqa: E402
+from explore.run import explore_some  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 # Seconds between two that are sent side by side.
@@ -267,6 +268,8 @@ def main():
                     Program("bolide", options.bolide, options.ports[1], home, php)]
         judge = Judge(options.verbose)
         compare_sites(programs, judge, options.only)
+        if not options.only or options.only in "explored":
+            explore_some(programs, user_line(), judge)
         compare_mistakes(programs, judge, options.only)
         compare_commands(programs, judge, options.only)
         compare_generated(programs, judge, options.only, options.thorough)

@@ -1,4 +1,5 @@
 """Owns: random requests, as parts that can be left out one by one."""
+import re
 from dataclasses import dataclass, field, replace
 
 from . import values as v
@@ -32,12 +33,14 @@ class Request:
         return repr(self.bytes())[2:-1]
 
 
-def random_request(rng, paths, conditions=True):
+def random_request(rng, paths, conditions=True, chunks=True):
     """A request for one of `paths`; texts of `return` have no validators, so that conditions differ there."""
     one = single(rng, paths)
     if not conditions:
         one.fields = [f for f in one.fields if not f.startswith(("If-N", "If-Match", "If-Un"))]
-    if rng.random() < 0.06 and "close" not in str(one.fields) and one.version == "HTTP/1.1":
+    if not chunks and any(f.startswith("Transfer") for f in one.fields):
+        one.fields, one.body = [f for f in one.fields if not f.startswith("Transfer")], b""
+    if rng.random() < 0.06 and chunks and "close" not in str(one.fields) and one.version == "HTTP/1.1":
         one.more = single(rng, paths)
     return one
 
@@ -57,7 +60,12 @@ def target_of(rng, paths):
         path = rng.choice(["http://a.test", "http://localhost:80", "HTTP://B.test", "http://a.test:99", "https://x.b.test"]) + path
     if rng.random() < 0.01:
         path = rng.choice(["*", "http://a.test", "http://a.test?x"])
-    return latin(path.replace(" ", "%20"))
+    return latin(rooted(path.replace(" ", "%20")))
+
+
+def rooted(target):
+    """An absolute target has a path here: that nginx takes a lone `?` for all of it is known."""
+    return re.sub(r"^(\w+://[^/?]*)\?", r"\1/?", target)
 
 
 def origin_path(rng):
@@ -145,7 +153,7 @@ def simpler(one):
                 found.append(replace(one, target=path[:at] + path[at + length:] + mark + query))
     else:
         found += [replace(one, target=target + mark + query) for target in simpler_answers(path)]
-    return found
+    return [one for one in found if rooted(one.target) == one.target]
 
 
 def simpler_answers(path):

@@ -48,8 +48,11 @@ def case_of(seed, requests):
     rng = random.Random(seed)
     grammar = Grammar(rng)
     conf = grammar.conf()
-    texts = "return" in text_of(conf.nodes) and rng.random() < 0.9
-    return Case(conf, [random_request(rng, grammar.paths, not texts) for _ in range(requests)], seed)
+    words = text_of(conf.nodes)
+    texts = "return" in words and rng.random() < 0.9
+    # Where nginx counts what frames a body, or what is left of it, bodies are not chunked.
+    chunks = not any(name in words for name in ("$request_length", "content_length"))
+    return Case(conf, [random_request(rng, grammar.paths, not texts, chunks) for _ in range(requests)], seed)
 
 
 class Runner:
@@ -159,6 +162,28 @@ def kind_of(difference, requests):
     names = {line.partition(":")[0] if not line.startswith(("HTTP/", "body", "raw")) else line[:12]
              for line in set(wanted) ^ set(found)}
     return ",".join(sorted(names))
+
+
+# What the comparison explores each time; scripts/explore_nginx.py takes others.
+SEEDS = range(7000, 7060)
+
+
+def explore_some(programs, user, judge):
+    """Compares a fixed set of cases; what differs is to be looked at with scripts/explore_nginx.py."""
+    runner = Runner(programs, user)
+    cases = [case_of(seed, 25) for seed in SEEDS]
+    cases, odd = runner.valid(cases)
+    for case, said in odd:
+        judge.compare(f"explored: seed {case.seed}: -t", *([words] for words in said))
+    seen, said = runner.observe(cases)
+    if seen is None:
+        judge.compare("explored: start", ["both start"], [said])
+        return
+    judge.configs += len(cases)
+    for case, pair in zip(cases, seen, strict=True):
+        for at in range(len(pair[0])):
+            name = case.requests[at].key() if at < len(case.requests) else "logs"
+            judge.compare(f"explored: seed {case.seed}: {name}", *settle(case, at, *(one[at] for one in pair)))
 
 
 def shrink(runner, case):

@@ -11,7 +11,7 @@ PLAIN_VARIABLES = """uri document_uri request_uri args query_string is_args arg_
 LATE_VARIABLES = """status sent_http_content_type sent_http_location sent_http_x_a sent_http_etag
     sent_http_last_modified sent_http_cache_control upstream_status upstream_http_x_origin
     upstream_http_content_type upstream_http_x_r upstream_addr upstream_cookie_s
-    upstream_response_length body_if_whole request_body request_length proxy_host proxy_port
+    upstream_response_length body_if_whole request_body request_length 
     sent_http_connection sent_http_www_authenticate sent_http_allow sent_http_link sent_http_vary
     sent_http_accept_ranges""".split()
 
@@ -36,7 +36,7 @@ REGEXES = [
     (r"^(?:/a)?(/b)?", ["/a/b", "/b", "/c"]), (r"%", ["/percent%2541.txt", "/a%25"]), (r"[^\x00-\x7f]", ["/%c3%a9", "/%ff"]), (r"^/.{2,5}$", ["/abc", "/dir"]),
 ]
 
-STATUSES = [200, 201, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415, 416,
+STATUSES = [200, 201, 204, 206, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415, 416,
             418, 421, 422, 429, 444, 451, 494, 495, 496, 497, 499, 500, 501, 502, 503, 504, 505, 507, 599, 600, 700, 999]
 ERRORS = [400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415, 416, 421, 429, 500, 501, 502, 503, 504, 507, 301, 302, 303, 307, 308]
 

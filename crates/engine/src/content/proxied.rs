@@ -9,7 +9,7 @@ use std::sync::Arc;
 use conf::model::{ProxyField, ProxySettings, ProxyUrl, ProxyVersion};
 use conf::vars::Template;
 use http::escape::{UriPart, push_uri};
-use http::{Method, Name, Params};
+use http::{Method, Name, Params, RequestBody};
 use upstream::request::Target;
 
 use crate::content::params::parse_target;
@@ -207,8 +207,9 @@ fn write_framing(
     out: &mut Params,
 ) {
     let Some(len) = len else { return out.push(b"Transfer-Encoding", b"chunked") };
-    // A client that says that it sends nothing is passed on as it is.
-    let is_asked = scope.request.head().fields.get(Name::ContentLength).is_some();
+    // That a client says that it sends nothing is passed on.
+    let is_asked = scope.request.head().body != RequestBody::None
+        || scope.request.head().fields.get(Name::ContentLength).is_some();
     let is_said = match told {
         _ if len > 0 => true,
         Some(told) => told == b"0",

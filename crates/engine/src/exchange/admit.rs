@@ -71,7 +71,11 @@ pub(super) fn first_server(request: &Request, site: &Site, conn: &ConnInfo) -> O
 }
 
 /// Decodes the path by the rules of the server `first`, which answers if it is none.
-pub(super) fn settle_target(request: &mut Request, first: u32, site: &Site) -> Result<(), UriError> {
+pub(super) fn settle_target(
+    request: &mut Request,
+    first: u32,
+    site: &Site,
+) -> Result<(), UriError> {
     match request.settle_target(site.server(first).merge_slashes) {
         Ok(()) => request.location = site.server(request.server).root,
         Err(error) => {
@@ -84,7 +88,8 @@ pub(super) fn settle_target(request: &mut Request, first: u32, site: &Site) -> R
 }
 
 /// Chooses the server whose error page tells of a head that could not be read: what could be may be
-/// enough to know it. Of a head that `has_line` a target that is none is told first.
+/// enough to know it, unless already its first line was none. Else a target that is none is told
+/// first.
 pub(super) fn refused(
     request: &mut Request,
     refusal: Refusal,
@@ -95,7 +100,7 @@ pub(super) fn refused(
     let host = request.settle_host();
     let first = first_server(request, site, conn);
     request.server = match (host, first) {
-        (Err(_), Some(first)) => first,
+        (host, Some(first)) if host.is_err() || request.host.is_empty() || !has_line => first,
         _ => site.server_of_host(request.listen, &request.host, request.captures.get_mut()),
     };
     let first = first.unwrap_or(request.server);
