@@ -31,7 +31,7 @@ class Program:
     def normalise(self, text):
         """Both programs' own names, ports and directories become the same words."""
         text = self.php.normalise(text).replace(str(self.logs), "LOGS").replace(str(self.home), "HOME")
-        text = re.sub(rf"(?<!\d){self.base // 10}(\d)(?!\d)", r"PORT\1", text)
+        text = re.sub(rf"(?<!\w){self.base // 10}(\d)(?![\d_])", r"PORT\1", text)
         return re.sub(r"\b(nginx|bolide)(/\d+\.\d+\.\d+)?(?=: |[ <\"\n\r]|$)", self.own_name, text)
 
     @staticmethod

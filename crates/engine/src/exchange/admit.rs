@@ -105,7 +105,8 @@ pub(super) fn refused(
     };
     let first = first.unwrap_or(request.server);
     request.location = site.server(request.server).root;
-    if request.head().target.is_empty() {
+    // The target of a CONNECT is none by its form, and refused with its method.
+    if request.head().target.is_empty() || request.head().method == Method::Connect {
         return refusal;
     }
     match settle_target(request, first, site) {
