@@ -2,6 +2,7 @@
 //! answers, which connections to it are used again, and what happens when it fails.
 
 mod attacks;
+mod binding;
 mod caching;
 mod tunnels;
 

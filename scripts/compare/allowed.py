@@ -79,7 +79,7 @@ _PATTERNS = {
               "proxy answers*HTTP/1.1 099 *", "proxy answers*'http/1.1 *", "proxy hidden and passed: GET 'bad' *"],
     MISTAKES: ["generated: *: quic_host_key *", "generated: http: access_log http:*", "generated: *: addition_types unix:*", "generated: main: load_module *", "odd: x*", "odd: \\udcff*", "odd: alone: stream {}", "odd: alone: mail {}", "odd: include loop.conf;",
                "odd: include d/.*;", "odd: include d;", "odd: include d/;", "odd: include .;", 'odd: include "";',
-               "test: location: fastcgi_store *", "test: location: fastcgi_bind *", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
+               "test: location: fastcgi_store *", "test: location: fastcgi_bind * transparent;", "test: http: upstream a { server * resolve; }*", "test: http: upstream a { server * drain; }*", "test: http: upstream a { server * route=a; }*", "test: http: upstream a { queue *", "test: http: upstream a { sticky *",
                "test: main: include denied.conf;", "test: http: access_log @DIR@/none/a.log;", "test: http: fastcgi_param *",
                "test: http: fastcgi_cache_path *purger*", "test: http: fastcgi_cache_path c keys_zone=a:1m; fastcgi_cache a;\n*"],
 }

@@ -107,6 +107,12 @@ server("cookies", """
     location /f/ { proxy_pass http://@ORIGIN@; proxy_cookie_flags a secure httponly samesite=strict; proxy_cookie_flags ~^s nosamesite secure; }
     location /g/ { proxy_pass http://@ORIGIN@; proxy_cookie_flags ~ nosecure nohttponly nosamesite; }
 """, [answer(f"Set-Cookie: {cookie}", base=f"/{where}") for where in "drfg" for cookie in COOKIES])
+server("bound", """
+    proxy_bind 127.0.0.9; add_header X-Attempt "$upstream_addr|$upstream_status|$upstream_connect_time" always; location /in/ { proxy_pass http://@ORIGIN@; }
+    location /off/ { proxy_bind off; proxy_pass http://@ORIGIN@; } location /var/ { proxy_bind $arg_b; proxy_pass http://@ORIGIN@; }
+    location /bad/ { proxy_bind 192.0.2.1; proxy_pass http://@ORIGIN@; error_page 500 502 /hello.txt; } location /unix/ { proxy_pass http://unix:/nowhere; }
+    location /nest/ { proxy_bind "127.0.0.$arg_b"; location /nest/in/ { proxy_pass http://@ORIGIN@; } }
+""", ["GET /in/", "GET /off/", "GET /unix/", "GET /bad/", "GET /nest/in/?b=5", "GET /nest/in/?b=x"] + [f"GET /var/?b={b}" for b in ("", "127.0.0.7", "bad", "127.0.0.7:0", "192.0.2.1", "off", "::1", "[::1]", "[::1]:5", "unix:/x", "127.0.0.7:99999", "1.2.3")])
 server("hidden and passed", """
     location /a/ { proxy_pass http://@ORIGIN@; proxy_hide_header X-Powered-By; proxy_hide_header Set-Cookie; proxy_pass_header Server; proxy_pass_header Date; proxy_pass_header X-Accel-Expires; }
     location /b/ { proxy_pass http://@ORIGIN@; proxy_intercept_errors on; error_page 404 /hello.txt; error_page 503 =200 @other; error_page 401 /hello.txt; }
@@ -114,7 +120,7 @@ server("hidden and passed", """
     location @other { return 200 other; } location /int/ { internal; alias @DIR@/www/; }
     location /i/ { proxy_pass http://@ORIGIN@; proxy_ignore_headers X-Accel-Redirect X-Accel-Charset X-Accel-Limit-Rate; }
     location /z/ { proxy_pass http://@ORIGIN@; gzip on; gzip_types text/plain; gzip_min_length 1; gzip_proxied any; }
-""", [answer("X-Powered-By: x", "Set-Cookie: a=1", "Server: me", "Date: then", "X-Accel-Expires: 5", "X: y", base=f"/{where}") for where in "abci"]
+""", [answer("X-Powered-By: x", "Set-Cookie: a=1", "Server: me", "Date: then", "X-Accel-Expires: 5", "X: y", base=f"/{where}") for where in "abci"] + [answer(*fields, base="/a") for fields in (["X: y"], ["Server:"], ["Date: then"], ["Server: me"])]
        + [answer(status=status, base=f"/{where}") for where in "bc" for status in ("404 Gone", "503 Busy", "401 Who", "502 Bad", "200 OK")]
        + [answer("X-Accel-Redirect: /int/hello.txt", "X: y", "Content-Type: text/odd", base=f"/{where}") for where in "ai"]
        + [raw("", base="/c"), raw("bad", base="/c"), answer("Content-Type: text/plain", body="compress me " * 20, base="/z", more=" | Accept-Encoding: gzip"), answer("Content-Type: text/plain", "ETag: \"x\"", body="compress me " * 20, base="/z")],

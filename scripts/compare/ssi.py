@@ -24,6 +24,7 @@ NAMED = {
     "vars.html": '<!--#include virtual="/setv" wait="yes"-->|<!--#echo var="mine"-->|<!--#include virtual="/map" wait="yes"-->|<!--#echo var="which"-->',
     "php.html": '<!--#include virtual="/say.php?b=first"-->|<!--#include virtual="/say.php?b=second" wait="yes"-->|<!--#include virtual="/say.php?b=third" set="x"--><!--#echo var="x"-->',
     "php404.html": '<!--#block name="x"-->STUB<!--#endblock--><!--#include virtual="/say.php?s=404&b=body" stub="x"-->|<!--#include virtual="/say.php?s=404&b=body" set="v"-->|<!--#echo var="v"-->|<!--#include virtual="/none.php"-->',
+    "stubs.html": '<!--#block name="x"-->[<!--#echo var="uri"-->|<!--#set var="y" value="z"-->]<!--#endblock--><!--#block name="q"--><!--#set var="y" value="w"--><!--#endblock-->' + "".join(f'<!--#include virtual="{path}" stub="{stub}"-->,' for path in ("/say.php?b=", "/say.php?b=%3C!--%23set%20var=%22a%22%20value=%22b%22--%3E", "/say.php?b=more") for stub in "xq") + '<!--#echo var="y"-->',
 }
 FILES.update({f"ssi/{name}": text.encode() for name, text in NAMED.items()})
 FILES.update({f"ssi/{at}.html": text.encode() for at, text in enumerate(PAGES)})
@@ -59,7 +60,7 @@ server("ssi and gzip", LOCATIONS + "gzip on; gzip_min_length 0; gzip_vary on;", 
 php("ssi", "ssi on; root @DIR@/www;", [
     say(text='a<!--#echo var="uri"-->b<!--#include virtual="/t"-->c'), say("Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT", "ETag: \"x\"", "Accept-Ranges: bytes", text='<!--#echo var="uri"-->'), say("Content-Type: text/plain", text='<!--#echo var="uri"-->'),
     say("Content-Length: 22", text='<!--#echo var="uri"-->'), say(s=404, text='<!--#echo var="status"-->'), say(text='<!--#include virtual="/say.php?b=inner"-->|<!--#include virtual="/say.php?b=%3C!--%23echo var=%22args%22--%3E"-->'), "HEAD /say.php?b=x",
-    "GET /php.html", "GET /php404.html"], 'location /t { return 200 "[t $request_uri]"; } location ~ \\.html$ { ssi on; root @DIR@/www/ssi; }')
+    "GET /php.html", "GET /php404.html", "GET /stubs.html"], 'location /t { return 200 "[t $request_uri]"; } location ~ \\.html$ { ssi on; root @DIR@/www/ssi; }')
 HTML = "Content-Type: text/html"
 proxied("ssi", r"""
     location / { ssi on; proxy_pass http://@ORIGIN@; } location /t { return 200 "[$uri $request_method]"; } location ~ \.html$ { ssi on; root @DIR@/www/ssi; }

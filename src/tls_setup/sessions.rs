@@ -13,7 +13,7 @@ const PERIOD: u32 = 6 * 60 * 60;
 const BUILTIN: u64 = 20_480;
 /// Bytes of shared memory that nginx spends on a session.
 const SESSION_SIZE: u64 = 256;
-/// LIMIT: sessions of one cache; a place takes memory for all of them at once.
+/// LIMIT: sessions of one cache.
 const SESSIONS_MAX: u64 = 1 << 20;
 
 /// Keys and places that generations share.

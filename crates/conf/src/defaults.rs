@@ -307,6 +307,7 @@ fn origin(options: &Options) -> OriginSettings {
         pass_request_headers: true,
         pass_request_body: true,
         socket_keepalive: false,
+        bind: None,
         force_ranges: false,
         limit_rate: None,
         hide_headers: Arc::default(),

@@ -9,6 +9,7 @@ mod access;
 mod auth;
 mod auth_request;
 mod autoindex;
+mod bind;
 mod body;
 mod brotli;
 mod cache;

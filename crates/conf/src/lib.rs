@@ -15,6 +15,7 @@ pub mod directives;
 mod finish;
 pub mod fuzz;
 pub mod lex;
+pub mod local_address;
 pub mod model;
 pub mod proxy_url;
 mod reader;

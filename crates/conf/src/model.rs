@@ -49,13 +49,13 @@ pub use log::{
     LogFormat, LogTarget, Syslog, SyslogServer,
 };
 pub use origin::{
-    IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
+    Bind, IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
     Protocol,
 };
 pub use origin_tls::{OriginTlsConf, PemName};
 pub use proxy::{
-    CookieFlags, CookieName, CookieRule, ProxyField, ProxySettings, ProxyUrl, ProxyVersion,
-    Redirect,
+    CookieFlags, CookieName, ProxyField, ProxySettings, ProxyUrl, ProxyVersion, Redirect,
+    Replacement,
 };
 pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
 pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};

@@ -105,6 +105,11 @@ fn pattern_of(source: &[u8]) -> String {
     let mut pattern = String::with_capacity(source.len());
     for chunk in source.utf8_chunks() {
         pattern.push_str(chunk.valid());
+        // A backslash in front of such a byte makes it no other than it is.
+        let escapes = pattern.bytes().rev().take_while(|byte| *byte == b'\\').count();
+        if escapes % 2 == 1 && !chunk.invalid().is_empty() {
+            pattern.pop();
+        }
         for byte in chunk.invalid() {
             // Writing to a string cannot fail.
             let _ = write!(pattern, "\\x{byte:02x}");
@@ -155,6 +160,21 @@ mod tests {
         assert!(!regex.is_match(b"/a"));
         assert_eq!(regex.names().collect::<Vec<_>>(), [(1, "first")]);
         assert!(Regex::new(b"a\xffb", Case::Sensitive).unwrap().is_match(b"-a\xffb-"));
+    }
+
+    #[test]
+    fn a_backslash_before_a_byte_that_is_no_text_is_taken_off() {
+        let rows: [(&[u8], &[u8], bool); 5] = [
+            (b"^a\\\xe9$", b"a\xe9", true),
+            (b"^a\\\xe9$", b"a\\xe9", false),
+            (b"^a\\\\\xe9$", b"a\\\xe9", true),
+            (b"^[\\\xe9\\\xea]+$", b"\xea\xe9", true),
+            (b"^[\\\xe9\\\xea]+$", b"x", false),
+        ];
+        for (pattern, text, is_match) in rows {
+            let regex = Regex::new(pattern, Case::Sensitive).unwrap();
+            assert_eq!(regex.is_match(text), is_match, "{pattern:?} {text:?}");
+        }
     }
 
     #[test]

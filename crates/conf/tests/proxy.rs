@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conf::model::{
-    self, Handler, Http, PassTo, PeerAddress, Protocol, ProxyUrl, Redirect, ZoneUse,
+    self, Handler, Http, PassTo, PeerAddress, Protocol, ProxyUrl, Redirect, Replacement, ZoneUse,
 };
 
 use crate::support::{http, location, messages, outcome};
@@ -92,9 +92,9 @@ fn lists_are_inherited_whole_or_not_at_all_and_off_empties_them() {
     };
     assert_eq!(names("/a"), [b"A"]);
     assert_eq!(names("/b"), [b"B", b"b"]);
-    assert!(matches!(proxy(0, "/a").redirects[..], [Redirect::Text { .. }]));
+    assert!(matches!(proxy(0, "/a").redirects[..], [Redirect::Rule(Replacement::Text { .. })]));
     assert!(proxy(0, "/b").redirects.is_empty());
-    assert!(matches!(proxy(1, "/c").redirects[..], [Redirect::Text { .. }]));
+    assert!(matches!(proxy(1, "/c").redirects[..], [Redirect::Rule(Replacement::Text { .. })]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What answers a request: files, `return`, listings, error pages, origins.
 
 mod admin;
+mod bind;
 pub(crate) mod confirm;
 pub(crate) mod controls;
 pub(crate) mod error;

@@ -1,6 +1,7 @@
 //! The door over epoll: one instance per worker, connections edge-triggered and registered once.
 
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
@@ -61,8 +62,8 @@ impl Io for Epoll {
         sys::accept(listener.0)
     }
 
-    fn connect(&mut self, to: Callee<'_>) -> Result<Call, i32> {
-        sys::connect(to).map_err(|error| errno(&error))
+    fn connect(&mut self, to: Callee<'_>, from: Option<SocketAddr>) -> Result<Call, FileFailure> {
+        sys::connect(to, from)
     }
 
     fn connect_result(&mut self, fd: Fd) -> Result<(), i32> {

@@ -119,12 +119,13 @@ pub trait Io {
     fn unwatch(&mut self, fd: Fd);
     /// Takes one waiting client; `None` when there is none (or no descriptor left for it).
     fn accept(&mut self, listener: Fd) -> Option<Client>;
-    /// Calls somebody, without waiting for the answer.
+    /// Calls somebody, without waiting for the answer; `from` is the address of ours by which, of
+    /// which port 0 means any.
     ///
     /// # Errors
     ///
-    /// The error number of the system.
-    fn connect(&mut self, to: Callee<'_>) -> Result<Call, i32>;
+    /// The kernel's error; `bind` where we cannot have that address.
+    fn connect(&mut self, to: Callee<'_>, from: Option<SocketAddr>) -> Result<Call, FileFailure>;
     /// What became of a call that was reported ready.
     ///
     /// # Errors

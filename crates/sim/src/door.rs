@@ -210,12 +210,12 @@ impl Io for SimIo {
         Some(Client { fd: Fd(fd), remote: Peer::Inet(remote), local: Peer::Inet(local) })
     }
 
-    fn connect(&mut self, to: Callee<'_>) -> Result<Call, i32> {
+    fn connect(&mut self, to: Callee<'_>, _: Option<SocketAddr>) -> Result<Call, FileFailure> {
         let to = match to {
             Callee::Inet(at) => at.to_string(),
             Callee::Unix(path) => String::from_utf8_lossy(path).into_owned(),
         };
-        self.call().call(&to)
+        self.call().call(&to).map_err(|errno| failure(errno, "connect"))
     }
 
     fn connect_result(&mut self, fd: Fd) -> Result<(), i32> {

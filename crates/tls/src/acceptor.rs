@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::ClientCert;
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::CertificateDer;
-use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
+use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite};
 
@@ -231,7 +231,9 @@ fn quic_config(
     } else {
         // The library accepts 0-RTT only for sessions it can strike out after one use.
         config.send_tls13_tickets = 1;
-        config.session_storage = ServerSessionMemoryCache::new(EARLY_SESSIONS_MAX);
+        let stamp = Stamp { lifetime: options.session_lifetime, context: asks };
+        let sessions = Sessions::new(EARLY_SESSIONS_MAX);
+        config.session_storage = Arc::new(StampedSessions { sessions, stamp });
         // RFC 9001 §4.6.1: any value but 0xffffffff is a connection error at the client.
         config.max_early_data_size = u32::MAX;
     }

@@ -3,20 +3,72 @@
 //! The library lets both a ticket and a kept session live as long as their keys or their place.
 //! Here they carry the moment of their making, and die when `ssl_session_timeout` says.
 
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use rustls::server::{ProducesTickets, StoresServerSessions};
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 
-/// A place where sessions are kept by the server, for all who share it.
+/// A place where sessions are kept by the server, for all who share it. What is done under a lock
+/// takes as long with a million sessions as with one.
 #[derive(Clone, Debug)]
-pub struct Sessions(Arc<ServerSessionMemoryCache>);
+pub struct Sessions(Arc<[Mutex<Shelf>]>);
+
+/// How many sessions a part of a place has at least, so that all parts fill about evenly, and how
+/// many parts there are at most.
+const SHELF_MIN: usize = 1024;
+const SHELVES_MAX: usize = 64;
+
+/// A part of a place.
+#[derive(Debug, Default)]
+struct Shelf {
+    /// Sessions by key, with the number of their putting.
+    kept: HashMap<Vec<u8>, (u64, Vec<u8>)>,
+    /// The keys in the order of numbers, also of sessions that were taken since.
+    order: VecDeque<(u64, Vec<u8>)>,
+    count: usize,
+    next: u64,
+}
 
 impl Sessions {
     /// Room for about `count` sessions; the oldest make room for new ones.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        Self(ServerSessionMemoryCache::new(count))
+        let shelves = (count / SHELF_MIN).clamp(1, SHELVES_MAX);
+        let count = count.div_ceil(shelves).max(1);
+        Self((0..shelves).map(|_| Mutex::new(Shelf { count, ..Shelf::default() })).collect())
+    }
+
+    /// Keys are of our own making, and random.
+    fn shelf(&self, key: &[u8]) -> MutexGuard<'_, Shelf> {
+        let last = key.last().copied().unwrap_or_default();
+        self.0[usize::from(last) % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, key: Vec<u8>, session: Vec<u8>) {
+        self.shelf(&key).put(key, session);
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.shelf(key).kept.get(key).map(|(_, session)| session.clone())
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.shelf(key).kept.remove(key).map(|(_, session)| session)
+    }
+}
+
+impl Shelf {
+    fn put(&mut self, key: Vec<u8>, session: Vec<u8>) {
+        self.next += 1;
+        self.kept.insert(key.clone(), (self.next, session));
+        self.order.push_back((self.next, key));
+        while self.kept.len() > self.count || self.order.len() > 2 * self.count {
+            let Some((number, key)) = self.order.pop_front() else { return };
+            if self.kept.get(&key).is_some_and(|(known, _)| *known == number) {
+                self.kept.remove(&key);
+            }
+        }
     }
 }
 
@@ -94,16 +146,18 @@ pub(crate) struct StampedSessions {
 
 impl StoresServerSessions for StampedSessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        value.len() <= SESSION_MAX
-            && self.stamp.put_on(&value).is_some_and(|stamped| self.sessions.0.put(key, stamped))
+        let stamped = self.stamp.put_on(&value).filter(|_| value.len() <= SESSION_MAX);
+        let is_kept = stamped.is_some();
+        stamped.into_iter().for_each(|stamped| self.sessions.put(key.clone(), stamped));
+        is_kept
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.stamp.take_off(&self.sessions.0.get(key)?)
+        self.stamp.take_off(&self.sessions.get(key)?)
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.stamp.take_off(&self.sessions.0.take(key)?)
+        self.stamp.take_off(&self.sessions.take(key)?)
     }
 
     fn can_cache(&self) -> bool {
@@ -113,7 +167,51 @@ impl StoresServerSessions for StampedSessions {
 
 #[cfg(test)]
 mod tests {
-    use super::Stamp;
+    use rustls::server::StoresServerSessions as _;
+
+    use super::{SESSION_MAX, Sessions, Stamp, StampedSessions};
+
+    fn key(number: u32) -> Vec<u8> {
+        number.to_le_bytes().to_vec()
+    }
+
+    #[test]
+    fn the_oldest_sessions_make_room_and_each_is_taken_once() {
+        for count in [1, 10, 5000] {
+            let sessions = Sessions::new(count as usize);
+            let room: usize = sessions.0.iter().map(|shelf| shelf.lock().unwrap().count).sum();
+            assert!(room >= count as usize && room < count as usize + sessions.0.len());
+            // The last bytes of keys decide upon the shelf.
+            let key = |number: u32| number.to_be_bytes().to_vec();
+            (0..20 * count).for_each(|number| sessions.put(key(number), vec![1]));
+            assert_eq!(sessions.get(&key(20 * count - 1)), Some(vec![1]));
+            assert_eq!(sessions.take(&key(20 * count - 1)), Some(vec![1]));
+            assert_eq!(sessions.take(&key(20 * count - 1)), None);
+            assert_eq!(sessions.get(&key(0)), None);
+            let held: usize = sessions.0.iter().map(|shelf| shelf.lock().unwrap().kept.len()).sum();
+            assert!(held < room, "{held}");
+        }
+    }
+
+    #[test]
+    fn sessions_that_are_taken_leave_nothing_behind() {
+        let sessions = Sessions::new(8);
+        for number in 0..1000 {
+            sessions.put(key(number), vec![1]);
+            assert_eq!(sessions.take(&key(number)), Some(vec![1]));
+        }
+        let shelf = sessions.0[0].lock().unwrap();
+        assert!(shelf.kept.is_empty() && shelf.order.len() <= 16, "{}", shelf.order.len());
+    }
+
+    #[test]
+    fn a_session_that_is_too_large_is_not_kept() {
+        let stamp = Stamp { lifetime: 60, context: None };
+        let stamped = StampedSessions { sessions: Sessions::new(8), stamp };
+        assert!(stamped.put(key(1), vec![0; SESSION_MAX]));
+        assert!(!stamped.put(key(2), vec![0; SESSION_MAX + 1]));
+        assert!(stamped.get(&key(1)).is_some() && stamped.get(&key(2)).is_none());
+    }
 
     #[test]
     fn a_session_dies_with_its_time_and_is_good_for_its_own_context_only() {

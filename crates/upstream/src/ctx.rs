@@ -20,6 +20,8 @@ pub enum FetchWake {
     Connected(u64),
     /// There is no connection, and nothing to release: the error number of the system.
     ConnectFailed(i32),
+    /// There is no connection by the address of ours that was wanted: as before.
+    BindFailed(i32),
     /// The connection that it asked for stands, and secrets are being agreed on.
     Handshaking,
     /// The connection is not secret, or is so no more: what the log says of it.
@@ -72,7 +74,7 @@ pub enum Left {
 /// What a fetch wants done. The worker does it, in order; the fetch never does.
 #[derive(Debug)]
 pub enum FetchEffect {
-    /// Connect there, wake with `Connected` or `ConnectFailed`.
+    /// Connect there, wake with `Connected`, `ConnectFailed` or `BindFailed`.
     Connect(PeerAddress),
     /// Take the idle connection of this name, wake with `Connected`, or with `Gone`.
     Reuse(u64),

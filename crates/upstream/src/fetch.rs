@@ -138,6 +138,9 @@ impl Fetch {
             (State::Connecting, FetchWake::ConnectFailed(errno)) => {
                 self.handle_connect_failed(errno, ctx);
             }
+            (State::Connecting, FetchWake::BindFailed(errno)) => {
+                self.handle_bind_failed(errno, ctx)
+            }
             (State::Connecting, FetchWake::Gone) => self.connect_afresh(ctx),
             (State::Connecting, FetchWake::Handshaking) => {
                 if let Some(trial) = &mut self.trial {
@@ -341,6 +344,21 @@ impl Fetch {
         if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
             self.tell_attempt(trial, 0, &group, ctx);
         }
+        self.refuse(Refused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
+    }
+
+    /// As in nginx, the configuration is at fault, and no server was asked.
+    fn handle_bind_failed(&mut self, errno: i32, ctx: &mut FetchCtx<'_>) {
+        let from = self.request.from.as_ref().map(|from| Arc::clone(&from.text));
+        let text = words::bind_failed(&from.unwrap_or_default(), errno);
+        self.log(Level::Crit, &text, words::CONNECTING, ctx);
+        let (Some(group), Some(trial)) = (self.group.clone(), self.trial.take()) else { return };
+        let nobody = Arc::default();
+        let began = trial.attempt(&group, ctx.now.mono);
+        drop(trial);
+        ctx.pools.release(&group);
+        let attempt = Attempt { peer: nobody, status: 0, is_over: true, ..began };
+        self.tell(OriginNews::Attempt(attempt), ctx);
         self.refuse(Refused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 

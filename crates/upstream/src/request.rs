@@ -1,6 +1,7 @@
 //! What is asked of an origin, and what is told of it: the words between exchange and fetch.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base::Spool;
@@ -28,6 +29,8 @@ pub struct OriginRequest {
     /// What `hash` goes by; for `ip_hash` the 4 or 16 octets of the client's address, none for a
     /// unix socket; empty otherwise.
     pub affinity: Vec<u8>,
+    /// By which address of ours it is called, if that is not left to the system.
+    pub from: Option<LocalAddress>,
     /// `fastcgi_limit_rate` in bytes per second; 0 is no limit.
     pub rate: u64,
     /// How it is kept secret, if it is.
@@ -61,6 +64,15 @@ impl Secure {
         self.hash(&mut hasher);
         hasher.finish() | 1
     }
+}
+
+/// An address of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalAddress {
+    /// Port 0 is any.
+    pub at: SocketAddr,
+    /// As it was written.
+    pub text: Arc<str>,
 }
 
 /// Who is asked.

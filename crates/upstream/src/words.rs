@@ -44,6 +44,11 @@ pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (Level, Vec<u
     (level, format!("connect(){whom} failed ({})", reason(errno)).into_bytes())
 }
 
+/// There is no connection by this address of ours.
+pub(crate) fn bind_failed(from: &str, errno: i32) -> Vec<u8> {
+    format!("bind({from}) failed ({})", reason(errno)).into_bytes()
+}
+
 /// A call on the connection failed.
 pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
     format!("{call}() failed ({})", reason(errno)).into_bytes()

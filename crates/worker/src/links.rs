@@ -91,9 +91,13 @@ impl<I: Io> Worker<I> {
             PeerAddress::Inet(at) => Callee::Inet(*at),
             PeerAddress::Unix(path) => Callee::Unix(path.as_os_str().as_bytes()),
         };
-        let Call { fd, stands } = match self.io.connect(callee) {
+        let from = request.from.as_ref().map(|from| from.at);
+        let Call { fd, stands } = match self.io.connect(callee, from) {
             Ok(call) => call,
-            Err(errno) => return Some(FetchWake::ConnectFailed(errno)),
+            Err(failure) if failure.call == "bind" => {
+                return Some(FetchWake::BindFailed(failure.errno));
+            }
+            Err(failure) => return Some(FetchWake::ConnectFailed(failure.errno)),
         };
         let link = Link {
             fd,

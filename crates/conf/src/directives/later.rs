@@ -16,7 +16,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_charset_filter", &["charset_map"]),
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
-    ("http_fastcgi", &["fastcgi_bind", "fastcgi_store", "fastcgi_store_access"]),
+    ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),
     ("http_flv", &["flv"]),
     (
         "http_geoip",
@@ -89,7 +89,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_mirror", &["mirror", "mirror_request_body"]),
     ("http_mp4", &["mp4", "mp4_buffer_size", "mp4_max_buffer_size", "mp4_start_key_frame"]),
     ("http_perl", &["perl", "perl_modules", "perl_require", "perl_set"]),
-    ("http_proxy", &["proxy_bind", "proxy_store", "proxy_store_access"]),
+    ("http_proxy", &["proxy_store", "proxy_store_access"]),
     ("http_random_index", &["random_index"]),
     (
         "http_scgi",

@@ -134,6 +134,10 @@ macro_rules! rows {
                     "Whether the system probes idle connections.",
                     concat!($family, "_socket_keepalive on;"),
                 ),
+            value(concat!($family, "_bind"), HSL, Args::between(1, 2), super::bind::bind).doc(
+                "The address of ours, with a port or without, by which origins are called.",
+                concat!($family, "_bind 127.0.0.1;"),
+            ),
             flag(concat!($family, "_force_ranges"), HSL, |r| &mut r.origin().force_ranges).doc(
                 "Whether ranges are cut whatever the origin says.",
                 concat!($family, "_force_ranges on;"),

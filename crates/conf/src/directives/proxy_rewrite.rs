@@ -7,7 +7,7 @@ use super::proxy::settings;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, list};
 use crate::model::{
-    CookieFlags, CookieName, CookieRule, Handler, Pass, PassTo, Protocol, ProxySettings, Redirect,
+    CookieFlags, CookieName, Handler, Pass, PassTo, Protocol, ProxySettings, Redirect, Replacement,
 };
 use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_parameter};
 use crate::regex::{Case, Regex};
@@ -78,12 +78,16 @@ fn redirect(r: &mut Reader, node: &Node) -> Parsed {
         // Nothing may have come before `off`; `default` is one among others.
         return extend(r, |settings| &mut settings.redirects, made);
     }
+    let made = replacement(r, node, Case::Sensitive)?;
+    extend(r, |settings| &mut settings.redirects, Some(Redirect::Rule(made)))
+}
+
+fn replacement(r: &mut Reader, node: &Node, case: Case) -> Result<Replacement, Fault> {
     let to = r.template(node.arg(1))?;
-    let made = match from(r, word, Case::Sensitive)? {
-        From::Text(from) => Redirect::Text { from, to },
-        From::Pattern(regex) => Redirect::Pattern { regex, to },
-    };
-    extend(r, |settings| &mut settings.redirects, Some(made))
+    Ok(match from(r, node.arg(0), case)? {
+        From::Text(from) => Replacement::Text { from, to },
+        From::Pattern(regex) => Replacement::Pattern { regex, to },
+    })
 }
 
 fn default_redirect(r: &Reader) -> Result<Redirect, Fault> {
@@ -106,17 +110,13 @@ fn cookie_rule(
     r: &mut Reader,
     node: &Node,
     case: Case,
-    slot: fn(&mut ProxySettings) -> &mut Arc<Vec<CookieRule>>,
+    slot: fn(&mut ProxySettings) -> &mut Arc<Vec<Replacement>>,
 ) -> Parsed {
     let word = node.arg(0);
     if node.args_count() == 1 {
         return if word == b"off" { extend(r, slot, None) } else { Err(invalid_parameter(word)) };
     }
-    let to = r.template(node.arg(1))?;
-    let made = match from(r, word, case)? {
-        From::Text(from) => CookieRule::Text { from, to },
-        From::Pattern(regex) => CookieRule::Pattern { regex, to },
-    };
+    let made = replacement(r, node, case)?;
     extend(r, slot, Some(made))
 }
 

@@ -1,5 +1,6 @@
 //! How a location talks to an origin: `fastcgi_*`, `proxy_*`, and the `…_pass` directives.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +103,8 @@ pub struct OriginSettings {
     pub pass_request_body: bool,
     /// `fastcgi_socket_keepalive`
     pub socket_keepalive: bool,
+    /// `fastcgi_bind`; none leaves it to the system.
+    pub bind: Option<Bind>,
     /// `fastcgi_force_ranges`
     pub force_ranges: bool,
     /// `fastcgi_limit_rate`: bytes per second read from the origin; none or 0 is no limit.
@@ -122,6 +125,15 @@ pub struct OriginSettings {
     pub catch_stderr: Arc<Vec<Box<[u8]>>>,
     /// What only `proxy_*` says.
     pub proxy: Arc<ProxySettings>,
+}
+
+/// By which address of ours origins are called.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bind {
+    /// This one, and how it is written; port 0 is any.
+    At(SocketAddr, Arc<str>),
+    /// What these variables make.
+    Computed(Template),
 }
 
 /// When another server of the group is tried.

@@ -39,9 +39,9 @@ pub struct ProxySettings {
     /// `proxy_redirect`, in order; none is `off`.
     pub redirects: Arc<Vec<Redirect>>,
     /// `proxy_cookie_domain`, in order; none is `off`.
-    pub cookie_domains: Arc<Vec<CookieRule>>,
+    pub cookie_domains: Arc<Vec<Replacement>>,
     /// `proxy_cookie_path`, in order; none is `off`.
-    pub cookie_paths: Arc<Vec<CookieRule>>,
+    pub cookie_paths: Arc<Vec<Replacement>>,
     /// `proxy_cookie_flags`, in order; none is `off`.
     pub cookie_flags: Arc<Vec<CookieFlags>>,
     /// `proxy_pass_trailers`
@@ -94,7 +94,14 @@ pub struct ProxyField {
 pub enum Redirect {
     /// `default`: the address of `proxy_pass` becomes the prefix of the location.
     Default,
-    /// What begins so begins otherwise.
+    /// One text becomes another.
+    Rule(Replacement),
+}
+
+/// What `proxy_redirect`, `proxy_cookie_domain` or `proxy_cookie_path` replaces.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Replacement {
+    /// What begins so begins otherwise; a domain that is this one (a leading dot aside).
     Text {
         /// As the origin says it.
         from: Template,
@@ -106,25 +113,6 @@ pub enum Redirect {
         /// What it must match.
         regex: Regex,
         /// What it becomes; `$1` and named groups are its own.
-        to: Template,
-    },
-}
-
-/// A `proxy_cookie_domain` or `proxy_cookie_path`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CookieRule {
-    /// A domain that is this one (a leading dot aside); a path that begins so.
-    Text {
-        /// As the origin says it.
-        from: Template,
-        /// As the client gets it.
-        to: Template,
-    },
-    /// What an expression finds is replaced.
-    Pattern {
-        /// What it must match.
-        regex: Regex,
-        /// What it becomes.
         to: Template,
     },
 }

@@ -286,6 +286,7 @@ impl Exchange {
             .caching
             .as_ref()
             .is_some_and(|caching| is_to_keep && self.asks_for_whole(caching));
+        let from = self.bind_to(&settings.origin, site, ctx);
         let mut params = http::Params::with_room();
         let scope = Scope::new(&self.request, &self.answer, site, ctx);
         if let Some((plan, url)) = pass.proxied.as_deref().zip(scope.proxy_url()) {
@@ -325,6 +326,7 @@ impl Exchange {
             body_len,
             is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
                 && self.request.head().method_text != b"LOCK",
+            from,
             rate,
             secure,
         })

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use conf::regex::{Case, Regex};
 use conf::vars::Var;
-use http::{BodyLen, Method, Name, RequestHead, Version};
+use http::{BodyLen, Method, RequestHead, Version};
 use ssi::{Act, Command, Event, Fault, Include, Matched, Moment, Shared, World};
 
 use crate::answer::{Body, Order, Pulled, Reader};
@@ -97,23 +97,6 @@ pub struct PartHead {
     has_stub: bool,
     /// Whether it has more than that.
     is_too_big: bool,
-}
-
-/// Whether a field of the request is about what it asks for, which a part is not.
-const fn is_about_content(name: Name) -> bool {
-    matches!(
-        name,
-        Name::ContentEncoding
-            | Name::ContentLength
-            | Name::Expect
-            | Name::IfMatch
-            | Name::IfModifiedSince
-            | Name::IfNoneMatch
-            | Name::IfRange
-            | Name::IfUnmodifiedSince
-            | Name::Range
-            | Name::TransferEncoding
-    )
 }
 
 impl Exchange {
@@ -540,7 +523,7 @@ fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, Fault> {
 }
 
 /// Makes `head` a request by who asked `page`.
-fn inherit(head: &mut RequestHead, page: &RequestHead) {
+pub(crate) fn inherit(head: &mut RequestHead, page: &RequestHead) {
     head.clear();
     head.method = Method::Get;
     // As in nginx, `$request_method`, `$request_uri` and `$request` are the client's.
@@ -552,7 +535,7 @@ fn inherit(head: &mut RequestHead, page: &RequestHead) {
     head.target.extend_from_slice(&page.target);
     head.authority.extend_from_slice(&page.authority);
     head.line.extend_from_slice(&page.line);
-    for field in page.fields.iter().filter(|field| !is_about_content(field.name)) {
+    for field in page.fields.iter().filter(|field| !field.name.is_about_content()) {
         head.fields.push_parsed(field.name, field.text, field.value);
     }
     head.early = page.early;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use conf::model::{CookieFlags, CookieName, CookieRule, Http, ProxySettings, ProxyUrl, Redirect};
+use conf::model::{CookieFlags, CookieName, Http, ProxySettings, ProxyUrl, Redirect, Replacement};
 use conf::vars::Template;
 use http::{Fields, Name, OriginHead};
 
@@ -40,18 +40,15 @@ pub(crate) struct Rewriter {
 impl Rewriter {
     /// The rules that `settings` have for the origin at `url`.
     pub(crate) fn new(settings: &ProxySettings, url: Option<&Arc<ProxyUrl>>, http: &Http) -> Self {
-        let redirect = |rule: &Redirect| match rule {
-            Redirect::Default => url.map(|url| Rule::Default(Arc::clone(url))),
-            Redirect::Text { from, to } => Some(Rule::Text(from.clone(), to.clone())),
-            Redirect::Pattern { regex, to } => {
-                Some(Rule::Pattern(Pattern::new(regex, &http.named), to.clone()))
-            }
-        };
-        let cookie = |rule: &CookieRule| match rule {
-            CookieRule::Text { from, to } => Rule::Text(from.clone(), to.clone()),
-            CookieRule::Pattern { regex, to } => {
+        let replacement = |rule: &Replacement| match rule {
+            Replacement::Text { from, to } => Rule::Text(from.clone(), to.clone()),
+            Replacement::Pattern { regex, to } => {
                 Rule::Pattern(Pattern::new(regex, &http.named), to.clone())
             }
+        };
+        let redirect = |rule: &Redirect| match rule {
+            Redirect::Default => url.map(|url| Rule::Default(Arc::clone(url))),
+            Redirect::Rule(rule) => Some(replacement(rule)),
         };
         let flags = |rule: &CookieFlags| {
             let whose = match &rule.name {
@@ -62,8 +59,8 @@ impl Rewriter {
         };
         Self {
             redirects: settings.redirects.iter().filter_map(redirect).collect(),
-            domains: settings.cookie_domains.iter().map(cookie).collect(),
-            paths: settings.cookie_paths.iter().map(cookie).collect(),
+            domains: settings.cookie_domains.iter().map(replacement).collect(),
+            paths: settings.cookie_paths.iter().map(replacement).collect(),
             flags: settings.cookie_flags.iter().map(flags).collect(),
         }
     }

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use conf::model::{AuthRequest, Satisfy, SetTarget};
-use http::{Method, Name, RequestHead, Version};
+use http::{Name, RequestHead};
 
 use crate::captures::Captures;
+use crate::content::parts::inherit;
 use crate::ctx::{Ctx, Effect, Peer, SiteRef};
 use crate::exchange::{Exchange, Next};
 use crate::limit::Held;
@@ -81,22 +82,7 @@ impl Exchange {
         let settings = self.settings()?;
         let rule = settings.auth_request.clone();
         let uri = rule.uri.clone()?;
-        let asked = self.request.head();
-        head.clear();
-        head.method = Method::Get;
-        // As in nginx, `$request_method`, `$request_uri` and `$request` are the client's.
-        head.method_text.extend_from_slice(&asked.method_text);
-        head.version = match asked.version {
-            Version::Http09 => Version::Http10,
-            version => version,
-        };
-        head.target.extend_from_slice(&asked.target);
-        head.authority.extend_from_slice(&asked.authority);
-        head.line.extend_from_slice(&asked.line);
-        for field in asked.fields.iter().filter(|field| !field.name.is_about_content()) {
-            head.fields.push_parsed(field.name, field.text, field.value);
-        }
-        head.early = asked.early;
+        inherit(head, self.request.head());
         let known = self.request.captures.get_mut().clone();
         Some(Box::new(Question {
             uri,

@@ -39,7 +39,7 @@ fn a_call_to_a_unix_socket_stands_at_once_and_carries_bytes() {
     let path = dir.0.join("socket");
     let listener = UnixListener::bind(&path).unwrap();
     let mut io = Epoll::new().unwrap();
-    let call = io.connect(Callee::Unix(path.as_os_str().as_bytes())).unwrap();
+    let call = io.connect(Callee::Unix(path.as_os_str().as_bytes()), None).unwrap();
     assert!(call.stands);
     assert_eq!(io.connect_result(call.fd), Ok(()));
     let (mut peer, _) = listener.accept().unwrap();
@@ -54,12 +54,12 @@ fn a_call_to_a_unix_socket_stands_at_once_and_carries_bytes() {
 #[test]
 fn a_call_to_nobody_tells_the_error_number() {
     let mut io = Epoll::new().unwrap();
-    let missing = io.connect(Callee::Unix(b"/nonexistent/bolide.sock"));
-    assert_eq!(missing.map(|call| call.stands), Err(libc::ENOENT));
+    let missing = io.connect(Callee::Unix(b"/nonexistent/bolide.sock"), None);
+    assert_eq!(missing.map_err(|failure| failure.errno).map(|call| call.stands), Err(libc::ENOENT));
     // A port that was just given back has no listener.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let refused = match io.connect(Callee::Inet(port)) {
-        Err(errno) => Err(errno),
+    let refused = match io.connect(Callee::Inet(port), None) {
+        Err(failure) => Err(failure.errno),
         Ok(call) => {
             await_report(&mut io, call.fd, 1);
             let result = io.connect_result(call.fd);
@@ -84,4 +84,22 @@ fn a_temporary_file_has_no_name_and_keeps_what_was_written() {
     assert_eq!(std::fs::read_dir(&below).unwrap().count(), 0);
     assert_eq!(io.stat(&file).unwrap().mode & 0o777, 0o600);
     assert!(io.create_temp(b"/proc/bolide").is_err());
+}
+
+#[test]
+fn a_call_is_made_by_the_address_that_is_wanted() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = Callee::Inet(listener.local_addr().unwrap());
+    let mut io = Epoll::new().unwrap();
+    let call = io.connect(to, Some("127.0.0.9:0".parse().unwrap())).unwrap();
+    let (_peer, from) = listener.accept().unwrap();
+    assert_eq!(from.ip().to_string(), "127.0.0.9");
+    io.close(call.fd, Reset::No);
+    let refused = |io: &mut Epoll, to, from: &str| match io.connect(to, from.parse().ok()) {
+        Err(failure) => (failure.call, failure.errno),
+        Ok(call) => panic!("{call:?}"),
+    };
+    assert_eq!(refused(&mut io, to, "192.0.2.1:0"), ("bind", libc::EADDRNOTAVAIL));
+    assert_eq!(refused(&mut io, to, "[::1]:0"), ("bind", libc::EAFNOSUPPORT));
+    assert_eq!(refused(&mut io, Callee::Unix(b"/x"), "127.0.0.9:0"), ("bind", libc::EINVAL));
 }

@@ -22,6 +22,7 @@ pub(crate) enum More {
 #[derive(Clone, Copy)]
 pub(crate) enum SockOpt {
     NoDelay,
+    BindNoPort,
     DeferAccept,
     FastOpen,
     KeepAlive,
@@ -48,6 +49,7 @@ impl SockOpt {
     const fn pair(self) -> (i32, i32) {
         match self {
             Self::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+            Self::BindNoPort => (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
             Self::DeferAccept => (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
             Self::FastOpen => (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
             Self::KeepAlive => (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
@@ -135,10 +137,26 @@ fn unix_address(path: &[u8]) -> Result<libc::sockaddr_un> {
 }
 
 /// Calls somebody; whoever gets the descriptor closes it.
-pub(crate) fn connect(to: Callee<'_>) -> Result<Call> {
+pub(crate) fn connect(
+    to: Callee<'_>,
+    from: Option<SocketAddr>,
+) -> std::result::Result<Call, FileFailure> {
+    let failed = |call| {
+        move |error: Error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
+    };
+    let bound = |socket: OwnedFd| match from {
+        Some(at) => {
+            if at.port() == 0 {
+                // The port is chosen with the other end, so that more of them are free.
+                let _ = set_option(socket.as_raw_fd(), SockOpt::BindNoPort, 1);
+            }
+            bind(socket.as_raw_fd(), &at).map(|()| socket).map_err(failed("bind"))
+        }
+        None => Ok(socket),
+    };
     let (socket, done) = match to {
         Callee::Inet(at) => {
-            let socket = stream_socket(at.is_ipv6())?;
+            let socket = bound(stream_socket(at.is_ipv6()).map_err(failed("socket"))?)?;
             // Answers are worth more than full segments; without it they are only late.
             let _ = set_option(socket.as_raw_fd(), SockOpt::NoDelay, 1);
             let (storage, len) = to_storage(&at);
@@ -147,8 +165,8 @@ pub(crate) fn connect(to: Callee<'_>) -> Result<Call> {
             (socket, check(unsafe { libc::connect(fd, (&raw const storage).cast(), len) }))
         }
         Callee::Unix(path) => {
-            let socket = unix_socket()?;
-            let at = unix_address(path)?;
+            let socket = bound(unix_socket().map_err(failed("socket"))?)?;
+            let at = unix_address(path).map_err(failed("connect"))?;
             let (fd, len) = (socket.as_raw_fd(), size_of_val(&at) as libc::socklen_t);
             // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
             (socket, check(unsafe { libc::connect(fd, (&raw const at).cast(), len) }))
@@ -157,7 +175,7 @@ pub(crate) fn connect(to: Callee<'_>) -> Result<Call> {
     let stands = match done {
         Ok(_) => true,
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
-        Err(error) => return Err(error),
+        Err(error) => return Err(failed("connect")(error)),
     };
     Ok(Call { fd: Fd(socket.into_raw_fd()), stands })
 }

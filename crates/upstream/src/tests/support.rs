@@ -105,6 +105,7 @@ pub(crate) fn request(settings: OriginSettings) -> Box<OriginRequest> {
         body_len: Some(0),
         is_idempotent: true,
         affinity: Vec::new(),
+        from: None,
         rate: 0,
         secure: None,
     })

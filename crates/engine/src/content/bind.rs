@@ -1,0 +1,40 @@
+//! By which address of ours an origin is called: `proxy_bind` and its kin.
+
+use conf::local_address;
+use conf::model::{Bind, OriginSettings};
+use upstream::LocalAddress;
+
+use crate::ctx::Ctx;
+use crate::exchange::Exchange;
+use crate::site::Site;
+use crate::vars::Scope;
+
+impl Exchange {
+    /// What the request is sent from, if that is not left to the system. As in nginx, what
+    /// variables make of it may be empty, and is left out if it is no address.
+    pub(crate) fn bind_to(
+        &self,
+        settings: &OriginSettings,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<LocalAddress> {
+        let template = match settings.bind.as_ref()? {
+            Bind::At(at, text) => return Some(LocalAddress { at: *at, text: text.clone() }),
+            Bind::Computed(template) => template,
+        };
+        let mut text = Vec::new();
+        Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        if text.is_empty() {
+            return None;
+        }
+        let Some(at) = local_address::parse(&text) else {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"invalid local address \"");
+                out.extend_from_slice(&text);
+                out.push(b'"');
+            });
+            return None;
+        };
+        Some(LocalAddress { at, text: String::from_utf8_lossy(&text).into() })
+    }
+}
