@@ -139,7 +139,7 @@ impl Fetch {
                 self.handle_connect_failed(errno, ctx);
             }
             (State::Connecting, FetchWake::BindFailed(errno)) => {
-                self.handle_bind_failed(errno, ctx)
+                self.handle_bind_failed(errno, ctx);
             }
             (State::Connecting, FetchWake::Gone) => self.connect_afresh(ctx),
             (State::Connecting, FetchWake::Handshaking) => {
