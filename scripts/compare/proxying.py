@@ -108,7 +108,7 @@ server("cookies", """
     location /g/ { proxy_pass http://@ORIGIN@; proxy_cookie_flags ~ nosecure nohttponly nosamesite; }
 """, [answer(f"Set-Cookie: {cookie}", base=f"/{where}") for where in "drfg" for cookie in COOKIES])
 server("bound", """
-    proxy_bind 127.0.0.9; add_header X-Attempt "$upstream_addr|$upstream_status|$upstream_connect_time" always; location /in/ { proxy_pass http://@ORIGIN@; }
+    proxy_bind 127.0.0.9; add_header X-Attempt "$upstream_addr|$upstream_status" always; location /in/ { proxy_pass http://@ORIGIN@; }
     location /off/ { proxy_bind off; proxy_pass http://@ORIGIN@; } location /var/ { proxy_bind $arg_b; proxy_pass http://@ORIGIN@; }
     location /bad/ { proxy_bind 192.0.2.1; proxy_pass http://@ORIGIN@; error_page 500 502 /hello.txt; } location /unix/ { proxy_pass http://unix:/nowhere; }
     location /nest/ { proxy_bind "127.0.0.$arg_b"; location /nest/in/ { proxy_pass http://@ORIGIN@; } }
