@@ -370,7 +370,8 @@ fn what_only_this_server_has_is_refused_in_clear_words() {
         ("upstream a { server unix:/s; sticky x; }", "\"sticky\" directive is not implemented yet"),
         ("proxy_store on;", "\"proxy_store\" directive is not implemented yet"),
         ("fastcgi_store on;", "\"fastcgi_store\" directive is not implemented yet"),
-        ("fastcgi_bind off;", "\"fastcgi_bind\" directive is not implemented yet"),
+        ("fastcgi_bind off;", "ok"),
+        ("proxy_bind $remote_addr;", "ok"),
     ];
     for (text, expected) in rows {
         let found = messages(&outcome(&format!("events {{}} http {{ {text} }}")));
