@@ -20,7 +20,9 @@ pub use ctx::{Fate, FetchCtx, FetchEffect, FetchWake, Left};
 pub use fetch::Fetch;
 pub use groups::{Group, Groups};
 pub use pool::{Notice, Pools, Turns};
-pub use request::{Attempt, Cause, LocalAddress, OriginNews, OriginRequest, Refused, Secure, Target};
+pub use request::{
+    Attempt, Cause, LocalAddress, OriginNews, OriginRequest, Refused, Secure, Target,
+};
 
 #[cfg(test)]
 mod tests;
