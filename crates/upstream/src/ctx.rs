@@ -20,6 +20,8 @@ pub enum FetchWake {
     Connected(u64),
     /// There is no connection, and nothing to release: the error number of the system.
     ConnectFailed(i32),
+    /// There is no connection by the address of ours that was wanted: as before.
+    BindFailed(i32),
     /// The connection that it asked for stands, and secrets are being agreed on.
     Handshaking,
     /// The connection is not secret, or is so no more: what the log says of it.
