@@ -32,6 +32,20 @@ http("lingering_time", "lingering_close on;" + SERVER % ("one", "location / { re
      [b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n12345", b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n12345"], alone=True)
 http("keepalive_requests by server and location", "keepalive_requests 2;" + SERVER % ("one", "location /in { keepalive_requests 1; return 200 in; } location /many { keepalive_requests 100; return 200 many; }") + SERVER % ("two", "keepalive_requests 3;"),
      [WHOLE * 3, OTHER * 4, WHOLE + OTHER * 2, OTHER * 2 + WHOLE, WHOLE.replace(b"hello.txt", b"in") + WHOLE, WHOLE + WHOLE.replace(b"hello.txt", b"many") * 2], alone=True)
+for _size in ("1k", "2 1k", "4 3k"):
+    # One part of the name chooses the server before the fields are read, the other after.
+    _words = f"large_client_header_buffers {'4 ' if ' ' not in _size else ''}{_size};"
+    http(f"buffers of heads, {_words}", f"client_header_buffer_size 1k; {_words}" + SERVER % ("one", "error_page 414 /414; error_page 494 /494; location /414 { return 200 \"414 $status\"; } location /494 { return 200 \"494 $status\"; }") + SERVER % ("two", "large_client_header_buffers 4 8k; client_header_buffer_size 4k; error_page 494 =431 /hello.txt;") + SERVER % ("three", "large_client_header_buffers 1 2k;"),
+         [("%s %s" % (host, what), case) for host in ("one", "two", "three") for what, case in (
+             ("line of 1500", b"GET /" + b"a" * 1500 + b" HTTP/1.1\r\nHost: " + host.encode() + b"\r\n\r\n"), ("line of 5000", b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: " + host.encode() + b"\r\n\r\n"),
+             ("absolute line of 1500", b"GET http://" + host.encode() + b"/" + b"a" * 1500 + b" HTTP/1.1\r\nHost: x\r\n\r\n"),
+             ("field of 1500 behind", b"GET /hello.txt HTTP/1.1\r\nHost: " + host.encode() + b"\r\nX: " + b"a" * 1500 + b"\r\n\r\n"), ("field of 1500 before", b"GET /hello.txt HTTP/1.1\r\nX: " + b"a" * 1500 + b"\r\nHost: " + host.encode() + b"\r\n\r\n"),
+             ("field of 5000 behind", b"GET /hello.txt HTTP/1.1\r\nHost: " + host.encode() + b"\r\nX: " + b"a" * 5000 + b"\r\n\r\n"), ("field of 9000 behind", b"GET /hello.txt HTTP/1.1\r\nHost: " + host.encode() + b"\r\nX: " + b"a" * 9000 + b"\r\n\r\n"),
+             ("three fields of 900", b"GET /hello.txt HTTP/1.1\r\nHost: " + host.encode() + b"\r\n" + b"".join(b"%c: " % n + b"a" * 900 + b"\r\n" for n in b"XYZ") + b"\r\n"),
+             ("POST with a field of 9000", b"POST /hello.txt HTTP/1.1\r\nHost: " + host.encode() + b"\r\nContent-Length: 3\r\nX: " + b"a" * 9000 + b"\r\n\r\nabc"),
+         )], alone=True)
+http("fields by server", "underscores_in_headers on; ignore_invalid_headers off; max_headers 3;" + SERVER % ("one", "return 200 '$http_a_b $http_a_c';") + SERVER % ("two", "underscores_in_headers off; max_headers 9; return 200 '$http_a_b';") + SERVER % ("three", "ignore_invalid_headers on; return 200 '$http_a_b $http_c';"),
+     ["GET / | Host: %s | %s" % (host, fields) for host in ("one", "two", "three") for fields in ("A_B: 1", "A.B: 1", "A.C: 1 | C: 2", "A: 1 | B: 2 | C: 3 | D: 4", "A B: 1")], errors=True)
 for _flag in ("on", "off"):
     http(f"reset_timedout_connection {_flag}", f"reset_timedout_connection {_flag}; send_timeout 1s;" + SERVER % ("one", "location /444 { return 444; } location /r { reset_timedout_connection off; return 444; }"), ["GET /hello.txt", "GET /444", "GET /r"], alone=True)
 http("limit_rate with words", "log_subrequest off; " + SERVER % ("one", "location / { limit_rate $arg_r; limit_rate_after $arg_a; return 200 '[$limit_rate]'; }"),

@@ -166,3 +166,45 @@ inherits("rewrite_log", "on", "off", "hello.txt", errors=True)
 inherits("uninitialized_variable_warn", "off", "on", "hello.txt", errors=True, more="map $uri $m { default $u; } add_header X $m;")
 inherits("ssi", "on", "off", "index.html")
 inherits("addition_types", "text/plain; add_after_body /fallback.html;", "text/css", ["hello.txt", "index.html"])
+
+# What changes how files are read and sent, and must not change what is sent.
+for _name, _x, _y in (
+    ("sendfile", "on", "off"), ("sendfile_max_chunk", "4k; sendfile on;", "0"), ("tcp_nopush", "on", "off"), ("tcp_nodelay", "off", "on"), ("directio", "1k", "off"), ("directio_alignment", "4k; directio 1k;", "512"),
+    ("output_buffers", "1 1k; sendfile off;", "4 64k"), ("postpone_output", "0", "1460"), ("limit_rate_after", "1m; limit_rate 100m;", "0"), ("aio_write", "on", "off"), ("read_ahead", "4k", "0"),
+    ("open_file_cache", "max=5 inactive=1m", "off"), ("open_file_cache_valid", "1s; open_file_cache max=5;", "9s"), ("open_file_cache_min_uses", "2; open_file_cache max=5;", "1"), ("open_file_cache_errors", "on; open_file_cache max=5;", "off"), ("open_file_cache_events", "on; open_file_cache max=5;", "off"),
+    ("send_timeout", "5s", "9s"), ("lingering_close", "off", "always"), ("lingering_time", "1s", "9s"), ("lingering_timeout", "1s", "9s"), ("reset_timedout_connection", "on", "off"), ("keepalive_time", "1s", "1h"), ("keepalive_min_timeout", "1s", "0"),
+    ("client_body_buffer_size", "1k", "64k"), ("client_body_timeout", "1s", "9s"), ("client_body_in_single_buffer", "on", "off"), ("client_body_in_file_only", "clean", "off"), ("subrequest_output_buffer_size", "1k", "64k"),
+    ("resolver_timeout", "1s", "9s"), ("types_hash_max_size", "512", "2048"), ("types_hash_bucket_size", "32", "128"), ("early_hints", "$http_e", "$arg_e"), ("open_log_file_cache", "max=5", "off"), ("connection_pool_size", "256", "1k"), ("request_pool_size", "1k", "8k"), ("auth_delay", "0", "1ms")):
+    inherits(_name, _x, _y, ["hello.txt", "big.bin", "none"])
+inherits("client_header_buffer_size", "128; large_client_header_buffers 1 2k;", "4k", ["hello.txt?" + "a" * 600], "X: " + "b" * 1800)
+inherits("keepalive_disable", "none", "msie6", "hello.txt", "User-Agent: Mozilla/5.0")
+inherits("msie_refresh", "on", "off", "dir")
+inherits("gzip_comp_level", "9; gzip on;", "1", "page.html", GZIP)
+inherits("gzip_buffers", "2 4k; gzip on;", "32 4k", "page.html", GZIP)
+inherits("gzip_window", "1k; gzip on;", "32k", "page.html", GZIP)
+inherits("gzip_hash", "1k; gzip on;", "64k", "page.html", GZIP)
+inherits("gzip_no_buffer", "on; gzip on;", "off", "page.html", GZIP)
+inherits("postpone_gzipping", "1k; gzip on;", "0", "page.html", GZIP, lengths="coded")
+inherits("gunzip_buffers", "2 4k; gunzip on; gzip_static always;", "32 4k", "pre.txt")
+inherits("auth_request_set", "$u $uri; auth_request /yes; add_header X $u;", "$u other; add_header X $u;", open=True)
+inherits("add_trailer_inherit", "merge; add_trailer A a;", "off; add_trailer B b;")
+inherits("add_trailer", "A a; add_trailer C $uri;", "B b always;", ["hello.txt", "none"])
+inherits("limit_conn", "one 1; limit_conn two 5;", "two 9", more="limit_conn_zone $host zone=one:1m; limit_conn_zone $uri zone=two:1m; limit_conn_dry_run on; add_header X $limit_conn_status;")
+inherits("limit_conn_log_level", "info; limit_conn one 1;", "warn", more="limit_conn_zone $host zone=one:1m;")
+inherits("limit_conn_dry_run", "on; limit_conn one 1;", "off", more="limit_conn_zone $host zone=one:1m; add_header X \"$limit_conn_status\";")
+inherits("limit_req", "zone=one burst=9 nodelay;", "zone=two burst=99 nodelay", more="limit_req_zone $host zone=one:1m rate=1r/m; limit_req_zone $uri zone=two:1m rate=1r/m; add_header X \"$limit_req_status\";", alone=True)
+inherits("limit_req_log_level", "info; limit_req zone=one;", "warn", more="limit_req_zone $http_none zone=one:1m rate=1r/m;")
+inherits("secure_link_md5", "\"a $uri\"; secure_link $arg_s;", "b", "hello.txt?s=AAAAAAAAAAAAAAAAAAAAAA", more="add_header X \"[$secure_link]\";")
+inherits("secure_link_secret", "a", "b", more="add_header X \"[$secure_link]\";")
+inherits("ssi_silent_errors", "on; ssi on;", "off", "index.html")
+inherits("ssi_types", "text/plain; ssi on;", "text/css", ["hello.txt", "index.html", "style.css"])
+inherits("ssi_last_modified", "on; ssi on;", "off", "index.html")
+inherits("ssi_value_length", "64; ssi on;", "256", "index.html")
+inherits("ssi_min_file_chunk", "1k; ssi on;", "8k", "index.html")
+inherits("ssi_ignore_recycled_buffers", "on; ssi on;", "off", "index.html")
+inherits("source_charset", "utf-8", "utf-8", more="charset utf-8;")
+inherits("aio", "threads", "off", ["hello.txt", "big.bin"], open=True)
+inherits("override_charset", "on; charset utf-8;", "off")
+inherits("addition_types", "*; add_before_body /hello.txt;", "text/css", ["fallback.html", "style.css"])
+inherits("referer_hash_max_size", "512; valid_referers a;", "1024")
+inherits("referer_hash_bucket_size", "32; valid_referers a;", "64")

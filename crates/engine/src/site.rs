@@ -362,6 +362,16 @@ impl Site {
         self.server_of_host(listen, name.as_bytes(), &mut Captures::default())
     }
 
+    /// The server on `listen` for what stands in `Host`, a port behind it or not.
+    #[must_use]
+    pub fn server_asked(&self, listen: usize, authority: &[u8]) -> u32 {
+        let mut host = Vec::new();
+        match http::host::normalise(authority, &mut host) {
+            Ok(_) => self.server_of_host(listen, &host, &mut Captures::default()),
+            Err(_) => self.default_server(listen),
+        }
+    }
+
     /// Whether some server on `listen` has a name that `host` matches.
     pub(crate) fn is_named(&self, listen: usize, host: &[u8], captures: &mut Captures) -> bool {
         let listening = self.listens.get(listen);

@@ -44,19 +44,17 @@ use response::{Asked, Framing, Wants};
 const DRAIN_SIZE_MAX: u64 = 64 << 20;
 /// Bytes of the head buffer that a connection keeps between requests.
 const OUTPUT_KEPT_MAX: usize = 1024;
-/// Bytes of the shortest line limit, whatever is configured.
-const LINE_SIZE_MIN: usize = 256;
 
 /// What configuration says about HTTP/1 connections of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How clients reach this listener. The machine accepts both schemes in absolute targets.
     pub scheme: Scheme,
-    /// `client_header_buffer_size` in bytes; raises the line limit where it is the larger one.
+    /// `client_header_buffer_size` in bytes: for the first lines of a head, as many as fit.
     pub header_buffer_size: usize,
-    /// `large_client_header_buffers`: how many.
+    /// `large_client_header_buffers`: how many there are for the lines behind them.
     pub large_buffers: u16,
-    /// `large_client_header_buffers`: bytes of each, and so of the longest line.
+    /// `large_client_header_buffers`: bytes of each. No line stands in two of them.
     pub large_buffer_size: usize,
     /// `max_headers`: how many fields a head may have.
     pub fields_max: u32,
@@ -66,6 +64,9 @@ pub struct Settings {
     pub ignore_invalid_headers: bool,
     /// Requests after which a connection closes.
     pub keepalive_requests: u64,
+    /// Whether what is said here depends on the host that is asked for: then reading stops behind
+    /// its name, and [`Conn::take_host`] tells it.
+    pub asks_host: bool,
 }
 
 impl Default for Settings {
@@ -79,25 +80,17 @@ impl Default for Settings {
             underscores_in_headers: false,
             ignore_invalid_headers: true,
             keepalive_requests: 1000,
+            asks_host: false,
         }
     }
 }
 
 impl Settings {
-    /// Bytes of the longest line, its end included.
-    const fn line_size_max(&self) -> usize {
-        let (a, b) = (self.large_buffer_size, self.header_buffer_size);
-        let larger = if a > b { a } else { b };
-        if larger > LINE_SIZE_MIN { larger } else { LINE_SIZE_MIN }
-    }
-
     /// Bytes of the largest head.
     const fn head_size_max(&self) -> usize {
-        let (large, line) = (
-            self.large_buffer_size.saturating_mul(self.large_buffers as usize),
-            self.line_size_max(),
-        );
-        if large > line { large } else { line }
+        self.large_buffer_size
+            .saturating_mul(self.large_buffers as usize)
+            .saturating_add(self.header_buffer_size)
     }
 }
 

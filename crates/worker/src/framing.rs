@@ -70,6 +70,14 @@ impl Framing {
         }
     }
 
+    /// The host that the head which is arriving asks for, where its limits depend on that.
+    pub(crate) fn take_host(&mut self) -> Option<&[u8]> {
+        match self {
+            Self::H1(conn) => conn.take_host(),
+            Self::H2(_) => None,
+        }
+    }
+
     pub(crate) fn handle_eof(&mut self, events: &mut Vec<Event>) {
         match self {
             Self::H1(conn) => conn.handle_eof(events),

@@ -62,6 +62,7 @@ impl<I: Io> Worker<I> {
             info,
             generation: self.generation.clone(),
             profile: Profile::default(),
+            asked: None,
             idle_max: None,
             manners: None,
             linger_until: self.now.mono,
@@ -261,12 +262,19 @@ impl<I: Io> Worker<I> {
             if held || !framing.wants_input() {
                 return;
             }
-            let settings = conn.generation.listens[conn.info.listen].limits(conn.profile);
+            let profile = conn.asked.unwrap_or(conn.profile);
+            let settings = conn.generation.listens[conn.info.listen].limits(profile);
+            let asks_host = settings.h1.asks_host;
             let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
             let taken = framing.receive(settings, self.now, &bytes[*from..], heads, events);
             match taken {
                 Ok(0) if self.scratch.events.is_empty() => return,
-                Ok(n) => *from += n,
+                Ok(n) => {
+                    *from += n;
+                    if asks_host {
+                        conn.hear_host(!self.scratch.events.is_empty());
+                    }
+                }
                 Err(error) => {
                     let subject = conn.subject();
                     self.log_conn(Level::Info, &subject, error.reason);

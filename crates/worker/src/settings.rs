@@ -84,13 +84,17 @@ impl ListenSettings {
     pub fn new(http: &Http, listen: &Listen, tls: Option<tls::Acceptor>) -> Self {
         let server = http.server(listen.default_server);
         let settings = &http.location(server.root).settings;
-        let limits = Limits::new(http, listen, listen.default_server);
+        let mut limits = Limits::new(http, listen, listen.default_server);
         let (mut others, mut by_server) = (Vec::new(), HashMap::new());
-        for &id in listen.servers.iter().filter(|_| tls.is_some()) {
+        let is_named =
+            |own: &Limits| if tls.is_some() { *own != limits } else { own.h1 != limits.h1 };
+        let mut asks_host = false;
+        for &id in &listen.servers {
             let own = Limits::new(http, listen, id);
-            if own == limits {
+            if !is_named(&own) {
                 continue;
             }
+            asks_host |= own.h1 != limits.h1;
             let at = others.iter().position(|other| *other == own).unwrap_or_else(|| {
                 others.push(own);
                 others.len() - 1
@@ -99,6 +103,9 @@ impl ListenSettings {
             if let Ok(number) = u16::try_from(at + 1) {
                 by_server.insert(id.0, Profile(number));
             }
+        }
+        for limits in others.iter_mut().chain([&mut limits]) {
+            limits.h1.asks_host = asks_host;
         }
         Self {
             limits,
@@ -139,6 +146,7 @@ fn h1_settings(server: &Server, scheme: Scheme) -> h1::Settings {
         ignore_invalid_headers: own.ignore_invalid_headers,
         // The location that answers decides, and says so with its answer.
         keepalive_requests: u64::MAX,
+        asks_host: false,
     }
 }
 

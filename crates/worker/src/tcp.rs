@@ -48,6 +48,8 @@ pub(crate) struct TcpConn {
     pub(crate) generation: Arc<Generation>,
     /// Whose limits of the listen hold.
     pub(crate) profile: Profile,
+    /// The same for the rest of the head that is arriving, once its host is known.
+    pub(crate) asked: Option<Profile>,
     /// How long it may idle after what was answered last.
     pub(crate) idle_max: Option<Duration>,
     /// How it ends after what was answered last, where locations differ.
@@ -110,6 +112,18 @@ impl TcpConn {
     /// How it ends.
     pub(crate) fn manners(&self) -> &Manners {
         self.manners.as_ref().unwrap_or(&self.settings().manners)
+    }
+
+    /// What the rest of a head is held to is what the server says that it asks for; the next head
+    /// is not its.
+    pub(crate) fn hear_host(&mut self, is_over: bool) {
+        if is_over {
+            self.asked = None;
+        } else if let Some(host) = self.framing.as_mut().and_then(Framing::take_host) {
+            let listen = &self.generation.listens[self.info.listen];
+            let server = self.generation.site.server_asked(self.info.listen, host);
+            self.asked = Some(listen.profile(server));
+        }
     }
 
     /// What the connection waits for, as its parts say.

@@ -18,7 +18,7 @@ const INVALID_CHUNKS: Refusal = Refusal { status: 400, reason: "client sent inva
 impl Conn {
     /// Takes what it can of `input` and says how many bytes that was; the rest is to be offered
     /// again with more behind it. Nothing is taken while an answer is outstanding. `settings` are
-    /// the same in all calls.
+    /// the same in all calls, but for what the rest of a head is held to once its host is known.
     pub fn receive(
         &mut self,
         settings: &Settings,
@@ -69,6 +69,11 @@ impl Conn {
                 refusal: TIMED_OUT,
             });
         }
+    }
+
+    /// The host that the head which is arriving asks for, told once.
+    pub fn take_host(&mut self) -> Option<&[u8]> {
+        self.parser.take_host()
     }
 
     pub(super) const fn is_current(&self, stream: StreamId) -> bool {

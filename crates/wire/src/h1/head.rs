@@ -96,6 +96,11 @@ pub(super) struct Parser {
     size: u32,
     lines: u16,
     marks: u16,
+    /// Bytes behind the last line in its buffer, and how many large buffers are in use.
+    room: u32,
+    buffers: u16,
+    /// Whether the host is known since nobody asked.
+    names_host: bool,
 }
 
 impl Parser {
@@ -117,6 +122,17 @@ impl Parser {
     /// Gives up waiting: what is here of a head, if anything is.
     pub(super) fn give_up(&mut self, heads: &mut HeadPool) -> Option<Box<RequestHead>> {
         if self.is_empty() { None } else { Some(self.reset(heads)) }
+    }
+
+    /// The host that is asked for, once it is known and before more is read.
+    pub(super) fn take_host(&mut self) -> Option<&[u8]> {
+        let head = self.head.as_ref()?;
+        std::mem::take(&mut self.names_host).then_some(&head.authority)
+    }
+
+    /// Bytes that the next line can have without a buffer of its own.
+    const fn room_for_next(&self, settings: &Settings) -> usize {
+        if self.head.is_some() { self.room as usize } else { settings.header_buffer_size }
     }
 
     /// Takes complete lines off `input`; says how many bytes that was, and how far the head is.
@@ -142,6 +158,7 @@ impl Parser {
             let size = scanned + found + 1;
             used += size;
             match self.take_line(settings, &rest[..size], heads) {
+                Ok(None) if self.names_host => return (used, Step::Partial),
                 Ok(None) => {}
                 Ok(Some(after)) => {
                     let head = self.reset(heads);
@@ -170,14 +187,39 @@ impl Parser {
         Step::Refused(head, refusal)
     }
 
-    /// How long the next line may be with its end, and what a longer one is refused with.
-    const fn line_limit(&self, settings: &Settings) -> (usize, Refusal) {
-        let longest = settings.line_size_max();
-        if self.head.is_none() {
-            return (longest, TOO_LONG_TARGET);
+    /// Finds a place for a line of `len` bytes with its end: behind the last one, or in a buffer of
+    /// its own.
+    #[inline]
+    const fn place(&mut self, settings: &Settings, len: usize) -> Result<(), Refusal> {
+        if len <= self.room as usize {
+            self.room -= len as u32;
+            return Ok(());
         }
-        let left = settings.head_size_max().saturating_sub(self.size as usize);
-        if left < longest { (left, TOO_LARGE) } else { (longest, TOO_LONG_LINE) }
+        self.place_apart(settings, len)
+    }
+
+    const fn place_apart(&mut self, settings: &Settings, len: usize) -> Result<(), Refusal> {
+        if let Some(refusal) = self.beyond(settings, len) {
+            return Err(refusal);
+        }
+        self.buffers += 1;
+        let room = settings.large_buffer_size - len;
+        self.room = if room > u32::MAX as usize { u32::MAX } else { room as u32 };
+        Ok(())
+    }
+
+    /// Why a line of `len` bytes cannot have a buffer of its own; first what does not depend on
+    /// whether all of it is here.
+    const fn beyond(&self, settings: &Settings, len: usize) -> Option<Refusal> {
+        let is_full = self.buffers >= settings.large_buffers;
+        if !is_full && len <= settings.large_buffer_size {
+            return None;
+        }
+        Some(match (self.head.is_none(), is_full) {
+            (true, _) => TOO_LONG_TARGET,
+            (false, true) => TOO_LARGE,
+            (false, false) => TOO_LONG_LINE,
+        })
     }
 
     /// Refuses a line that cannot become acceptable; `scanned` bytes of it were checked before.
@@ -190,8 +232,12 @@ impl Parser {
         if self.head.is_none() && scanned <= METHOD_SIZE_MAX && line != b"\r" {
             line::method_end(&line[..line.len().min(METHOD_SIZE_MAX + 1)])?;
         }
-        let (limit, refusal) = self.line_limit(settings);
-        if line.len() >= limit { Err(refusal) } else { Ok(()) }
+        // Its end is still to come.
+        let len = line.len() + 1;
+        if len <= self.room_for_next(settings) {
+            return Ok(());
+        }
+        self.beyond(settings, len).map_or(Ok(()), Err)
     }
 
     /// Takes one line with its end; gives what comes after the answer if it ended the head.
@@ -202,11 +248,11 @@ impl Parser {
         heads: &mut HeadPool,
     ) -> Result<Option<After>, Refusal> {
         let text = strip_end(line);
-        let (limit, refusal) = self.line_limit(settings);
-        let fits = if line.len() <= limit { Ok(()) } else { Err(refusal) };
-        let Some(mut head) = self.head.take() else {
-            return self.take_first_line(settings, line, fits, heads);
-        };
+        if self.head.is_none() {
+            return self.take_first_line(settings, line, heads);
+        }
+        let fits = self.place(settings, line.len());
+        let Some(mut head) = self.head.take() else { return Ok(None) };
         self.size += line.len() as u32;
         let result = match fits {
             Ok(()) if text.is_empty() => self.finish(&mut head).map(Some),
@@ -221,7 +267,6 @@ impl Parser {
         &mut self,
         settings: &Settings,
         line: &[u8],
-        fits: Result<(), Refusal>,
         heads: &mut HeadPool,
     ) -> Result<Option<After>, Refusal> {
         let text = strip_end(line);
@@ -232,7 +277,8 @@ impl Parser {
             return if bounded { Ok(None) } else { Err(BLANK_FLOOD) };
         }
         let method_end = line::method_end(&text[..text.len().min(METHOD_SIZE_MAX + 1)])?;
-        fits?;
+        self.room = u32::try_from(settings.header_buffer_size).unwrap_or(u32::MAX);
+        self.place(settings, line.len())?;
         let mut head = heads.take();
         self.size = line.len() as u32;
         head.line.extend_from_slice(text);
@@ -245,6 +291,7 @@ impl Parser {
         self.head = Some(head);
         if parsed? == Authority::Target {
             self.marks |= marks::ABSOLUTE;
+            self.names_host = settings.asks_host;
         }
         Ok((version == Version::Http09).then_some(After::Close))
     }
@@ -272,7 +319,10 @@ impl Parser {
         let (name, value) = (Name::parse(text), trim(value));
         self.note_unique(name)?;
         match name {
-            Name::Host => self.take_host(value, head)?,
+            Name::Host => {
+                self.note_host(value, head)?;
+                self.names_host = settings.asks_host && self.marks & marks::ABSOLUTE == 0;
+            }
             Name::ContentLength => {
                 let length = parse_decimal(value).ok_or(INVALID_LENGTH)?;
                 head.body =
@@ -317,7 +367,7 @@ impl Parser {
         Ok(())
     }
 
-    fn take_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), Refusal> {
+    fn note_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), Refusal> {
         if !is_host(value) {
             return Err(INVALID_HOST);
         }

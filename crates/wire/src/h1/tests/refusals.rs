@@ -135,14 +135,36 @@ fn lines_and_heads_have_limits() {
     assert_eq!(status(format!("{start}{}\r\n", field(8192))), None);
     assert_eq!(status(format!("{start}{}", field(8193))), Some(494));
     let three = format!("{start}{}{}{}", field(8192), field(8192), field(8192));
-    let left = 4 * 8192 - three.len();
-    assert_eq!(status(format!("{three}{}\r\n", field(left - 2))), None);
-    let reason = refusal_of(&settings, format!("{three}{}\r\n", field(left - 1)).as_bytes());
+    // No line stands in two buffers, and the empty one is a line, too.
+    assert_eq!(status(format!("{three}{}\r\n", field(8190))), None);
+    assert_eq!(status(format!("{start}X: y\r\n{}\r\n", &three[start.len()..])), None);
+    let reason = refusal_of(&settings, format!("{three}{}\r\n", field(8191)).as_bytes());
     assert_eq!(reason.map(|r| r.reason), Some("client sent too large request"));
     assert_eq!(status(format!("{start}{}\r\n", "A: b\r\n".repeat(999))), None);
     assert_eq!(status(format!("{start}{}\r\n", "A: b\r\n".repeat(1000))), Some(494));
-    assert_eq!(status("\r\n".repeat(16 * 1024)), None);
-    assert_eq!(status("\r\n".repeat(16 * 1024 + 1)), Some(400));
+    assert_eq!(status("\r\n".repeat(33 * 512)), None);
+    assert_eq!(status("\r\n".repeat(33 * 512 + 1)), Some(400));
+}
+
+#[test]
+fn what_the_rest_of_a_head_is_held_to_depends_on_its_host_where_that_is_asked() {
+    let settings = Settings { asks_host: true, ..Settings::default() };
+    let strict = Settings { fields_max: 1, ..Settings::default() };
+    for (head, host) in
+        [("GET / HTTP/1.1\r\nX: y\r\nHost: a:80\r\n", "a:80"), ("GET http://b/ HTTP/1.0\r\n", "b")]
+    {
+        let mut bench = Bench::with(settings.clone());
+        let rest = "Y: z\r\n\r\n";
+        let all = format!("{head}{rest}");
+        assert_eq!(bench.receive(all.as_bytes()), head.len());
+        assert!(bench.events.is_empty());
+        assert_eq!(bench.conn.take_host(), Some(host.as_bytes()));
+        assert_eq!(bench.conn.take_host(), None);
+        bench.settings = strict.clone();
+        assert_eq!(bench.receive(rest.as_bytes()), rest.len());
+        let is_refused = matches!(bench.events.pop(), Some(Event::Refused { .. }));
+        assert_eq!(is_refused, head.contains("Host"), "{head}");
+    }
 }
 
 #[test]
