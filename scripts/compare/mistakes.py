@@ -80,3 +80,6 @@ start("unknown user", "user nobodyknows; " + HEAD + "http { server { listen 127.
 start("certificate missing", HEAD + "http { server { listen 127.0.0.1:@P1@ ssl; ssl_certificate none.pem; ssl_certificate_key none.key; } }\n")
 start("unknown directive", HEAD + "http { server { lisen 80; } }\n")
 start("configuration with a warning and a port in use", HEAD + "http { server { listen 127.0.0.1:@P9@; server_name a a; } }\n")
+for text in ("source_charset koi8-r; charset utf-8; server { listen 127.0.0.1:@P0@; }", "source_charset koi8-r; server { listen 127.0.0.1:@P0@; location / { charset windows-1251; } }", "source_charset utf-8; server { listen 127.0.0.1:@P0@; location /a { charset UTF-8; } location /v { charset $arg_c; } location /o { charset off; } }",
+             "server { listen 127.0.0.1:@P0@; charset utf-8; location / { if ($args) { source_charset koi8-r; } } }", "server { listen 127.0.0.1:@P0@; charset koi8-r; source_charset $arg_s; }"):
+    http(text)

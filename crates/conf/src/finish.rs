@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::ast::Order;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    CachePurge, CacheSettings, CacheZoneId, CpuAffinity, Handler, Level, Listen, LocationId,
-    Matcher, OriginSettings, Pass, Place, Protocol, ServerName, TlsConf, Transport, VerifyClient,
-    Workers, ZoneUse,
+    CachePurge, CacheSettings, CacheZoneId, CharsetOf, CpuAffinity, Handler, Level, Listen,
+    LocationId, Matcher, OriginSettings, Pass, Place, Protocol, ServerName, TlsConf, Transport,
+    VerifyClient, Workers, ZoneUse,
 };
 use crate::reader::{Reader, show};
 
@@ -55,6 +55,7 @@ impl Reader {
         self.check_origins();
         self.check_locations();
         self.check_certificates();
+        self.check_charsets(ended);
         self.check_variables();
         if !self.has_failed() {
             self.check_names();
@@ -178,6 +179,25 @@ impl Reader {
             if pair[0].0 == pair[1].0 && pair[0].1 == pair[1].1 {
                 twice.push(pair[1].2);
             }
+        }
+    }
+
+    /// Refuses what would have to be recoded: there are no tables for that.
+    fn check_charsets(&mut self, ended: Order) {
+        let text = |charset: &CharsetOf| match charset {
+            CharsetOf::Name(name) => name.as_text().map(<[u8]>::to_vec),
+            CharsetOf::Off => None,
+        };
+        let wanted = self.http.locations.iter().find_map(|location| {
+            let charset = &location.settings.charset;
+            let (from, to) = (text(&charset.source)?, text(&charset.charset)?);
+            (!from.eq_ignore_ascii_case(&to)).then_some((from, to))
+        });
+        if let Some((from, to)) = wanted {
+            let (from, to) = (show(&from), show(&to));
+            let message =
+                format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"");
+            self.note(ended, Diagnostic::new(Level::Emerg, message, None));
         }
     }
 
