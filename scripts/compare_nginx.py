@@ -31,8 +31,8 @@ from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, found, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
-from compare import bodies, connections, framing_sites, headers, inheriting, overriding, secured  # noqa: E402, F401
-from compare import ssi, tls_mistakes, variables  # noqa: E402, F401
+from compare import bodies, connections, coverage, framing_sites, harmless, headers, inheriting  # noqa: E402, F401
+from compare import overriding, secured, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.program import STAMP, Program  # noqa: E402
 from compare.sites import SITES  # noqa: E402
 from explore.run import explore_some  # noqa: E402
@@ -197,9 +197,13 @@ def compare_site(site, programs, judge):
         judge.compare(f"{site['name']}: access log", *(lines_of(p, "access.log") for p in programs))
 
 
-def compare_sites(programs, judge, only):
+def all_sites():
     own = SITES + fastcgi.SITES + client_certs.SITES + published.SITES + proxying.SITES
-    for site in own + secured.SITES + overriding.SITES:
+    return own + secured.SITES + overriding.SITES
+
+
+def compare_sites(programs, judge, only):
+    for site in all_sites():
         if not only or only in site["name"]:
             compare_site(site, programs, judge)
 
@@ -255,8 +259,13 @@ def main():
     parser.add_argument("--ports", nargs=2, type=int, default=[17000, 17010], help="multiples of 10")
     parser.add_argument("--only", default="", help="only sites and mistakes whose name has this")
     parser.add_argument("--thorough", action="store_true", help="every value for every directive")
+    parser.add_argument("--coverage", action="store_true", help="only name directives that nothing here or in tests/ tries")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
+    if options.coverage:
+        missing = list(coverage.gaps(all_sites()))
+        print("\n".join(missing))
+        return 1 if missing else 0
     if not options.nginx or not Path(options.nginx).exists():
         sys.exit("missing tool: nginx-sid (run scripts/setup.sh test)")
     home = Path(tempfile.mkdtemp(prefix="bolide-compare-"))

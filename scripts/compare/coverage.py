@@ -13,8 +13,12 @@ TESTS = Path(__file__).parent.parent.parent / "tests"
 TOKEN = re.compile(r"\s+|#[^\n]*|(\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')|([;{}])|((?:\$\{|\\.|[^\s;{}])+)", re.S)
 # Blocks whose lines are no directives.
 TABLES = {"types", "map", "geo", "split_clients", "charset_map"}
-# What stands before the workers and their requests; `-t` and starting are all its effect.
 LEVELS = {"http": 1, "server": 2, "location": 3, "if in server": 3, "if in location": 4, "limit_except": 4}
+# What stands before the workers and their requests, or is read and changes nothing: that it is taken
+# is all its effect, and compare/generated.py tries that. Newer than the nginx that is compared:
+# what is not known there.
+ONLY_TAKEN = {"accept_mutex", "accept_mutex_delay", "worker_aio_requests", "epoll_events", "master_process", "lock_file", "thread_pool", "pcre_jit", "timer_resolution", "debug_points", "ssl_engine", "ssl_object_cache_inheritable", "quic_bpf",
+              "client_body_early_read", "fastcgi_socket_rcvbuf", "fastcgi_socket_sndbuf", "proxy_socket_rcvbuf", "proxy_socket_sndbuf", "ssl_ocsp", "ssl_ocsp_cache", "ssl_ocsp_responder", "ssl_ech_file"}
 # One value holds for the whole server, or for a socket; or a block is a list's end.
 ALONE = {"listen", "server_name", "server", "http", "location", "include", "internal", "alias", "proxy_pass", "fastcgi_pass"}
 
@@ -81,8 +85,10 @@ def gaps(sites):
     there, again = seen(site["conf"] for site in sites)
     texts = list(strings())
     for row in rows():
+        if row.name in ONLY_TAKEN:
+            continue
         shape = re.compile(rf"(?<![\w$]){re.escape(row.name)}(?=[\s{{;])")
         if row.name not in there and not any(map(shape.search, texts)):
             yield f"NO EFFECT {row.page}: {row.name}"
-        if row.is_inherited() and row.name not in again:
+        if row.page not in OWN and row.is_inherited() and row.name not in again:
             yield f"NO INHERITANCE {row.page}: {row.name}"

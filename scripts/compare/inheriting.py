@@ -208,3 +208,10 @@ inherits("override_charset", "on; charset utf-8;", "off")
 inherits("addition_types", "*; add_before_body /hello.txt;", "text/css", ["fallback.html", "style.css"])
 inherits("referer_hash_max_size", "512; valid_referers a;", "1024")
 inherits("referer_hash_bucket_size", "32; valid_referers a;", "64")
+
+# What TLS is spoken with, where servers take it over from http, and where they do not.
+_SAYS = "return 200 '$server_name $ssl_protocol $ssl_cipher $ssl_client_verify $ssl_server_name';"
+_OUTER = "ssl_certificate @CERT@; ssl_certificate_key @KEY@; ssl_protocols TLSv1.2; ssl_ciphers ECDHE-ECDSA-AES256-GCM-SHA384; ssl_prefer_server_ciphers on; ssl_ecdh_curve prime256v1; ssl_session_cache none; ssl_session_timeout 5m; ssl_session_tickets off; ssl_verify_client off; ssl_verify_depth 2; ssl_buffer_size 4k; ssl_early_data off; ssl_stapling off; ssl_stapling_verify off; ssl_reject_handshake off;"
+_INNER = "ssl_certificate @DIR@/stranger.pem; ssl_certificate_key @DIR@/stranger.key; ssl_protocols TLSv1.2 TLSv1.3; ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256; ssl_prefer_server_ciphers off; ssl_ecdh_curve secp384r1:prime256v1; ssl_session_cache off; ssl_session_timeout 1m; ssl_session_tickets on; ssl_verify_client optional_no_ca; ssl_verify_depth 1; ssl_buffer_size 16k; ssl_early_data on; ssl_stapling_verify on;"
+http("inherits TLS", _OUTER + "server { listen 127.0.0.1:@P0@; return 204; } server { listen 127.0.0.1:@P1@ ssl; server_name one; %s } server { listen 127.0.0.1:@P1@ ssl; server_name two; %s %s } server { listen 127.0.0.1:@P1@ ssl; server_name three; ssl_protocols TLSv1.3; %s } server { listen 127.0.0.1:@P1@ ssl; server_name four; ssl_reject_handshake on; }" % (_SAYS, _INNER, _SAYS, _SAYS.replace(" $ssl_cipher", "")),
+     ["GET / | Host: %s | Connection: close"], port=1, identities=[(name, None) for name in ("one", "two", "three", "four", "five")], alone=True)

@@ -57,16 +57,23 @@ impl Survey {
 
 /// How names begin of directives that keep somebody or something out.
 const GUARDS: &[&str] = &[
+    // Modules that others made for nginx, too: filters of attacks and rights that programs give.
+    "CheckRule",
+    "SecRulesEnabled",
+    "access_by_lua",
     "allow",
     "auth_",
     "client_max_body_size",
+    "dav_access",
     "deny",
     "disable_symlinks",
     "geo",
+    "grpc_ssl_verify",
     "internal",
     "limit_conn",
     "limit_except",
     "limit_req",
+    "modsecurity",
     "proxy_ssl_verify",
     "real_ip_",
     "satisfy",
@@ -79,6 +86,7 @@ const GUARDS: &[&str] = &[
     "ssl_reject_handshake",
     "ssl_trusted_certificate",
     "ssl_verify_",
+    "uwsgi_ssl_verify",
     "valid_referers",
 ];
 

@@ -69,3 +69,13 @@ fn a_file_that_is_not_there_is_told_without_a_place_of_its_own() {
     assert!(missing.findings.is_empty() && !missing.is_fine());
     assert!(missing.others[0].message.contains("No such file"), "{missing:?}");
 }
+
+#[test]
+fn what_other_modules_keep_out_is_marked_though_nobody_here_knows_them() {
+    let survey =
+        of("events {}\nhttp { server { modsecurity on; access_by_lua_file a; slice 1m; } }");
+    let guards: Vec<_> =
+        survey.findings.iter().filter(|one| one.guards).map(|one| &*one.name).collect();
+    assert_eq!(guards, ["modsecurity", "access_by_lua_file"]);
+    assert!(!survey.is_fine());
+}
