@@ -28,8 +28,6 @@ pub enum FetchWake {
     Insecure(String),
     /// Nobody was called, for what an origin is to be shown cannot be had: what the log says of it.
     Unprepared(String),
-    /// There is no connection by the address of ours that was wanted: as before.
-    BindFailed(i32),
     /// The idle connection that it asked for was gone already; there is nothing to release.
     Gone,
     /// Part of the request, body included, was handed to the kernel.
