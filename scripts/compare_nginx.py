@@ -2,294 +2,44 @@
 """Owns: the comparison of Bolide with the real nginx, byte for byte.
 
 Starts both on each configuration of compare/sites.py and sends both the same raw bytes; runs both
-with -t on each mistake of compare/mistakes.py and on those that compare/generated.py makes. Prints
-every difference that compare/allowed.py does not excuse, and every excuse that no difference needs;
+with -t on each mistake of compare/mistakes.py and on those that compare/generated.py makes; asks
+both what explore/ makes of a few seeds. Prints every difference that compare/allowed.py does not excuse, and every excuse that no difference needs;
 either makes the exit status 1.
 
     compare_nginx.py --bolide PATH --nginx PATH [--ports A B] [--only WORD] [--thorough] [--verbose]
 """
 import argparse
-import difflib
-import gzip
 import os
 import re
 import shutil
 import socket
-import ssl
 import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from compare.allowed import headings, must_excuse, reason_for  # noqa: E402
+from compare.answers import LAST, NEXT, answers, blame, exchange, is_same  # noqa: E402
 from compare import cache_mistakes, client_certs, fastcgi, fastcgi_mistakes, log_mistakes, zones  # noqa: E402, F401
 from compare.commands import compare_commands  # noqa: E402
 from compare.files import fill  # noqa: E402
 from compare.generated import compare_generated  # noqa: E402
 from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
-from compare import filters, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
+from compare import filters, found, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
 from compare import bodies, connections, framing_sites, headers, inheriting, overriding, secured  # noqa: E402, F401
 from compare import ssi, tls_mistakes, variables  # noqa: E402, F401
+from compare.program import STAMP, Program  # noqa: E402
 from compare.sites import SITES  # noqa: E402
+from explore.run import explore_some  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
-STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: ", re.M)
-TIMEOUT = 8
 # Seconds between two that are sent side by side.
 STEP = 0.05
-# Sent behind every request: whether it is answered shows what became of the connection.
-NEXT = b"GET /next HTTP/1.1\r\nHost: next\r\n\r\n"
-LAST = b"GET /next HTTP/1.1\r\nHost: next\r\nConnection: close\r\n\r\n"
-
-
-class Program:
-    """One of the two servers, with its own ports; the directory is shared."""
-
-    def __init__(self, name, path, base, home, php):
-        self.name, self.path, self.base, self.home, self.php = name, path, base, home, php
-        self.logs = home / f"logs-{name[0]}"
-        self.logs.mkdir()
-        self.child = None
-
-    def expand(self, text):
-        if "nginx" in Path(self.path).name:
-            # Debian's build would make these in /var/lib/nginx, which only its package creates.
-            # A configuration that says it for all of http begins a line with it.
-            kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-            temp = " ".join(f"{kind}_temp_path {self.home}/temp-{kind};" for kind in kinds if f"\n{kind}_temp_path" not in text)
-            text = text.replace("http {", "http { " + temp, 1)
-        text = self.php.expand(text).replace("@DIR@", str(self.home)).replace("@LOGS@", str(self.logs))
-        text = text.replace("@CERT@", f"{self.home}/cert.pem").replace("@KEY@", f"{self.home}/cert.key")
-        text = text.replace("@ORIGIN@", self.php.origin)
-        return re.sub(r"@P(\d)@", lambda m: str(self.base + int(m[1])), text)
-
-    def normalise(self, text):
-        """Both programs' own names, ports and directories become the same words."""
-        text = self.php.normalise(text).replace(str(self.logs), "LOGS").replace(str(self.home), "HOME")
-        text = re.sub(rf"\b{self.base // 10}(\d)\b", r"PORT\1", text)
-        return re.sub(r"\b(nginx|bolide)(/\d+\.\d+\.\d+)?(?=: |[ <\"\n\r]|$)", self.own_name, text)
-
-    @staticmethod
-    def own_name(match):
-        return "SERVER/V" if match[2] else "SERVER"
-
-    def write(self, name, text):
-        path = self.home / name
-        path.write_text(self.expand(text))
-        return path
-
-    def command(self, conf, *more):
-        log = self.logs / "start.log"
-        return [self.path, "-p", f"{self.home}/", "-e", str(log), "-c", str(conf), *more]
-
-    def start(self, text):
-        """Starts the program and waits for its port; what it said when it does not start."""
-        for log in self.logs.iterdir():
-            if log.is_file():
-                log.unlink()
-        self.error_log_read = 0
-        conf = self.write(f"{self.name}.conf", text)
-        self.stderr = open(self.logs / "stderr", "wb")
-        self.child = subprocess.Popen(self.command(conf), stderr=self.stderr, stdin=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.base), 1).close()
-                return ""
-            except OSError:
-                if self.child.poll() is not None or time.monotonic() > deadline:
-                    self.stop()
-                    return (self.logs / "stderr").read_text()
-                time.sleep(0.01)
-
-    def new_errors(self, count, which):
-        """What the error log got since this was asked last, from [warn] on; with `which` "info" all
-        that is about requests. An answer may come before the lines about it: `count` of them are
-        waited for."""
-        lines, deadline = [], time.monotonic() + 0.5
-        time.sleep(0.002)
-        while True:
-            lines += self.read_errors(which)
-            if len(lines) >= count or time.monotonic() > deadline:
-                break
-            time.sleep(0.005)
-        return lines
-
-    def read_errors(self, which):
-        path = self.logs / "error.log"
-        with open(path, errors="replace") as log:
-            log.seek(self.error_log_read)
-            text = log.read()
-            self.error_log_read = log.tell()
-        # What is ahead of a rate shrinks by thousandths while it is asked for.
-        text = re.sub(r"(?<=excess: )\d+\.\d+", lambda m: str(round(float(m[0]))), text)
-        lines = [re.sub(r"(PID: )\*\d+ ", r"\1*N ", line) for line in STAMP.sub(r"DATE [\1] PID: ", text).splitlines()]
-        quiet = ("DATE [info]", "DATE [notice]", "DATE [debug]")
-        if which == "info":
-            # What a server says of itself and of connections without a request is its own.
-            lines = [line for line in lines if ", server: " in line and ", request: " in line]
-            quiet = ("DATE [debug]",)
-        # Bolide does not warn of what it was told to do; whether it must depends on timing.
-        told = " is buffered to a temporary file "
-        return ["log " + self.normalise(line) for line in lines
-                if not line.startswith(quiet) and told not in line]
-
-    def stop(self):
-        if self.child:
-            self.child.terminate()
-            self.child.wait()
-            self.stderr.close()
-            self.child = None
-
-
-def connect(port, tls):
-    plain = socket.create_connection(("127.0.0.1", port), TIMEOUT)
-    if not tls:
-        return plain
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    name, stem = tls if isinstance(tls, tuple) else (tls, None)
-    if stem:
-        context.load_cert_chain(f"{stem}.crt", f"{stem}.key")
-    return context.wrap_socket(plain, server_hostname=name)
-
-
-def exchange(port, request, tls, stay=False):
-    """Everything that comes back, and whether the end was clean."""
-    got, end = b"", ""
-    try:
-        with connect(port, tls) as peer:
-            try:
-                peer.sendall(request)
-                if not tls and not stay:
-                    peer.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-            while data := peer.recv(65536):
-                got += data
-                if tls and got.count(b"</html>") + got.count(b"\n--end--") and not request.endswith(NEXT):
-                    break
-    except socket.timeout:
-        end = "TIMEOUT"
-    except OSError:
-        pass
-    return got, end
-
-
-def unchunk(data):
-    body = b""
-    while True:
-        line, mark, data = data.partition(b"\r\n")
-        if not mark:
-            return body, b"", "cut"
-        size = int(line.split(b";")[0], 16)
-        body, rest = body + data[:size], data[size + 2:]
-        if size == 0:
-            trailers, _, rest = (b"\r\n" + data).partition(b"\r\n\r\n")
-            return body, rest, trailers.decode("latin-1").replace("\r\n", " trailer ")
-        if len(data) < size:
-            return body, b"", "cut"
-        data = rest
-
-
-def decoded(coding, body):
-    if coding == "gzip" and body.startswith(b"\x1f\x8b\x08"):
-        try:
-            return gzip.decompress(body)
-        except EOFError:
-            return b"cut gzip"
-    if coding == "deflate":
-        return zlib.decompress(body)
-    return body
-
-
-def answers(program, got, methods, lengths):
-    """The answers in `got` as comparable lines."""
-    lines = []
-    while got:
-        head, mark, rest = got.partition(b"\r\n\r\n")
-        if not got.startswith(b"HTTP/1.1 ") or not mark:
-            lines.append(f"raw {program.normalise(got.decode('latin-1'))!r}")
-            return lines
-        method = methods.pop(0) if methods else "GET"
-        got, text = read_answer(program, head, rest, method, lengths)
-        lines += text
-        if head.startswith(b"HTTP/1.1 1") and method != "GET":
-            methods.insert(0, method)
-    return lines
-
-
-def since(end, now):
-    """How long after `now` a date is; nothing if it is none."""
-    try:
-        return " = DATE%+d" % (parsedate_to_datetime(end) - parsedate_to_datetime(now)).total_seconds()
-    except (TypeError, ValueError):
-        return ""
-
-
-def is_same(wanted, found):
-    """Whether two lines say the same, one maybe a second later: a moment is as far away or the same."""
-    if wanted == found or not wanted.startswith("Expires: "):
-        return wanted == found
-    pairs = zip(wanted.split(" = "), found.split(" = "))
-    return any(one == other for one, other in pairs)
-
-
-def read_answer(program, head, rest, method, lengths):
-    status_line, *fields = head.decode("latin-1").split("\r\n")
-    fields = [field.partition(": ")[::2] for field in fields]
-    value = {name.lower(): text for name, text in fields}
-    status, note, length = status_line.split(" ")[1], "", None
-    if method == "HEAD" or status[0] == "1" or status in ("204", "304"):
-        body, length = b"", value.get("content-length")
-    elif value.get("transfer-encoding") == "chunked":
-        body, rest, note = unchunk(rest)
-    elif "content-length" in value:
-        size = int(value["content-length"])
-        body, rest = rest[:size], rest[size:]
-        note = "cut" if len(body) < size else ""
-    else:
-        body, rest = rest, b""
-    coding = value.get("content-encoding")
-    packed = coding and lengths == "coded"
-    text = program.normalise(decoded(coding, body).decode("latin-1"))
-    boundary = re.search(r"boundary=(\w+)", value.get("content-type", ""))
-    out, ordered = [status_line], []
-    for name, field in fields:
-        field = program.normalise(field)
-        lower = name.lower()
-        if lower == "date":
-            field = "DATE" if re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", field) else field
-        elif lower == "expires":
-            field += since(field, value.get("date", ""))
-        elif boundary and lower == "content-type":
-            field = field.replace(boundary[1], f"{len(boundary[1])} letters")
-        elif lower == "content-length" and length is None:
-            field = f"{len(text)} {note}".strip()
-        elif lower == "content-length" and status >= "300" and status != "304" and "last-modified" not in value:
-            # A page that the server wrote: the two names are not equally long.
-            off = 6 if program.name == "bolide" else 5
-            field = str(int(field) - (12 if "/" in value.get("server", "/") else off))
-        if packed and lower in ("content-length", "transfer-encoding", "etag"):
-            continue
-        if lengths == "any" and lower in ("content-length", "transfer-encoding"):
-            continue
-        ordered.append(f"{name}: {field}")
-    # The order of fields with different names means nothing (RFC 9110, 5.3).
-    out += sorted(ordered, key=lambda line: line.partition(":")[0].lower())
-    if boundary:
-        text = text.replace(boundary[1], "BOUNDARY")
-    if note and "transfer-encoding" in value and lengths is None:
-        out.append(f"end {program.normalise(note)}")
-    out.append(f"body {text!r}" if len(text) < 3000 else f"body of {len(text)}, crc {zlib.crc32(text.encode())}")
-    return rest, out
 
 
 def request_of(case):
@@ -310,15 +60,6 @@ def request_of(case):
     fields = [field for field in fields if field.lower() != "-host"]
     text = "\r\n".join([line, *fields]) + "\r\n\r\n"
     return label or case, text.encode("utf-8"), [words[0]]
-
-
-def blame(wanted, found):
-    """Lines that differ, as a small diff; of long lines the place where they do."""
-    lines = [line for line in difflib.unified_diff(wanted, found, lineterm="", n=0)
-             if not line.startswith(("---", "+++", "@@"))]
-    long = [line[1:] for line in lines if len(line) > 200]
-    start = max(len(os.path.commonprefix(long)) - 40, 0) if len(long) == 2 else 0
-    return [line if len(line) <= 200 else f"{line[0]}...{line[1 + start:201 + start]}" for line in lines]
 
 
 class Judge:
@@ -533,6 +274,8 @@ def main():
                     Program("bolide", options.bolide, options.ports[1], home, php)]
         judge = Judge(options.verbose)
         compare_sites(programs, judge, options.only)
+        if not options.only or options.only in "explored":
+            explore_some(programs, user_line(), judge)
         compare_mistakes(programs, judge, options.only)
         compare_commands(programs, judge, options.only)
         compare_generated(programs, judge, options.only, options.thorough)

@@ -231,7 +231,7 @@ impl Scope {
             has_listen: false,
             matcher: Matcher::Root,
             name: Arc::clone(&self.name),
-            internal: false,
+            internal: self.internal,
             handler: Handler::Static,
             rewrite: Vec::new(),
             written: Vec::new(),

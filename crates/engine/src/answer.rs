@@ -528,6 +528,8 @@ impl Answer {
         match (self.bare_status, self.head.status) {
             // Before there is a head, what an error page forces is known already.
             (0, 0) => self.forced_status,
+            // As in nginx, `error_page ... =200` says what is logged, also of a part of its page.
+            (0, 206 | 304 | 416) if self.forced_status == 200 => 200,
             (0, status) => status,
             (bare, _) => bare,
         }

@@ -414,9 +414,11 @@ impl Exchange {
         self.note_request(ctx);
         let bad = |reason| Refusal { status: 400, reason };
         let request = &mut self.request;
-        request.server = site.default_server(request.listen);
+        let host = request.settle_host();
+        let first = admit::first_server(request, site, ctx.conn);
+        request.server = first.unwrap_or_else(|| site.default_server(request.listen));
         request.location = site.server(request.server).root;
-        request.settle_host().map_err(|error| bad(error.reason()))?;
+        host.map_err(|error| bad(error.reason()))?;
         if request.host.is_empty() {
             match request.head().version {
                 Version::Http09 | Version::Http10 => {}
@@ -430,9 +432,8 @@ impl Exchange {
         }
         let captures = request.captures.get_mut();
         request.server = site.server_of_host(request.listen, &request.host, captures);
-        let server = site.server(request.server);
-        request.location = server.root;
-        request.settle_target(server.merge_slashes).map_err(|error| bad(error.reason()))?;
+        let first = first.unwrap_or(request.server);
+        admit::settle_target(request, first, site).map_err(|error| bad(error.reason()))?;
         admit::admit(&mut self.request, site, ctx.conn)
     }
 
@@ -495,6 +496,9 @@ impl Exchange {
             return self.locate(site, ctx);
         }
         self.request.location = root;
+        if self.resolve_root(site, ctx) {
+            return Next::Probe(Step::Server);
+        }
         self.begin_rewrite(root)
     }
 
@@ -526,11 +530,11 @@ impl Exchange {
 
     /// Starts at a location.
     fn enter(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
-        if let Some(next) = self.check_location(site, ctx) {
-            return next;
-        }
         if self.resolve_root(site, ctx) {
             return Next::Probe(Step::Location);
+        }
+        if let Some(next) = self.check_location(site, ctx) {
+            return next;
         }
         // As in nginx, a server block in the part of a location has no rewrite phase left.
         if site.location(self.request.location).program.is_empty()

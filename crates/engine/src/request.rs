@@ -148,6 +148,7 @@ impl Request {
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.real = None;
+        self.real_root.clear();
         self.body_received = 0;
         self.proxy_url = None;
         self.origin_target.clear();

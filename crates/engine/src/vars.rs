@@ -277,7 +277,9 @@ impl<'a> Scope<'a> {
         let answer = self.answer;
         Some(match var {
             Var::Status => {
-                push_status(out, answer.logged_status());
+                // As in nginx, a request without version has this status before it has one.
+                let early = u16::from(self.request.head().version == Version::Http09) * 9;
+                push_status(out, answer.logged_status().max(early));
                 Found::Yes
             }
             Var::BodyBytesSent => number(out, answer.body_sent),

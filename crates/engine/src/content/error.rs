@@ -73,6 +73,7 @@ impl Exchange {
     /// Answers with the server's own page for `status`.
     pub(crate) fn own_page(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         self.answer.carried.remove(http::Name::ContentType);
+        self.answer.carried.remove(http::Name::AcceptRanges);
         let location = site.location(self.request.location);
         let mut page = site.pages(location.signature).of(status);
         let shown = shown_status(status);

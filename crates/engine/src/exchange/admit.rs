@@ -3,6 +3,7 @@
 
 use base::client_cert::Fault;
 use conf::model::VerifyClient;
+use http::uri::UriError;
 use http::{Method, Version};
 
 use crate::captures::Captures;
@@ -55,6 +56,63 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
         _ => {}
     }
     asked.map_or(Ok(()), |tls| verdict(verify, tls))
+}
+
+/// The server that a connection has before it is known for whom a request is: that of the name in
+/// its handshake, else the default one; none if that name is the request's, too. As in nginx, a
+/// request line is read by its rules.
+pub(super) fn first_server(request: &Request, site: &Site, conn: &ConnInfo) -> Option<u32> {
+    let name = conn.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
+    match name {
+        None => Some(site.default_server(request.listen)),
+        Some(name) if *name.as_bytes() == *request.host => None,
+        Some(name) => Some(site.server_named(request.listen, name)),
+    }
+}
+
+/// Decodes the path by the rules of the server `first`, which answers if it is none.
+pub(super) fn settle_target(
+    request: &mut Request,
+    first: u32,
+    site: &Site,
+) -> Result<(), UriError> {
+    match request.settle_target(site.server(first).merge_slashes) {
+        Ok(()) => request.location = site.server(request.server).root,
+        Err(error) => {
+            request.server = first;
+            request.location = site.server(first).root;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Chooses the server whose error page tells of a head that could not be read: what could be may be
+/// enough to know it, unless already its first line was none. Else a target that is none is told
+/// first.
+pub(super) fn refused(
+    request: &mut Request,
+    refusal: Refusal,
+    has_line: bool,
+    site: &Site,
+    conn: &ConnInfo,
+) -> Refusal {
+    let host = request.settle_host();
+    let first = first_server(request, site, conn);
+    request.server = match (host, first) {
+        (host, Some(first)) if host.is_err() || request.host.is_empty() || !has_line => first,
+        _ => site.server_of_host(request.listen, &request.host, request.captures.get_mut()),
+    };
+    let first = first.unwrap_or(request.server);
+    request.location = site.server(request.server).root;
+    // The target of a CONNECT is none by its form, and refused with its method.
+    if request.head().target.is_empty() || request.head().method == Method::Connect {
+        return refusal;
+    }
+    match settle_target(request, first, site) {
+        Err(error) if has_line => Refusal { status: 400, reason: error.reason() },
+        _ => refusal,
+    }
 }
 
 /// Whether `listen` itself says HTTP/2, for all its servers.

@@ -6,10 +6,9 @@ use bytes::Bytes;
 use conf::model::{Level, Manners};
 use http::{Name, RequestBody, RequestHead, Version};
 
-use super::{Exchange, Next, State, is_too_large};
+use super::{Exchange, Next, State, admit, is_too_large};
 use crate::ctx::{Ctx, Effect, Refusal};
 use crate::record;
-use crate::request::Request;
 use crate::site::Site;
 
 impl Exchange {
@@ -131,19 +130,8 @@ impl Exchange {
     pub(super) fn refuse(&mut self, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
         let Some(site) = self.request.site.clone() else { return State::Done };
         self.note_request(ctx);
-        // What could be read may be enough to know the server, and with it the error pages.
-        self.request.server = match self.request.settle_host() {
-            Ok(()) => {
-                let Request { host, captures, listen, .. } = &mut self.request;
-                site.server_of_host(*listen, host, captures.get_mut())
-            }
-            Err(_) => site.default_server(self.request.listen),
-        };
-        let server = site.server(self.request.server);
-        self.request.location = server.root;
-        if !self.request.head().target.is_empty() {
-            let _unusable_too = self.request.settle_target(server.merge_slashes);
-        }
+        let has_line = !self.reading(refusal).ends_with(" line");
+        let refusal = admit::refused(&mut self.request, refusal, has_line, &site, ctx.conn);
         self.log_refusal(refusal, self.reading(refusal), &site, ctx);
         if refusal.status == 408 {
             // As in nginx, a client that does not send its head is not answered.

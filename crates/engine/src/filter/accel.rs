@@ -325,6 +325,10 @@ impl Exchange {
     ) {
         let location = site.location(self.request.location);
         self.answer.head.status = status;
+        // What an origin said before it handed the request on.
+        if !self.answer.carried.is_empty() {
+            push_carried(&mut fields, &self.answer.carried);
+        }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
             let scope = Scope::new(&self.request, &self.answer, site, ctx);
@@ -465,7 +469,10 @@ fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &
             | Name::TransferEncoding => continue,
             Name::Upgrade if head.status != 101 => continue,
             Name::AcceptRanges
-                if shape.choice.coding.is_some() || shape.ranges || shape.range.is_some() =>
+                if shape.choice.coding.is_some()
+                    || shape.ranges
+                    || shape.range.is_some()
+                    || location.settings.origin.force_ranges =>
             {
                 continue;
             }
@@ -515,6 +522,17 @@ pub(crate) fn is_unsafe(path: &[u8]) -> bool {
 
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Puts what is `carried` in front of an answer's own fields.
+#[cold]
+fn push_carried(fields: &mut Fields, carried: &Fields) {
+    let own = std::mem::take(fields);
+    let has_type = own.get(Name::ContentType).is_some();
+    let counts = |name: Name| name != Name::ContentType || !has_type;
+    for field in carried.iter().filter(|field| counts(field.name)).chain(own.iter()) {
+        fields.push_parsed(field.name, field.text, field.value);
+    }
 }
 
 #[cfg(test)]

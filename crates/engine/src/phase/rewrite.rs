@@ -304,6 +304,8 @@ impl Exchange {
         if !self.request.uri.is_empty() {
             return None;
         }
+        // What its variables were not worth is told first.
+        self.log_notes(site, ctx);
         self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"the rewritten URI has a zero length");
         });

@@ -21,6 +21,14 @@ pub(crate) struct RealRoot {
     told: std::cell::Cell<bool>,
 }
 
+impl RealRoot {
+    /// Forgets where the last request's led.
+    pub(crate) fn clear(&mut self) {
+        self.path.clear();
+        self.failed = 0;
+    }
+}
+
 impl Exchange {
     /// Finds out where the root of the location leads, if a variable may want to know; true when
     /// that has to be waited for.
