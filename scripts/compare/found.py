@@ -27,6 +27,9 @@ server("found: what origins that hand on leave behind", """
 """, [f"GET /p/raw/" + f"HTTP/1.1 {status}\r\nX-Accel-Redirect: {path}\r\n{fields}Content-Length: 2\r\n\r\nxx".encode().hex()
       for status in ("200 OK", "500 Internal Server Error") for path in ("/q/x", "/hello.txt", "/n/", "/none", "/p/raw/" + b"HTTP/1.1 200 OK\r\nContent-Type: a/c\r\nSet-Cookie: c=d\r\nExpires: y\r\nCache-Control: private\r\n\r\n".hex(), "/r/")
       for fields in ("Content-Disposition: inline\r\nSet-Cookie: a=b\r\nX-R: r\r\n", "Cache-Control: no-cache\r\nExpires: x\r\nAccept-Ranges: none\r\n", "Set-Cookie: a=b\r\nSet-Cookie: c=d\r\nContent-Language: de\r\nVary: x\r\n")], open=True)
+server("found: ranges that are forced", "location / { proxy_force_ranges on; proxy_pass http://@ORIGIN@; } location /o/ { proxy_pass http://@ORIGIN@; }",
+       [f"GET {at}/raw/" + f"HTTP/1.1 {status}\r\nAccept-Ranges: {said}\r\nContent-Length: 5\r\n\r\n01234".encode().hex() + more
+        for at in ("", "/o") for status in ("200 OK", "404 Not Found", "302 Moved Temporarily") for said in ("bytes", "none") for more in ("", " | Range: bytes=0-1")], open=True)
 server("found: chunks of nothing", "location / { proxy_pass http://@ORIGIN@; }",
        [f"{method} / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode() for method in ("GET", "POST", "FOO")], open=True)
 server("found: statuses in between", """
@@ -35,4 +38,5 @@ server("found: statuses in between", """
 """, ["GET /forbidden", "GET /forbidden | Range: bytes=0-1", "GET /forbidden | Range: bytes=99-", "GET /forbidden | If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT", "GET /early", b"GET /early\r\n", "GET /zero"], log=True, errors=True)
 http("found: real roots of what is hidden", """
     server { listen 127.0.0.1:@P0@; add_header X "[$realpath_root][$document_root]" always; root @DIR@/www/linkdir; location / { internal; } location /n { root @DIR@/www; } location /e { return 200 e; } }
-""", ["GET /", "GET /n", "GET /e", "GET /", "GET /n/", "GET /e"])
+    server { listen 127.0.0.1:@P0@; server_name early; add_header X "[$realpath_root]" always; root @DIR@/www/linkdir; return 418 early; }
+""", ["GET / | Host: early", "GET /", "GET /n", "GET /e", "GET /", "GET /n/", "GET /e"])

@@ -22,7 +22,8 @@ class Program:
             # Debian's build would make these in /var/lib/nginx, which only its package creates.
             # A configuration that says it for all of http begins a line with it.
             kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-            temp = " ".join(f"{kind}_temp_path {self.home}/temp-{kind};" for kind in kinds if f"\n{kind}_temp_path" not in text)
+            temp = " ".join(f"{kind}_temp_path {self.home}/temp-{kind};" for kind in kinds
+                            if f"\n{kind}_temp_path" not in text)
             text = text.replace("http {", "http { " + temp, 1)
         text = self.php.expand(text).replace("@DIR@", str(self.home)).replace("@LOGS@", str(self.logs))
         text = text.replace("@CERT@", f"{self.home}/cert.pem").replace("@KEY@", f"{self.home}/cert.key")

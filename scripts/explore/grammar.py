@@ -143,7 +143,7 @@ class Grammar:
             nodes.append(Node("server_name " + " ".join(rng.sample(v.NAMES, rng.choice([1, 1, 2, 3])))))
         nodes += [Node("root @DIR@/www"), Node("access_log @LOGS@/case-@N@.log l@N@"), Node(f"error_log @LOGS@/errors-@N@.log {self.pick(['info', 'error', 'error', 'notice'])}")]
         scope = Scope("server")
-        for text in ("merge_slashes off", "underscores_in_headers on", "ignore_invalid_headers off", "chunked_transfer_encoding off", "client_max_body_size 8", "absolute_redirect off", "server_name_in_redirect on", "port_in_redirect off", "large_client_header_buffers 2 1k", "server_tokens off", "log_subrequest on", "rewrite_log on", "client_body_buffer_size 8", "client_body_in_single_buffer on", "uninitialized_variable_warn off", "reset_timedout_connection on", "client_body_in_file_only clean", "output_buffers 1 512", "sendfile on", "open_file_cache max=10", "max_ranges 1", "lingering_close off", "postpone_output 0"):
+        for text in ("merge_slashes off", "underscores_in_headers on", "ignore_invalid_headers off", "client_max_body_size 8", "absolute_redirect off", "server_name_in_redirect on", "port_in_redirect off", "large_client_header_buffers 2 1k", "server_tokens off", "log_subrequest on", "rewrite_log on", "client_body_buffer_size 8", "client_body_in_single_buffer on", "uninitialized_variable_warn off", "reset_timedout_connection on", "client_body_in_file_only clean", "output_buffers 1 512", "sendfile on", "open_file_cache max=10", "max_ranges 1", "lingering_close off", "postpone_output 0"):
             if self.chance(0.04):
                 nodes.append(Node(text))
         nodes += self.simple(scope, 0.35)
@@ -376,7 +376,7 @@ class Grammar:
         if kind == "gunzip":
             return [Node("gunzip on")] + ([Node("gzip_static always")] if self.chance(0.7) else [])
         if kind == "charset":
-            return [Node(self.pick(["charset utf-8", "charset koi8-r", "charset off", "charset $arg_a", "charset_types text/plain", "charset_types *", "override_charset on", "source_charset utf-8"]))]
+            return [Node(self.pick(["charset utf-8", "charset koi8-r", "charset off", "charset_types text/plain", "charset_types *", "override_charset on", "source_charset utf-8"]))]
         if kind == "sub":
             nodes = [Node(f"sub_filter {self.pick(['hello', 't', 'paragraph', 'h', 'IT WORKS', 'title', chr(39) + '<p>' + chr(39), '$arg_b', 'll', 'aa'])} {self.value(scope)}")]
             return nodes + [Node(t) for t in self.rng.sample(["sub_filter_once off", "sub_filter_types *", "sub_filter_types text/plain", "sub_filter_last_modified on"], self.rng.randint(0, 2))]
@@ -403,7 +403,7 @@ class Grammar:
         return [Node(f"satisfy {self.pick(['any', 'all'])}")]
 
     def odds(self, scope):
-        texts = ["log_subrequest on", "log_not_found off", "uninitialized_variable_warn off", "rewrite_log on", "server_name_in_redirect on", "port_in_redirect off", "absolute_redirect off", "chunked_transfer_encoding off", "client_max_body_size 5",
+        texts = ["log_subrequest on", "log_not_found off", "uninitialized_variable_warn off", "rewrite_log on", "server_name_in_redirect on", "port_in_redirect off", "absolute_redirect off", "client_max_body_size 5",
                  "server_tokens off", "client_body_in_single_buffer on", "client_body_buffer_size 4", "subrequest_output_buffer_size 1k", "msie_padding off", "etag off", "limit_rate 10m", "send_timeout 5s", "tcp_nodelay off", "types_hash_max_size 512"]
         return [Node(self.pick(texts))]
 

@@ -496,6 +496,9 @@ impl Exchange {
             return self.locate(site, ctx);
         }
         self.request.location = root;
+        if self.resolve_root(site, ctx) {
+            return Next::Probe(Step::Server);
+        }
         self.begin_rewrite(root)
     }
 

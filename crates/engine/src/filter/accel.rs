@@ -469,7 +469,10 @@ fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &
             | Name::TransferEncoding => continue,
             Name::Upgrade if head.status != 101 => continue,
             Name::AcceptRanges
-                if shape.choice.coding.is_some() || shape.ranges || shape.range.is_some() =>
+                if shape.choice.coding.is_some()
+                    || shape.ranges
+                    || shape.range.is_some()
+                    || location.settings.origin.force_ranges =>
             {
                 continue;
             }
