@@ -246,6 +246,7 @@ impl Upload {
     }
 
     /// The file that goes with the request.
+    #[inline]
     pub(crate) fn take_file(&mut self) -> Option<Box<[u8]>> {
         let named = self.named.take()?;
         (named.is_removed && !named.path.is_empty()).then_some(named.path)

@@ -163,6 +163,12 @@ impl ServerCerts {
         by_suffix.or_else(by_prefix).copied().or_else(by_pattern).or(self.default)
     }
 
+    /// Whether nobody is shown a certificate (`ssl_reject_handshake`).
+    fn refuses(&self, set: CertSet) -> bool {
+        let set = self.sets.get(set.0 as usize);
+        set.is_none_or(|set| set.loader.is_none() && set.certificates.is_empty())
+    }
+
     fn certified(&self, set: CertSet, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let set = self.sets.get(set.0 as usize)?;
         let Some(loader) = &set.loader else { return fitting(&set.certificates, hello) };
@@ -193,10 +199,12 @@ fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
 
 /// What the resolver saw of a hello.
 #[derive(Default)]
-struct Asked {
-    name: Option<Box<str>>,
+pub(crate) struct Asked {
+    pub(crate) name: Option<Box<str>>,
     set: Option<CertSet>,
-    offers: Option<Box<Offers>>,
+    pub(crate) offers: Option<Box<Offers>>,
+    /// Whether its server has no certificate for anybody.
+    pub(crate) is_refused: bool,
 }
 
 /// What a client offered.
@@ -213,19 +221,18 @@ thread_local! {
     /// The hello that this thread's library call is looking at: the unbuffered connection does not
     /// tell it, and the resolver runs inside that call, before clients are asked for anything.
     static ASKED: RefCell<Asked> =
-        const { RefCell::new(Asked { name: None, set: None, offers: None }) };
+        const { RefCell::new(Asked { name: None, set: None, offers: None, is_refused: false }) };
     static COMPLAINTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Takes the server name that the resolver saw on this thread since the last call.
 pub(crate) fn take_server_name() -> Option<Box<str>> {
-    take_asked().0
+    take_asked().name
 }
 
-/// The same, with what the client offered, where that is noted.
-pub(crate) fn take_asked() -> (Option<Box<str>>, Option<Box<Offers>>) {
-    let asked = ASKED.take();
-    (asked.name, asked.offers)
+/// Takes all that the resolver saw.
+pub(crate) fn take_asked() -> Asked {
+    ASKED.take()
 }
 
 /// Takes, for the log, why a certificate could not be found out on this thread; the oldest first.
@@ -249,7 +256,8 @@ impl ResolvesServerCert for ServerCerts {
                 curves: offers::curves(curves.iter().map(|one| (*one).into())),
             })
         });
-        ASKED.set(Asked { name: hello.server_name().map(Into::into), set, offers });
+        let is_refused = set.is_some_and(|set| self.refuses(set));
+        ASKED.set(Asked { name: hello.server_name().map(Into::into), set, offers, is_refused });
         self.certified(set?, &hello)
     }
 }

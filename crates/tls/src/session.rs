@@ -28,7 +28,7 @@ use rustls::{Error, HandshakeKind, ProtocolVersion, ServerConfig, SignatureSchem
 use crate::asking::take_client_signature;
 use crate::by_name::Hello;
 use crate::cert::take_signature;
-use crate::certs::Offers;
+use crate::certs::{Asked, Offers};
 use crate::offers::signature_name;
 use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
 use crate::server_hello::ServerHello;
@@ -36,6 +36,11 @@ use crate::{Acceptor, certs, names};
 
 /// Bytes that a record costs above its plain bytes, in the costliest suite of TLS 1.2.
 const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
+
+/// What the library says where no certificate is shown to anybody: a fatal alert, in the clear.
+const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+/// What is said instead, as in nginx (RFC 6066 §3).
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// Whether the first byte of a connection opens a TLS handshake; otherwise nginx answers
 /// `400 The plain HTTP request was sent to HTTPS port`.
@@ -244,8 +249,8 @@ impl Session {
             let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
             // Taken in any case, so that no name is left lying for the next session of this thread.
-            let (asked, offers) = certs::take_asked();
-            self.server_name = self.server_name.take().or(asked);
+            let Asked { name, offers, is_refused, .. } = certs::take_asked();
+            self.server_name = self.server_name.take().or(name);
             if handshaking {
                 self.heard.offers = self.heard.offers.take().or(offers);
                 if self.heard.offers.is_some()
@@ -255,6 +260,10 @@ impl Session {
                 }
                 self.heard.signed = self.heard.signed.or(take_signature());
                 self.heard.client_signed = self.heard.client_signed.or(take_client_signature());
+            }
+            if is_refused && processed.is_err() && out.ends_with(&ACCESS_DENIED) {
+                let at = out.len() - UNRECOGNIZED_NAME.len();
+                out[at..].copy_from_slice(&UNRECOGNIZED_NAME);
             }
             let taken = processed?;
             consumed += taken;

@@ -127,6 +127,7 @@ impl TcpConn {
     }
 
     /// What the connection waits for, as its parts say.
+    #[inline]
     pub(crate) fn now_waiting(&self) -> Waiting {
         if self.lingering {
             return Waiting::Linger;

@@ -80,7 +80,12 @@ impl Exchange {
     /// Has the worker remember what the store did for this request, if it might have done anything.
     #[inline]
     pub(crate) fn note_decision(&self, ctx: &mut Ctx<'_>) {
-        let (Some(_), Some(namespace)) = self.page.asked() else { return };
+        if let (Some(_), Some(namespace)) = self.page.asked() {
+            self.note_asked(namespace, ctx);
+        }
+    }
+
+    fn note_asked(&self, namespace: NamespaceId, ctx: &mut Ctx<'_>) {
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let (cached, why) = (self.answer.cached, self.page.why);
         let note = Note {

@@ -227,10 +227,14 @@ impl Conn {
     }
 
     /// Draws the conclusions from the end of input, once everything before it was looked at.
+    #[inline]
     pub(super) fn settle(&mut self, events: &mut Vec<Event>) {
-        if !self.ended {
-            return;
+        if self.ended {
+            self.conclude(events);
         }
+    }
+
+    fn conclude(&mut self, events: &mut Vec<Event>) {
         match self.input {
             Input::Head if self.held <= self.parser.scanned() => self.input = Input::Discarding,
             Input::Body(_) if self.held == 0 => self.lose_body(events),

@@ -72,3 +72,21 @@ fn what_was_seen_of_a_hello_is_not_looked_at_again() {
         assert_eq!(Arc::ptr_eq(&chosen, &acceptor.tcp), !is_other, "{name}");
     }
 }
+
+#[test]
+fn who_is_shown_no_certificate_learns_that_nobody_knows_the_name() {
+    let mut certs = ServerCerts::new();
+    let nobody = certs.add(Vec::new());
+    certs.set_default(nobody);
+    let known = certs.add(vec![certificate("a.example")]);
+    certs.name("a.example", known);
+    let acceptor = Acceptor::new(&Arc::new(certs), &AcceptorOptions::default()).unwrap();
+    for version in [&TLS12, &TLS13] {
+        let visitor = Visitor::new(version, BOTH, &[]);
+        let mut pair = Pair::new(&acceptor, visitor.client("a.example"), usize::MAX);
+        pair.run().unwrap();
+        let mut pair = Pair::new(&acceptor, visitor.client("b.example"), usize::MAX);
+        assert!(pair.run().is_err());
+        assert_eq!(pair.out, [21, 3, 3, 0, 2, 2, 112]);
+    }
+}
