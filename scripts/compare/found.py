@@ -40,3 +40,5 @@ http("found: real roots of what is hidden", """
     server { listen 127.0.0.1:@P0@; add_header X "[$realpath_root][$document_root]" always; root @DIR@/www/linkdir; location / { internal; } location /n { root @DIR@/www; } location /e { return 200 e; } }
     server { listen 127.0.0.1:@P0@; server_name early; add_header X "[$realpath_root]" always; root @DIR@/www/linkdir; return 418 early; }
 """, ["GET / | Host: early", "GET /", "GET /n", "GET /e", "GET /", "GET /n/", "GET /e"])
+server("found: bytes of a host in a target", "location / { return 200 '[$host]'; }",
+       [f"GET http://{host}/x".encode() + b" HTTP/1.1\r\nHost: a\r\n\r\n" for host in [f"ho{byte}st" for byte in "!$%&'()*+,;=~^|`<@"] + ["h.", ".h", "h-", "h:80", "h:", "h:8x", "[::1]", "[::1]:80"]], errors="info")

@@ -91,6 +91,9 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refu
     };
     let end = memchr2(b'/', b'?', absolute).unwrap_or(absolute.len());
     let (authority, path) = absolute.split_at(end);
+    if !is_spelled_plainly(authority) {
+        return Err(INVALID_REQUEST);
+    }
     if !is_host(authority) {
         return Err(INVALID_HOST);
     }
@@ -100,6 +103,14 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refu
     }
     head.target.extend_from_slice(path);
     Ok(Authority::Target)
+}
+
+/// Whether a name in a target has no other bytes than names in use have: as in nginx, it is held to
+/// more than `Host` is.
+fn is_spelled_plainly(authority: &[u8]) -> bool {
+    let name = authority.split(|byte| *byte == b':').next().unwrap_or_default();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
+    authority.first() == Some(&b'[') || name.iter().all(is_plain)
 }
 
 fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
