@@ -6,7 +6,10 @@ with -t on each mistake of compare/mistakes.py and on those that compare/generat
 both what explore/ makes of a few seeds. Prints every difference that compare/allowed.py does not excuse, and every excuse that no difference needs;
 either makes the exit status 1.
 
-    compare_nginx.py --bolide PATH --nginx PATH [--ports A B] [--only WORD] [--thorough] [--verbose]
+    compare_nginx.py --bolide PATH --nginx PATH [--ports A B [C D]] [--only WORD] [--thorough]
+        [--coverage] [--verbose]
+
+With ports for two pairs, sites and the rest are compared side by side.
 """
 import argparse
 import os
@@ -17,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -83,6 +86,12 @@ class Judge:
         print(f"DIFFERS {key}")
         for line in blame(wanted, found):
             print(f"    {line}")
+
+    def add(self, other):
+        """What another found, who compared something else meanwhile."""
+        self.cases, self.configs = self.cases + other.cases, self.configs + other.configs
+        self.failures, self.excused = self.failures + other.failures, self.excused + other.excused
+        self.used |= other.used
 
     def finish(self, only):
         stale = [] if only else sorted(must_excuse() - self.used)
@@ -202,9 +211,9 @@ def all_sites():
     return own + secured.SITES + overriding.SITES
 
 
-def compare_sites(programs, judge, only):
+def compare_sites(programs, judge, options):
     for site in all_sites():
-        if not only or only in site["name"]:
+        if options.only in site["name"]:
             compare_site(site, programs, judge)
 
 
@@ -236,7 +245,8 @@ def first_only(text):
     return lines
 
 
-def compare_mistakes(programs, judge, only):
+def compare_mistakes(programs, judge, options):
+    only = options.only
     for rows, options in ((MISTAKES, ["-t"]), (STARTS, [])):
         for name, text in rows:
             key = f"{'start' if rows is STARTS else 'test'}: {name}"
@@ -256,7 +266,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bolide", default=str(ROOT / "target/debug/bolide"))
     parser.add_argument("--nginx", default=shutil.which("nginx-sid"))
-    parser.add_argument("--ports", nargs=2, type=int, default=[17000, 17010], help="multiples of 10")
+    parser.add_argument("--ports", nargs="+", type=int, default=[17000, 17010, 17020, 17030],
+                        help="multiples of 10, two for each share that goes on beside the others")
     parser.add_argument("--only", default="", help="only sites and mistakes whose name has this")
     parser.add_argument("--thorough", action="store_true", help="every value for every directive")
     parser.add_argument("--coverage", action="store_true", help="only name directives that nothing here or in tests/ tries")
@@ -268,6 +279,32 @@ def main():
         return 1 if missing else 0
     if not options.nginx or not Path(options.nginx).exists():
         sys.exit("missing tool: nginx-sid (run scripts/setup.sh test)")
+    shares = [[compare_sites], [explored, compare_mistakes, commands, generated]]
+    pairs = list(zip(options.ports[::2], options.ports[1::2]))
+    if len(pairs) < len(shares):
+        shares = [sum(shares, [])]
+    with ProcessPoolExecutor(len(shares)) as pool:
+        judges = list(pool.map(compare_share, shares, pairs, [options] * len(shares)))
+    for judge in judges[1:]:
+        judges[0].add(judge)
+    return judges[0].finish(options.only)
+
+
+def explored(programs, judge, options):
+    if not options.only or options.only in "explored":
+        explore_some(programs, user_line(), judge)
+
+
+def commands(programs, judge, options):
+    compare_commands(programs, judge, options.only)
+
+
+def generated(programs, judge, options):
+    compare_generated(programs, judge, options.only, options.thorough)
+
+
+def compare_share(steps, ports, options):
+    """Takes some of the steps with two programs of its own; what was found."""
     home = Path(tempfile.mkdtemp(prefix="bolide-compare-"))
     home.chmod(0o755)
     php = origin = None
@@ -276,25 +313,22 @@ def main():
         client_certs.fill(home)
         published.fill(home)
         debian = Path(options.nginx).parent.parent / "sid/etc/nginx"
-        php = Php(home, options.ports[0] + 7, debian if debian.is_dir() else Path("/etc/nginx"))
+        php = Php(home, ports[0] + 7, debian if debian.is_dir() else Path("/etc/nginx"))
         php.start()
-        origin = Origin(options.ports[0] + 8)
-        programs = [Program("nginx", options.nginx, options.ports[0], home, php),
-                    Program("bolide", options.bolide, options.ports[1], home, php)]
+        origin = Origin(ports[0] + 8)
+        programs = [Program("nginx", options.nginx, ports[0], home, php),
+                    Program("bolide", options.bolide, ports[1], home, php)]
         judge = Judge(options.verbose)
-        compare_sites(programs, judge, options.only)
-        if not options.only or options.only in "explored":
-            explore_some(programs, user_line(), judge)
-        compare_mistakes(programs, judge, options.only)
-        compare_commands(programs, judge, options.only)
-        compare_generated(programs, judge, options.only, options.thorough)
-        return judge.finish(options.only)
+        for step in steps:
+            step(programs, judge, options)
+        return judge
     finally:
         if origin:
             origin.stop()
         if php:
             php.stop()
         shutil.rmtree(home, ignore_errors=True)
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

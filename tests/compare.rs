@@ -9,11 +9,11 @@ use testkit::tools;
 fn answers_and_messages_are_those_of_nginx_or_listed_as_different() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare_nginx.py");
     let nginx = tools::tool("nginx-sid");
-    let (own, other) = (Ports::claim(), Ports::claim());
-    let ports = [own.port(0).to_string(), other.port(0).to_string()];
+    let claims: Vec<_> = (0..4).map(|_| Ports::claim()).collect();
+    let ports: Vec<_> = claims.iter().map(|ports| ports.port(0).to_string()).collect();
     let nginx = nginx.to_str().expect("a path in UTF-8");
-    let [own, other] = &ports;
-    let args = ["--bolide", BOLIDE, "--nginx", nginx, "--ports", other, own];
+    let mut args = vec!["--bolide", BOLIDE, "--nginx", nginx, "--ports"];
+    args.extend(ports.iter().map(String::as_str));
     let done = tools::python(script, args);
     assert_eq!(done.code, 0, "{}", done.text());
 }

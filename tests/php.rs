@@ -197,7 +197,9 @@ fn php_that_hangs_gives_504_after_the_timeout() {
         assert!(reply.text().contains("504 Gateway Time-out"));
     }
     let words = "upstream timed out (110: Connection timed out) while reading response header";
-    assert_eq!(server.error_log().matches(words).count(), 3, "{}", server.error_log());
+    let told = || server.error_log().matches(words).count();
+    wait_until("a line of each", || told() >= 3);
+    assert_eq!(told(), 3, "{}", server.error_log());
     for (proto, reply) in by_each(&server, "/hang.php?first=1") {
         assert_eq!(reply.status, 200, "{proto:?}");
         assert_ne!(reply.exit, 0, "{proto:?}: a whole answer");

@@ -79,13 +79,13 @@ pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> Fi
 /// Runs the Python program `script` with the test tools' own interpreter.
 ///
 /// # Panics
-/// When the interpreter is missing or the program does not end in ten minutes.
+/// When the interpreter is missing or the program does not end in twenty minutes.
 pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> Finished {
     let interpreter = tools_dir().join("venv/bin/python");
     assert!(interpreter.exists(), "missing tool: {interpreter:?} (run scripts/setup.sh test)");
     let mut command = Command::new(interpreter);
     command.arg(script).args(args);
-    finish(script, command, Duration::from_secs(600))
+    finish(script, command, Duration::from_secs(1200))
 }
 
 /// Runs `command` to its end.
