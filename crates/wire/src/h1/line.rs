@@ -108,9 +108,13 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refu
 /// Whether a name in a target has no other bytes than names in use have: as in nginx, it is held to
 /// more than `Host` is.
 fn is_spelled_plainly(authority: &[u8]) -> bool {
-    let name = authority.split(|byte| *byte == b':').next().unwrap_or_default();
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
-    authority.first() == Some(&b'[') || name.iter().all(is_plain)
+    let (name, port) = match memchr(b':', authority).filter(|_| authority[0] != b'[') {
+        Some(colon) => (&authority[..colon], &authority[colon + 1..]),
+        None => (authority, &[][..]),
+    };
+    let is_name = authority.first() == Some(&b'[') || name.iter().all(is_plain);
+    is_name && port.iter().all(u8::is_ascii_digit)
 }
 
 fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
