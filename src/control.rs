@@ -427,11 +427,13 @@ impl<'a> Control<'a> {
         };
         let tell = |level, text: &str| log.write(level, text);
         let per_worker = self.open.apply(&reading.config, workers, keys, tell);
+        match (&mut self.pid, moved) {
+            (Some(pid), Some(moved)) if per_worker.is_ok() => pid.give_way(moved),
+            (Some(pid), Some(moved)) => pid.keep_from(moved),
+            _ => {}
+        }
         // Nothing is told a second time.
         let per_worker = per_worker.map_err(|_| Vec::new())?;
-        if let (Some(pid), Some(moved)) = (&mut self.pid, moved) {
-            pid.give_way(moved);
-        }
         let mut warnings = reading.warnings;
         warnings.extend(draft.warnings.iter().cloned());
         let wanted = assemble::worker_count(&reading.config);

@@ -49,6 +49,17 @@ impl PidFile {
         }
     }
 
+    /// Drops the file that a configuration wanted which is refused; it stays if it is ours by
+    /// another name.
+    pub(crate) fn keep_from(&self, newer: Self) {
+        let file = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let ours = std::fs::metadata(&self.path).ok().map(file);
+        let theirs = std::fs::metadata(&newer.path).ok().map(file);
+        if ours.is_some() && ours == theirs {
+            newer.forget();
+        }
+    }
+
     /// Leaves the file to whoever else has it.
     fn forget(mut self) {
         self.path.clear();

@@ -243,6 +243,94 @@ fn the_next_request_of_a_connection_waits_and_others_do_not() {
 }
 
 #[test]
+fn requests_that_wait_behind_it_are_not_late() {
+    let origin = Origin::start();
+    let server = serve(&format!(
+        "client_header_timeout 1s;
+         location = /first {{ post_action /tell; return 200 first; }}
+         location = /tell {{ proxy_pass http://{0}; }}",
+        origin.address()
+    ));
+    origin.hold("/tell");
+    let mut client = server.connect();
+    client.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
+    assert_eq!(client.answer().text(), "first");
+    wait_until("the origin is told", || origin.count("/tell") == 1);
+    // Longer than a head may take.
+    testkit::pause(2500);
+    origin.release();
+    for _ in 0..2 {
+        assert_eq!(client.answer().text(), "first");
+    }
+    assert_eq!(lines(&server, 3).len(), 3);
+}
+
+#[test]
+fn clients_that_are_late_are_logged() {
+    let server = serve(
+        "client_header_timeout 1s; client_body_timeout 1s; post_action @end;
+         location / { proxy_pass http://127.0.0.1:1; } location @end { return 202; }",
+    );
+    let mut late = server.connect();
+    late.send("GET /head HTTP/1.1\r\nHost: a\r\n");
+    assert!(late.is_closed());
+    assert!(lines(&server, 1)[0].contains(" - 408 0 "), "{:?}", lines(&server, 1));
+    let mut late = server.connect();
+    late.send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+    assert!(late.is_closed());
+    assert!(lines(&server, 2)[1].starts_with("/body "), "{:?}", lines(&server, 2));
+}
+
+/// A server whose `/first` has something done that does not end, and how often curl asks for it.
+fn crowd(origin: &Origin, connections: &str) -> Server {
+    origin.hold("/tell");
+    let prelude = testkit::server::prelude(1).replace("2048", connections);
+    let conf = format!(
+        "{prelude} http {{ {FORMAT} server {{ {LISTEN}
+             access_log @DIR@/logs/post.log post;
+             location /first {{ post_action /tell; return 200 first; }}
+             location = /tell {{ proxy_pass http://{0}; }} }} }}",
+        origin.address()
+    );
+    Server::conf(BOLIDE, &conf)
+}
+
+#[test]
+fn a_connection_with_many_goes_on_without_more() {
+    let origin = Origin::start();
+    let server = crowd(&origin, "2048");
+    for (proto, left_out) in [(Proto::H2, 12), (Proto::H3, 24)] {
+        let reply = server.curl(proto).attempt(&server.url(proto, "/first/[1-140]"));
+        assert_eq!((reply.exit, reply.status), (0, 200), "{proto:?}: {}", reply.stderr);
+        assert_eq!(lines(&server, left_out).len(), left_out, "{proto:?}");
+    }
+    let log = server.error_log();
+    assert_eq!(log.matches("too many post actions of one connection").count(), 24, "{log}");
+    origin.release();
+    assert_eq!(lines(&server, 280).len(), 280);
+}
+
+#[test]
+fn a_worker_has_as_many_as_connections() {
+    for proto in [Proto::H2, Proto::H3] {
+        let origin = Origin::start();
+        let server = crowd(&origin, "64");
+        // Clients that leave do not make room.
+        for at in 0..5 {
+            let reply = server.curl(proto).attempt(&server.url(proto, "/first/[1-20]"));
+            let known = (reply.exit, reply.status);
+            assert!(known == (0, 200) || at > 3, "{proto:?}: {known:?} {}", reply.stderr);
+        }
+        assert!(lines(&server, 16).len() >= 16);
+        assert_eq!(origin.count("/tell").max(64), 64, "{proto:?}");
+        let text = "worker_connections are not enough, post_action is left out";
+        let log = server.error_log();
+        assert!(log.lines().any(|line| line.contains("[alert]") && line.contains(text)), "{log}");
+        origin.release();
+    }
+}
+
+#[test]
 fn a_server_that_ends_waits_for_what_is_done_behind_its_answers() {
     let origin = Origin::start();
     let mut server = serve(&format!(

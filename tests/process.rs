@@ -451,6 +451,22 @@ fn a_pid_file_with_two_names_stays_whichever_a_reload_uses() {
 }
 
 #[test]
+fn a_refused_reload_leaves_the_pid_file_that_it_has_another_name_for() {
+    let daemon = Daemon::start(MAIN, LISTEN);
+    std::os::unix::fs::symlink("logs", daemon.home.dir().join("linked")).unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("{LISTEN} listen {};", taken.local_addr().unwrap());
+    daemon.home.write("nginx.conf", &conf(&MAIN.replace("logs/pid", "linked/pid"), &server));
+    daemon.signal("HUP");
+    daemon.waits_for("still could not bind()");
+    // The next signal is taken when the reload is over.
+    daemon.signal("USR1");
+    daemon.waits_for("reopening logs");
+    assert_eq!(pid_in(&daemon.home, "pid"), Some(daemon.pid));
+    assert_eq!(count(&daemon.log(), "reconfigured"), 0);
+}
+
+#[test]
 fn logs_whose_directory_is_gone_stay_as_they_are_and_a_reload_is_refused() {
     let daemon =
         Daemon::start(MAIN, &format!("{LISTEN} access_log more/a.log;").replace("more", "logs"));

@@ -218,6 +218,17 @@ impl Wake {
     }
 }
 
+/// Whether something may be begun behind an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// It may.
+    Room,
+    /// The connection has too much of it under way.
+    Crowded,
+    /// The worker has.
+    Full,
+}
+
 /// What an exchange is lent for one step.
 #[derive(Debug)]
 pub struct Ctx<'a> {
@@ -237,6 +248,8 @@ pub struct Ctx<'a> {
     pub effects: &'a mut Vec<Effect>,
     /// Requests on this connection so far, this one included.
     pub requests_on_conn: u64,
+    /// Whether `post_action` may begin.
+    pub behind: Behind,
     /// Connections and requests of the process.
     pub counters: &'a Tallies,
     /// This worker's table of kept answers, if any are kept.

@@ -42,7 +42,8 @@ pub use content::parts::{Child, Inclusion, PartHead};
 pub use content::recall::Recalled;
 pub use content::shortcut::{Open, Shortcut};
 pub use ctx::{
-    Around, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, SpoolPlace, TlsFacts, Wake,
+    Around, Behind, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, SpoolPlace,
+    TlsFacts, Wake,
 };
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;

@@ -1,19 +1,19 @@
 //! Exchanges that outlive their answers (`post_action`), and what they remember of connections.
 //!
 //! Owns which connections have some, because that bounds them: over HTTP/1 the next request waits
-//! for them, as in nginx, over HTTP/2 and 3 as many may be under way as streams, and those whose
-//! connections have left count as connections. Easiest to break: a connection that was held has to
-//! be looked at when it no longer is, for nothing else will report it.
+//! for them, as in nginx, over HTTP/2 and 3 as many may be under way as streams, those whose
+//! connections have left count as connections, and all of them are at most as many as connections.
+//! What would be one more is not begun. Easiest to break: a connection that was held has to be
+//! looked at when it no longer is, for nothing else will report it.
 
 use base::Key;
 use base::limits::STREAMS_PER_CONN_MAX;
-use engine::Wake;
+use engine::{Behind, Wake};
 use io::Io;
 
 use crate::exchanges::{Live, Owner, Upload};
 use crate::framing::Framing;
 use crate::log::Subject;
-use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::worker::Worker;
 
@@ -33,15 +33,20 @@ impl TcpConn {
         match &self.framing {
             _ if self.epilogues == 0 => false,
             Some(Framing::H1(framing)) => !framing.is_closing(),
-            _ => self.epilogues >= STREAMS_PER_CONN_MAX,
+            _ => false,
         }
     }
 }
 
-impl QuicConn {
-    /// Whether what comes next waits for what is done behind earlier answers.
-    pub(crate) const fn is_held(&self) -> bool {
-        self.epilogues >= STREAMS_PER_CONN_MAX
+/// Whether another one may be begun: `all` are under way, `own` of them of the same connection.
+#[inline]
+pub(crate) const fn room_behind(all: usize, max: u32, own: u32) -> Behind {
+    if all >= max as usize {
+        Behind::Full
+    } else if own >= STREAMS_PER_CONN_MAX {
+        Behind::Crowded
+    } else {
+        Behind::Room
     }
 }
 
@@ -98,7 +103,6 @@ impl<I: Io> Worker<I> {
             Owner::Quic(key) => {
                 if let Some(conn) = self.quics.get_mut(key) {
                     conn.epilogues -= 1;
-                    self.mark_quic(key);
                 }
             }
             Owner::Page(_) | Owner::Epilogue(_) => {}
@@ -109,7 +113,8 @@ impl<I: Io> Worker<I> {
     pub(crate) fn clients(&self) -> usize {
         let alone = |epilogue: &Epilogue| match epilogue.conn {
             Owner::Tcp(conn) => self.conns.get(conn).is_none(),
-            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => false,
+            Owner::Quic(conn) => self.quics.get(conn).is_none(),
+            Owner::Page(_) | Owner::Epilogue(_) => false,
         };
         let epilogues = self.epilogues.keys().filter_map(|key| self.epilogues.get(key));
         self.conns.live() + epilogues.filter(|epilogue| alone(epilogue)).count()

@@ -10,7 +10,7 @@ use io::Io;
 use wire::{Event, StreamId, User};
 
 use crate::effects::StreamAct;
-use crate::epilogues::Epilogue;
+use crate::epilogues::{Epilogue, room_behind};
 use crate::fetches::LiveFetch;
 use crate::framing::{Cut, Framing};
 use crate::log::Subject;
@@ -452,21 +452,22 @@ impl<I: Io> Worker<I> {
         }
         let live = self.core.exchanges.get_mut(key)?;
         let mut tcp = None;
-        let (info, requests): (&ConnInfo, u64) = match owner {
+        let (info, requests, behind): (&ConnInfo, u64, u32) = match owner {
             Owner::Tcp(conn) => {
                 let conn = self.conns.get(conn)?;
                 if self.reads_tcp {
                     tcp = self.io.tcp_info(conn.fd);
                 }
-                (&conn.info, conn.framing.as_ref().map_or(0, |framing| framing.requests()))
+                let requests = conn.framing.as_ref().map_or(0, |framing| framing.requests());
+                (&conn.info, requests, conn.epilogues)
             }
             Owner::Quic(conn) => {
                 let conn = self.quics.get(conn)?;
-                (&conn.info, conn.h3.requests())
+                (&conn.info, conn.h3.requests(), conn.epilogues)
             }
             Owner::Epilogue(epilogue) => {
                 let epilogue = self.epilogues.get(epilogue)?;
-                (epilogue.subject.info(), epilogue.requests)
+                (epilogue.subject.info(), epilogue.requests, 0)
             }
             Owner::Page(_) => return None,
         };
@@ -479,6 +480,7 @@ impl<I: Io> Worker<I> {
             logs: &mut self.core.logs,
             effects: &mut self.core.effects,
             requests_on_conn: requests,
+            behind: room_behind(self.epilogues.live(), self.generation.connections_max, behind),
             counters: &self.tallies,
             cache: self.core.cache.as_mut(),
             me: key.to_bits(),

@@ -136,10 +136,14 @@ impl TcpConn {
             return Waiting::Room;
         }
         let Some(framing) = &self.framing else { return Waiting::Head };
+        // Nothing is read of the next head meanwhile, so that it cannot be late.
+        if self.is_held() {
+            return Waiting::Exchange;
+        }
         if framing.is_reading_head() {
             return Waiting::Head;
         }
-        if !framing.is_idle() || self.is_held() {
+        if !framing.is_idle() {
             return Waiting::Exchange;
         }
         let between = self.input.is_empty() && self.cipher.is_empty() && framing.requests() > 0;

@@ -285,7 +285,7 @@ impl<I: Io> Worker<I> {
             if !conn.started || conn.lost {
                 return;
             }
-            if conn.is_held() || !conn.h3.wants_stream(stream) {
+            if !conn.h3.wants_stream(stream) {
                 if !conn.waiting.contains(&stream) {
                     conn.waiting.push(stream);
                 }

@@ -137,7 +137,7 @@ impl Exchange {
             // As in nginx, a client that does not send its head is not answered.
             self.answer.bare_status = 408;
             ctx.effects.push(Effect::CloseSilently);
-            return self.finish(&site, ctx);
+            return self.conclude(&site, ctx);
         }
         self.answer.head.close = true;
         self.run(Next::Fail(refusal.status), ctx)

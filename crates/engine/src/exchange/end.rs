@@ -1,7 +1,7 @@
 //! How an exchange ends: its answer has left, and it is logged.
 //!
 //! Easiest to break: whatever ends an exchange comes through `finish`, where `post_action` takes
-//! it over, but for 444.
+//! it over, but for 444 and heads that are late.
 
 use upstream::OriginNews;
 

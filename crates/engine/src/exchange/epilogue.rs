@@ -9,11 +9,13 @@
 //! nothing here may be for the client. Easiest to break: it goes on at most as often as redirects
 //! inside the server are left.
 
+use conf::model::Level;
 use http::{BodyLen, Fields, RequestBody};
 
 use super::{Exchange, Next, PROBES_MAX, State};
 use crate::answer::Body;
-use crate::ctx::{Ctx, Effect};
+use crate::ctx::{Behind, Ctx, Effect};
+use crate::record;
 use crate::site::Site;
 
 /// What the client was told, for the log.
@@ -43,6 +45,10 @@ impl Exchange {
             return None;
         }
         if !self.is_epilogue() {
+            if ctx.behind != Behind::Room {
+                self.note_crowd(site, ctx);
+                return None;
+            }
             self.begin_epilogue(ctx);
         } else if self.request.redirects_left == 0 {
             return None;
@@ -53,6 +59,21 @@ impl Exchange {
             _ => self.follow_name(&target, site, ctx),
         };
         Some(self.run(next, ctx))
+    }
+
+    /// It is not begun.
+    fn note_crowd(&self, site: &Site, ctx: &mut Ctx<'_>) {
+        let (level, text): (_, &[u8]) = match ctx.behind {
+            Behind::Full => {
+                (Level::Alert, b"worker_connections are not enough, post_action is left out")
+            }
+            Behind::Crowded | Behind::Room => {
+                (Level::Warn, b"too many post actions of one connection, post_action is left out")
+            }
+        };
+        record::error_about(&self.request, None, site, ctx, level, |out| {
+            out.extend_from_slice(text);
+        });
     }
 
     fn begin_epilogue(&mut self, ctx: &mut Ctx<'_>) {

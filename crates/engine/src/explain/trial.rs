@@ -168,6 +168,7 @@ impl Trial {
                 logs: &mut self.logs,
                 effects: &mut effects,
                 requests_on_conn: 1,
+                behind: crate::ctx::Behind::Room,
                 counters: &self.tallies,
                 cache: self.front.as_mut(),
                 me: 0,

@@ -667,6 +667,7 @@ impl World {
             logs: &mut self.logs,
             effects: &mut self.effects,
             requests_on_conn: self.requests,
+            behind: crate::ctx::Behind::Room,
             counters: &self.tallies,
             cache: self.front.as_mut(),
             me: 0,
