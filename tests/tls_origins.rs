@@ -414,6 +414,32 @@ fn an_answer_without_a_goodbye_ends_as_its_length_says() {
 }
 
 #[test]
+fn an_answer_counts_whatever_comes_behind_it_but_its_connection_does_not() {
+    let home = home();
+    let mut origins = Origins::start(&home, "origin");
+    let at = origins.open("alarmed");
+    let server = serve(
+        home,
+        &format!("upstream app {{ server {at}; keepalive 8; }} proxy_read_timeout 2s;"),
+        "location / { proxy_pass https://app; proxy_next_upstream off; }",
+    );
+    for number in 1..=3 {
+        let text = get(&server, "/");
+        assert!(text.ends_with(&format!("connection={number}\n")), "{text}");
+    }
+}
+
+#[test]
+fn an_answer_that_comes_with_the_handshake_is_heard() {
+    let home = home();
+    let mut origins = Origins::start(&home, "origin");
+    let at = origins.open("eager");
+    let location = format!("location / {{ proxy_pass https://{at}; proxy_read_timeout 2s; }}");
+    let server = serve(home, "", &location);
+    assert!(get(&server, "/").contains("version=TLSv1.2"));
+}
+
+#[test]
 fn variables_tell_of_the_attempt_and_the_usual_port_is_443() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");

@@ -4,7 +4,8 @@ Usage: origin.py CERT KEY CA; each line of standard input names a kind of origin
 it listens is answered. Kinds: good, asks (wants a certificate), tls12, silent (no handshake),
 plain (no TLS), leaves (hangs up in the handshake), rude (no goodbye behind the body), half (no
 length, no goodbye), short (less than its length, no goodbye), resets (in the handshake), gone (at
-once), speaks (first).
+once), speaks (first), eager (answers along with the end of the handshake, of TLS 1.2), alarmed (a
+fatal alert along with the answer, and nothing more).
 """
 
 import socket
@@ -23,7 +24,7 @@ def context(kind, seen):
     if kind == "asks":
         made.load_verify_locations(CA)
         made.verify_mode = ssl.CERT_OPTIONAL
-    if kind == "tls12":
+    if kind in ("tls12", "eager"):
         made.maximum_version = ssl.TLSVersion.TLSv1_2
     return made
 
@@ -83,6 +84,35 @@ def answer(conn, kind, text, about):
     return b"connection: close" not in lower
 
 
+def serve_at_once(plain, kind, made, seen, number):
+    """Says in one piece what a socket would say in two."""
+    heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
+    conn = made.wrap_bio(heard, said, server_side=True)
+
+    def until(act):
+        while True:
+            try:
+                return act()
+            except ssl.SSLWantReadError:
+                plain.sendall(said.read())
+                heard.write(plain.recv(65536))
+
+    until(conn.do_handshake)
+    body = described(conn, seen.pop(conn, None), number).encode()
+    if kind == "alarmed":
+        until(lambda: conn.read(65536))
+    conn.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    if kind == "alarmed":
+        heard.write(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+        try:
+            conn.read(1)
+        except ssl.SSLError:
+            pass
+    plain.sendall(said.read())
+    while plain.recv(65536):
+        pass
+
+
 def serve(plain, kind, made, seen, number):
     try:
         if kind == "gone":
@@ -105,6 +135,9 @@ def serve(plain, kind, made, seen, number):
         if kind == "plain":
             plain.recv(65536)
             plain.sendall(b"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            return
+        if kind in ("eager", "alarmed"):
+            serve_at_once(plain, kind, made, seen, number)
             return
         conn = made.wrap_socket(plain, server_side=True)
         about = described(conn, seen.pop(conn, None), number)

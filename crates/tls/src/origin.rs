@@ -184,8 +184,8 @@ impl fmt::Display for OriginFault {
 }
 
 impl OriginSession {
-    /// Takes all of `cipher`, and appends what it carries to `plain`. There may be something to
-    /// [`Self::transmit`] afterwards, whatever the outcome.
+    /// Takes all of `cipher`, and appends what it carries to `plain`, up to what is wrong with it.
+    /// There may be something to [`Self::transmit`] afterwards, whatever the outcome.
     ///
     /// # Errors
     ///
@@ -195,12 +195,14 @@ impl OriginSession {
             if !matches!(self.conn.read_tls(&mut cipher), Ok(1..)) {
                 return Err(OriginFault(Error::General("the origin says too much".to_owned())));
             }
-            let state = self.conn.process_new_packets().map_err(OriginFault)?;
-            self.peer_closed = state.peer_has_closed();
-            let start = plain.len();
-            plain.resize(start + state.plaintext_bytes_to_read(), 0);
-            let read = self.conn.reader().read(&mut plain[start..]).unwrap_or(0);
-            plain.truncate(start + read);
+            let state = self.conn.process_new_packets();
+            if let Ok(state) = &state {
+                self.peer_closed = state.peer_has_closed();
+                plain.reserve(state.plaintext_bytes_to_read());
+            }
+            // What came before a record that is wrong holds. It ends with "nothing more yet".
+            let _ = self.conn.reader().read_to_end(plain);
+            state.map_err(OriginFault)?;
         }
         Ok(())
     }

@@ -284,16 +284,20 @@ impl Conn {
     /// Makes the window of a body that is read as large as it is to be.
     fn open_window(&mut self, slot: u32) {
         let wanted = self.streams.at(slot);
-        let ahead = i64::from(wanted.recv_window) + i64::from(wanted.recv_credit);
-        let missing = i64::from(wanted.recv_full) - ahead - i64::from(wanted.outstanding);
-        // What is to come by `content-length` may fit already.
-        let fits = i64::try_from(wanted.recv_left).is_ok_and(|left| left <= ahead);
+        // What is to come by `content-length` may fit into what the peer was told of already.
+        let told = i64::from(wanted.recv_window);
+        let fits = i64::try_from(wanted.recv_left).is_ok_and(|left| left <= told);
         if fits || wanted.receiving == Receiving::Ended {
             return;
         }
-        if let Ok(missing @ 1..) = u32::try_from(missing) {
-            let credit = missing + std::mem::take(&mut wanted.recv_credit);
-            self.widen(slot, credit);
+        let full = i64::from(wanted.recv_full);
+        match u32::try_from(full - self.granted(slot)) {
+            Ok(missing @ 1..) => {
+                let credit = missing + std::mem::take(&mut self.streams.at(slot).recv_credit);
+                self.widen(slot, credit);
+            }
+            // The peer may be owed so much that nothing else would let it go on.
+            _ => self.credit_stream(slot, 0),
         }
     }
 
@@ -384,19 +388,29 @@ impl Conn {
         self.credit_conn(bytes);
     }
 
-    /// Tells the peer of consumed bytes once they are half a window.
+    /// Tells the peer of consumed bytes once they are half of what it was granted: what it was not,
+    /// though wanted, can never come back.
     fn credit_stream(&mut self, slot: u32, bytes: u32) {
+        self.streams.at(slot).recv_credit += bytes;
+        let half = (self.granted(slot) / 2).max(0);
         let stream = self.streams.at(slot);
-        let half = self.flow.recv_initial.max(stream.recv_full) / 2;
-        stream.recv_credit += bytes;
         // A peer that is done needs no more room, and one whose body is to be reset gets none.
         let is_over = stream.receiving == Receiving::Ended
             || stream.discards && self.flow.recv_initial < WINDOW_INITIAL;
-        if stream.recv_credit <= half || is_over {
+        if i64::from(stream.recv_credit) <= half || is_over {
             return;
         }
         let credit = std::mem::take(&mut stream.recv_credit);
         self.widen(slot, credit);
+    }
+
+    /// How large a stream's window would be if all that came were consumed and the peer told.
+    fn granted(&mut self, slot: u32) -> i64 {
+        let is_coming = self.partial.stream == Some(self.streams.name(slot));
+        let coming = if is_coming { self.partial.data } else { 0 };
+        let stream = self.streams.at(slot);
+        let parts = [stream.recv_credit, stream.unread(), coming];
+        i64::from(stream.recv_window) + parts.map(i64::from).iter().sum::<i64>()
     }
 
     /// Lets the peer send so many bytes more on a stream.
@@ -419,8 +433,7 @@ impl Conn {
     /// Takes a stream away; says who has to be told.
     fn drop_stream(&mut self, slot: u32, why: Closed) -> Option<User> {
         let stream = self.streams.at(slot);
-        // What a lingering stream swallowed has been credited.
-        let unread = if stream.is_active() { stream.outstanding } else { 0 };
+        let unread = stream.unread();
         if std::mem::take(&mut stream.is_scheduled) {
             self.sched.remove(slot);
         }

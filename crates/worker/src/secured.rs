@@ -209,7 +209,6 @@ impl<I: Io> Worker<I> {
                 return self.step_fetch(fetch, FetchWake::Insecure(text));
             }
         };
-        link.readable = n == room || link.hung_up;
         let Some(secured) = &mut link.secured else { return };
         let received = secured.session.receive(&scratch[..n], &mut secured.early);
         let fault = match received {
@@ -222,6 +221,8 @@ impl<I: Io> Worker<I> {
             }
         };
         let is_good = secured.is_good;
+        // An answer that came along is there to read though the socket may hold nothing more.
+        link.readable = n == room || link.hung_up || !secured.early.is_empty();
         link.queue_own_words();
         if let Some(text) = fault {
             // The alert tells the origin why; one that has no room for it finds out by the close.
@@ -261,7 +262,8 @@ impl<I: Io> Worker<I> {
         }
         link.queue_own_words();
         let has_words = !link.unsent.is_empty();
-        if is_over {
+        // A session that has failed serves no other request, whatever becomes of this one.
+        if is_over || opened.is_err() {
             (link.readable, link.hung_up) = (false, true);
         }
         if has_words {

@@ -306,7 +306,7 @@ impl Exchange {
             Target::Group(id) => affinity(&scope, *id),
             Target::Address(_) => Vec::new(),
         };
-        let secure = secured::of(&scope, pass);
+        let secure = secured::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
         let body = match asks_upgrade(&params) && self.request.may_tunnel() {
             true => self.request.open_tunnel(settings.client_body_buffer_size),

@@ -2,17 +2,23 @@
 //!
 //! The handshake itself is the worker's business; nothing here reads files.
 
-use conf::model::PemName;
+use std::sync::Arc;
+
+use conf::model::{OriginTlsConf, PemName};
 use upstream::Secure;
 
+use crate::exchange::Next;
 use crate::site::Origin;
 use crate::vars::Scope;
 
 /// What TLS to the origin of this request is to be like; none if it is spoken to in the clear.
-pub(crate) fn of(scope: &Scope<'_>, pass: &Origin) -> Option<Box<Secure>> {
-    let url = scope.proxy_url().filter(|url| url.secure)?;
-    let settings = pass.secure?;
-    let conf = scope.site.origin_tls().get(settings as usize)?;
+///
+/// # Errors
+///
+/// It is to be secret, and nothing says how.
+pub(crate) fn of(scope: &Scope<'_>, pass: &Origin) -> Result<Option<Box<Secure>>, Next> {
+    let Some(url) = scope.proxy_url().filter(|url| url.secure) else { return Ok(None) };
+    let (settings, conf) = find(scope.site.origin_tls(), pass.secure)?;
     let expanded = |pem: &PemName| {
         let mut text = Vec::new();
         scope.expand(&pem.template, &mut text);
@@ -26,12 +32,18 @@ pub(crate) fn of(scope: &Scope<'_>, pass: &Origin) -> Option<Box<Secure>> {
     name.truncate(without_port(&name));
     let pems = conf.certificate.as_ref().zip(conf.key.as_ref());
     let pems = pems.filter(|_| conf.computes_certificate());
-    Some(Box::new(Secure {
+    Ok(Some(Box::new(Secure {
         site: scope.site.serial(),
         settings,
         name: name.into(),
         certificate: pems.map(|(chain, key)| [expanded(chain), expanded(key)]),
-    }))
+    })))
+}
+
+/// The settings with this index among `all`.
+fn find(all: &[Arc<OriginTlsConf>], index: Option<u32>) -> Result<(u32, &OriginTlsConf), Next> {
+    let found = index.and_then(|index| Some((index, &**all.get(index as usize)?)));
+    found.ok_or(Next::Fail(500))
 }
 
 /// Where the port of a name begins, with its colon; as in nginx, not within brackets.
@@ -43,7 +55,18 @@ fn without_port(name: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::without_port;
+    use std::sync::Arc;
+
+    use super::{Next, find, without_port};
+
+    #[test]
+    fn without_settings_nothing_is_said_in_the_clear() {
+        let all = [Arc::default()];
+        assert!(matches!(find(&all, Some(0)), Ok((0, _))));
+        for index in [None, Some(1)] {
+            assert!(matches!(find(&all, index), Err(Next::Fail(500))));
+        }
+    }
 
     #[test]
     fn a_port_is_no_part_of_a_name() {

@@ -170,6 +170,26 @@ fn what_is_no_tls_is_told_in_openssls_words() {
     assert_eq!(fault.to_string(), text);
 }
 
+#[test]
+fn what_comes_before_a_record_that_is_wrong_holds() {
+    for versions in [BOTH, Versions { tls12: true, tls13: false }] {
+        let (server, _) = server(versions);
+        let tls = OriginTls::new(&options(), None).unwrap();
+        let mut pair = Pair::new(&tls, &server, "a.example");
+        pair.run(usize::MAX);
+        let mut records = Vec::new();
+        pair.server.seal(b"whole", &mut records).unwrap();
+        let bad_at = records.len() + 10;
+        pair.server.seal(b"broken", &mut records).unwrap();
+        records[bad_at] ^= 1;
+        let mut said = Vec::new();
+        assert!(pair.origin.receive(&records, &mut said).is_err());
+        assert_eq!(said, b"whole");
+        assert!(pair.origin.receive(b"more", &mut said).is_err());
+        assert_eq!(said, b"whole");
+    }
+}
+
 /// What our server says to a hello first.
 fn first_flight() -> Vec<u8> {
     let (server, _) = server(BOTH);

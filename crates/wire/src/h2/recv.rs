@@ -203,14 +203,12 @@ impl Conn {
         if data == 0 && !ends {
             self.abuse.charge(Chatter::EmptyData, turn.now)?;
         }
-        let stream = match self.accept_data(turn, header, data)? {
-            Some(slot) => {
-                self.credit_stream(slot, used + padding);
-                Some(self.streams.name(slot))
-            }
-            None => None,
-        };
+        let slot = self.accept_data(turn, header, data)?;
+        let stream = slot.map(|slot| self.streams.name(slot));
         self.partial = Partial { stream, data, padding, ignored: 0, ends };
+        if let Some(slot) = slot {
+            self.credit_stream(slot, used + padding);
+        }
         if data == 0 && padding == 0 {
             self.end_data(turn);
         }

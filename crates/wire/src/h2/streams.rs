@@ -121,6 +121,12 @@ impl Stream {
         self.sending != Sending::Complete
     }
 
+    /// Bytes delivered and not consumed.
+    pub(super) fn unread(&self) -> u32 {
+        // What a lingering stream swallowed has been credited.
+        if self.is_active() { self.outstanding } else { 0 }
+    }
+
     /// Whether it could write now.
     pub(super) fn is_ready(&self) -> bool {
         self.sending == Sending::Body && !self.is_pending && self.send_window > 0

@@ -1,6 +1,7 @@
 //! Windows in both directions.
 
 use http::BodyLen;
+use proptest::prelude::{any, prop_assert_eq, proptest};
 
 use super::super::LINGER_MAX;
 use super::super::code::{FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR};
@@ -273,4 +274,112 @@ fn a_window_that_our_settings_take_away_is_given_to_a_body_that_is_read() {
     assert_eq!(bench.out().last().unwrap(), "WINDOW_UPDATE 1 1");
     bench.send(&frame(4, 1, 0, &[]));
     assert_eq!(bench.out(), ["WINDOW_UPDATE 1 65535"]);
+}
+
+/// An upload by a client that never sends more than it may, to a reader who takes all at once.
+#[derive(Clone, Copy, Debug)]
+struct Upload {
+    /// What the settings say, and what the reader wants.
+    announced: u32,
+    wanted: u32,
+    total: u64,
+    tells_length: bool,
+    /// Bytes that come before our settings are looked at, and whether they are read by then.
+    early: u64,
+    reads_early: bool,
+    chunk: u64,
+    padding: u8,
+}
+
+impl Upload {
+    /// Runs it; the bytes that arrived, which are fewer than there are if it stalls.
+    fn run(self) -> u64 {
+        let mut bench =
+            Bench::with(Settings { recv_window: self.announced, ..Settings::default() });
+        let length = self.total.to_string();
+        let mut fields = POST.to_vec();
+        if self.tells_length {
+            fields.push(("content-length", &length));
+        }
+        let head = headers(1, 0, &super::block(&fields));
+        bench.send(&[super::PREFACE, &settings(&[]), &head].concat());
+        let stream = bench.streams[&1];
+        if self.reads_early {
+            bench.conn.body_wanted(stream, self.wanted);
+        }
+        let (mut window, mut left, mut is_early) = (65_535_i64, self.total, true);
+        loop {
+            let until = if is_early { self.total - self.early.min(self.total) } else { 0 };
+            while left > until && window > 0 {
+                let padding = i64::from(self.padding).min(window - 2).max(-1);
+                let most = (window - padding - 1).min(16_000 - padding) as u64;
+                let now = self.chunk.min(left - until).min(most);
+                let mut payload = vec![0; (now as i64 + padding + 1) as usize];
+                // Where there is no room for it there is no padding.
+                if padding >= 0 {
+                    payload[0] = padding as u8;
+                }
+                left -= now;
+                window -= payload.len() as i64;
+                let flags = if padding >= 0 { 8 } else { 0 } | if left == 0 { END } else { 0 };
+                bench.send(&data(1, flags, &payload));
+                if !is_early || self.reads_early {
+                    bench.conn.body_consumed(stream, now as usize);
+                }
+            }
+            let lines = bench.out();
+            let told = lines.iter().filter_map(|line| line.strip_prefix("WINDOW_UPDATE 1 "));
+            window += told.map(|bytes| bytes.parse::<i64>().unwrap()).sum::<i64>();
+            if is_early {
+                is_early = false;
+                window += i64::from(self.announced) - 65_535;
+                bench.send(&frame(4, 1, 0, &[]));
+                bench.conn.body_wanted(stream, self.wanted);
+                bench.conn.body_consumed(stream, usize::MAX);
+            } else if left == 0 || (window <= 0 && !bench.conn.has_output() && lines.is_empty()) {
+                assert_eq!((bench.error, left == 0), (None, bench.log.contains(&"end 1".into())));
+                return self.total - left;
+            }
+        }
+    }
+}
+
+const UPLOAD: Upload = Upload {
+    announced: 65_536,
+    wanted: 1 << 20,
+    total: 60_000,
+    tells_length: true,
+    early: 0,
+    reads_early: true,
+    chunk: 1000,
+    padding: 0,
+};
+
+#[test]
+fn padding_does_not_use_up_the_window_of_a_body_that_would_fit() {
+    assert_eq!(Upload { padding: 255, ..UPLOAD }.run(), 60_000);
+}
+
+#[test]
+fn a_window_that_our_settings_narrow_is_not_taken_for_one_that_is_told() {
+    let upload = Upload { announced: 40_000, early: 30_000, ..UPLOAD };
+    assert_eq!(upload.run(), 60_000);
+}
+
+proptest! {
+    #[test]
+    fn an_upload_that_is_read_never_stalls(
+        announced in 0..70_000_u32,
+        wanted in 100..200_000_u32,
+        total in 1..100_000_u64,
+        tells_length in any::<bool>(),
+        early in 0..65_535_u64,
+        reads_early in any::<bool>(),
+        chunk in 500..16_000_u64,
+        padding: u8,
+    ) {
+        let upload =
+            Upload { announced, wanted, total, tells_length, early, reads_early, chunk, padding };
+        prop_assert_eq!(upload.run(), total);
+    }
 }
