@@ -163,9 +163,15 @@ impl TcpConn {
 
     /// Whether the framing can use more bytes from the socket now.
     pub(crate) fn wants_input(&self) -> bool {
-        self.readable
-            && (self.lingering
-                || self.framing.as_ref().is_none_or(Framing::wants_input) && !self.is_held())
+        let wants = self.framing.as_ref().is_none_or(Framing::wants_input);
+        self.readable && (self.lingering || wants && !self.is_held() && !self.has_next())
+    }
+
+    /// Whether a request is here that waits for earlier answers to leave. What comes behind it, the
+    /// end of all requests included, must not be seen before it.
+    fn has_next(&self) -> bool {
+        let is_blocked = !self.unsent.is_empty() && !self.input.is_empty();
+        is_blocked && matches!(&self.framing, Some(Framing::H1(h1)) if h1.is_reading_head())
     }
 
     /// Whether everything that was to be said has left.
