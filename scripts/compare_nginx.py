@@ -31,7 +31,7 @@ from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, found, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
-from compare import bodies, connections, coverage, framing_sites, harmless, headers, inheriting  # noqa: E402, F401
+from compare import bodies, connections, coverage, framing_sites, handshakes, harmless, headers, inheriting  # noqa: E402, F401
 from compare import overriding, secured, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.program import STAMP, Program  # noqa: E402
 from compare.sites import SITES  # noqa: E402

@@ -37,6 +37,7 @@ HEADS = "Lines of the error log about heads"
 ZONES = "What zones keep"
 PARTS = "Answers in other answers"
 ORIGINS = "HTTP origins"
+MANY = "Connections of HTTP/2 and HTTP/3"
 BEHIND = "What post_action does to the connection"
 
 _PATTERNS = {
@@ -55,6 +56,7 @@ _PATTERNS = {
     PARTS: ["proxy ssi: POST *| Content-Length: 0"],
     TEXTS: ["return: GET /200/t | If-*", "ssi here and there: * /text?x | If-None-Match: *", "addition: * /text | If-None-Match: *"],
     RANGES: ["plain: 40 ranges"],
+    MANY: ["inherits quic_host_key: *elsewhere 1 2", "inherits quic_host_key: *elsewhere 2 1"],
     BEHIND: ["post_action connections: *"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],
     LENGTHS: ["autoindex and gzip: GET /list/*", "gzip: GET /10/page.html HTTP/1.0 *", "keep-alive per location: GET /chunk/*", "inherits chunked_transfer_encoding *"],
