@@ -85,6 +85,9 @@ class Judge:
             print(f"    {line}")
 
     def finish(self, only):
+        gaps = [] if only else list(coverage.gaps(all_sites()))
+        for gap in gaps:
+            print(gap)
         stale = [] if only else sorted(must_excuse() - self.used)
         for heading, pattern in stale:
             print(f"EXCUSES NOTHING {pattern} ({heading})")
@@ -94,7 +97,7 @@ class Judge:
             print(f"NOT IN docs/differences-from-nginx.md: ## {heading}")
         print(f"{self.configs} configurations, {self.cases} cases, {self.failures} unexpected "
               f"differences, {self.excused} excused")
-        return 1 if self.failures or stale or missing else 0
+        return 1 if self.failures or gaps or stale or missing else 0
 
 
 PRELUDE = """
@@ -259,7 +262,7 @@ def main():
     parser.add_argument("--ports", nargs=2, type=int, default=[17000, 17010], help="multiples of 10")
     parser.add_argument("--only", default="", help="only sites and mistakes whose name has this")
     parser.add_argument("--thorough", action="store_true", help="every value for every directive")
-    parser.add_argument("--coverage", action="store_true", help="only name directives that nothing here or in tests/ tries")
+    parser.add_argument("--coverage", action="store_true", help="only name directives that nothing here or in tests/ tries, and compare nothing")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if options.coverage:
