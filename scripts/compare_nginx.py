@@ -34,7 +34,7 @@ from compare.mistakes import MISTAKES, STARTS  # noqa: E402
 from compare.php import Php  # noqa: E402
 from compare import filters, found, identity, limiting, logs, post_action, proxying, published, rewriting  # noqa: E402, F401
 from compare.origin import Origin  # noqa: E402
-from compare import bodies, connections, coverage, framing_sites, harmless, headers, inheriting  # noqa: E402, F401
+from compare import bodies, connections, coverage, framing_sites, handshakes, harmless, headers, inheriting  # noqa: E402, F401
 from compare import overriding, secured, ssi, tls_mistakes, variables  # noqa: E402, F401
 from compare.program import STAMP, Program  # noqa: E402
 from compare.sites import SITES  # noqa: E402
@@ -94,6 +94,9 @@ class Judge:
         self.used |= other.used
 
     def finish(self, only):
+        gaps = [] if only else list(coverage.gaps(all_sites()))
+        for gap in gaps:
+            print(gap)
         stale = [] if only else sorted(must_excuse() - self.used)
         for heading, pattern in stale:
             print(f"EXCUSES NOTHING {pattern} ({heading})")
@@ -103,7 +106,7 @@ class Judge:
             print(f"NOT IN docs/differences-from-nginx.md: ## {heading}")
         print(f"{self.configs} configurations, {self.cases} cases, {self.failures} unexpected "
               f"differences, {self.excused} excused")
-        return 1 if self.failures or stale or missing else 0
+        return 1 if self.failures or gaps or stale or missing else 0
 
 
 PRELUDE = """
@@ -270,7 +273,7 @@ def main():
                         help="multiples of 10, two for each share that goes on beside the others")
     parser.add_argument("--only", default="", help="only sites and mistakes whose name has this")
     parser.add_argument("--thorough", action="store_true", help="every value for every directive")
-    parser.add_argument("--coverage", action="store_true", help="only name directives that nothing here or in tests/ tries")
+    parser.add_argument("--coverage", action="store_true", help="only name directives that nothing here or in tests/ tries, and compare nothing")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if options.coverage:

@@ -4,7 +4,7 @@
 use std::thread;
 
 use testkit::server::LISTEN;
-use testkit::{Php, Response, Server, site, wait_until};
+use testkit::{App, Php, Response, Server, site, wait_until};
 
 use crate::http;
 
@@ -91,6 +91,29 @@ fn a_zone_answers_the_second_request() {
     ] {
         assert_eq!(told(&server, path), pair("MISS", "run 1"), "{fields}");
         assert_eq!(told(&server, path), pair("MISS", "run 2"), "{fields}");
+    }
+}
+
+#[test]
+fn the_innermost_block_says_who_may_purge() {
+    let app = App::start();
+    let pass = format!(
+        "fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
+         fastcgi_pass {}; {KEEP}",
+        app.address()
+    );
+    let server = http(&format!(
+        "{ZONE} fastcgi_cache_purge PURGE from 127.0.0.1;
+         server {{ {LISTEN} location / {{ {pass} }}
+             location /no/ {{ fastcgi_cache_purge PURGE from 192.0.2.1; {pass}
+                 location /no/yes/ {{ fastcgi_cache_purge PURGE; {pass} }} }} }}"
+    ));
+    for (path, status) in [("/", 200), ("/no/", 403), ("/no/yes/", 200)] {
+        assert_eq!(told(&server, path), pair("MISS", "run 1"), "{path}");
+        let purge = format!("PURGE {path} HTTP/1.1\r\nHost: localhost");
+        assert_eq!(server.connect().ask(&purge).status, status, "{path}");
+        let then = if status == 200 { pair("MISS", "run 2") } else { pair("HIT", "run 1") };
+        assert_eq!(told(&server, path), then, "{path}");
     }
 }
 

@@ -117,6 +117,17 @@ fn pages_and_what_they_vary_by_outlive_a_restart() {
 }
 
 #[test]
+fn litespeeds_name_of_the_path_keeps_pages_there() {
+    let app = App::start();
+    app.say("/page", "X-LiteSpeed-Cache-Control: public,max-age=3600");
+    let mut site = Site::start("CacheRoot @DIR@/cache;", &app, "page_cache auto;");
+    assert_eq!(site.told("/page").1, "run 1");
+    site.wait_files(1);
+    site.0.restart("QUIT");
+    assert_eq!(site.told("/page").1, "run 1");
+}
+
+#[test]
 fn a_private_page_comes_back_to_its_own_session_only() {
     let app = App::start();
     app.say("/cart", "X-LiteSpeed-Cache-Control: private,max-age=3600");

@@ -10,6 +10,7 @@ const ALL: &str = "
     gzip on; gzip_vary on; gzip_min_length 100; gzip_types text/css text/plain;
     brotli on; brotli_min_length 100; brotli_types text/css text/plain;
     zstd on; zstd_min_length 100; zstd_types text/css text/plain;
+    gzip_buffers 4 4k; brotli_buffers 4 4k; zstd_buffers 4 4k; brotli_window 64k;
 ";
 
 #[test]

@@ -42,6 +42,7 @@ mod log_targets;
 mod logs;
 mod lscache;
 mod overtime;
+mod page_cache;
 mod php;
 mod php_chaos;
 mod php_pool;

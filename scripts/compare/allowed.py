@@ -37,6 +37,7 @@ HEADS = "Lines of the error log about heads"
 ZONES = "What zones keep"
 PARTS = "Answers in other answers"
 ORIGINS = "HTTP origins"
+MANY = "Connections of HTTP/2 and HTTP/3"
 BEHIND = "What post_action does to the connection"
 
 _PATTERNS = {
@@ -55,6 +56,7 @@ _PATTERNS = {
     PARTS: ["proxy ssi: POST *| Content-Length: 0"],
     TEXTS: ["return: GET /200/t | If-*", "ssi here and there: * /text?x | If-None-Match: *", "addition: * /text | If-None-Match: *"],
     RANGES: ["plain: 40 ranges"],
+    MANY: ["inherits quic_host_key: *elsewhere 1 2", "inherits quic_host_key: *elsewhere 2 1"],
     BEHIND: ["post_action connections: *"],
     UNSAID: ["return: GET /crlf*", "headers added: GET /dir/file.txt", "headers added: GET /dir/", "return: GET /304*", "error_page: GET /code/304"],
     LENGTHS: ["autoindex and gzip: GET /list/*", "gzip: GET /10/page.html HTTP/1.0 *", "keep-alive per location: GET /chunk/*", "inherits chunked_transfer_encoding *"],
@@ -75,7 +77,7 @@ _PATTERNS = {
     LOGGED: ["overrides proxy_limit_rate *", "overrides fastcgi_limit_rate *", "zone origins that take too long: old *", "php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
     HEADS: [f"error log: heads: GET / HTTP/1.1\\r\\nHost: {rest}\\r\\n\\r\\n" for rest in ("a\\r\\nHost: b", "a b", "a/b", "a\\r\\nContent-Length: 1\\r\\nContent-Length: 1", "a\\r\\nTransfer-Encoding: x", "a\\r\\nX Y: z", "a\\r\\nX: a\\x00b", "a\\r\\n: z", "a\\r\\nUnder_score: 1")] + ["error log: heads: a long field"],
     ZONES: ["overrides proxy_cache_max_range_offset *", "overrides fastcgi_cache_max_range_offset *", "overrides proxy_cache_convert_head *", "zone answers: second GET /zone?n=a*Age%3A%2050", "zone vary: second GET /zone?n=star*", "zone bypass: then f", "zone conditions: *n=e9&*", "zone conditions: *n=e10&*", "zone conditions: *n=n9 *", "zone conditions: *n=n10 *", "zone ranges that are not offered: second *", "proxy cache: * | Range: *", "proxy cache: HEAD /h/x"],
-    ORIGINS: ["proxy fields that are set: POST /i *", "proxy bodies: POST /s chunked *", "proxy answers*chunked\\n\\nxyz*", "proxy answers*HTTP/1.1 100 *", "proxy answers*HTTP/1.1 101 *", "proxy answers*HTTP/1.1 102 *", "proxy answers*HTTP/1.1 103 *", "proxy answers*no status line*", "proxy answers*HTTP/1.1 20 *", "proxy answers*HTTP/1.1 2000 *",
+    ORIGINS: ["overrides proxy_ssl_session_reuse off: two /a/ first", "proxy fields that are set: POST /i *", "proxy bodies: POST /s chunked *", "proxy answers*chunked\\n\\nxyz*", "proxy answers*HTTP/1.1 100 *", "proxy answers*HTTP/1.1 101 *", "proxy answers*HTTP/1.1 102 *", "proxy answers*HTTP/1.1 103 *", "proxy answers*no status line*", "proxy answers*HTTP/1.1 20 *", "proxy answers*HTTP/1.1 2000 *",
               "proxy answers*HTTP/1.1 099 *", "proxy answers*'http/1.1 *", "proxy hidden and passed: GET 'bad' *"],
     MISTAKES: ["generated: *: quic_host_key *", "generated: http: access_log http:*", "generated: *: addition_types unix:*", "generated: main: load_module *", "odd: x*", "odd: \\udcff*", "odd: alone: stream {}", "odd: alone: mail {}", "odd: include loop.conf;",
                "odd: include d/.*;", "odd: include d;", "odd: include d/;", "odd: include .;", 'odd: include "";',

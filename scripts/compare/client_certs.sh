@@ -80,3 +80,27 @@ sub served serverca '/CN=served' "$LEAF"
 cat pin.crt any.crt short.crt serverca.crt > pins.crt
 openssl ca -config ca.cnf -cert root.crt -keyfile root.key -revoke revoked.crt 2>/dev/null
 openssl ca -config ca.cnf -cert root.crt -keyfile root.key -gencrl -out root.crl 2>/dev/null
+# For servers: behind one between, keys that need a password, answers of the authority, parameters.
+sub deep mid '/CN=localhost' 'basicConstraints=CA:FALSE\n'
+cat mid.crt >> deep.crt
+seal() {
+    echo "word of $1" > "$1.words"
+    openssl ec -in "$1.key" -aes256 -passout "file:$1.words" -out "$1.sealed" 2>/dev/null
+}
+seal good
+seal plain
+openssl ca -config ca.cnf -cert other.crt -keyfile other.key -gencrl -out other.crl 2>/dev/null
+serial=$(openssl x509 -in plain.crt -noout -serial | cut -d= -f2)
+for status in V R; do
+    printf '%s\t400101000000Z\t%s\t%s\tunknown\t/CN=plain\n' $status \
+        "$([ $status = V ] || echo 260101000000Z)" "$serial" > $status.index
+    openssl ocsp -index $status.index -rsigner root.crt -rkey root.key -CA root.crt -issuer root.crt \
+        -ndays 30 -cert plain.crt -respout $status.der >/dev/null 2>&1
+done
+for size in 2048 3072; do
+    openssl genpkey -genparam -algorithm DH -pkeyopt "group:ffdhe$size" -out "dh$size.pem" 2>/dev/null
+done
+openssl rand 80 > one.ticket
+openssl rand 80 > two.ticket
+openssl rand 64 > one.quic
+openssl rand 64 > two.quic

@@ -6,6 +6,7 @@ as a program it does the cases it is given, one after the other: `framing.py POR
 """
 import socket
 import ssl
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def open_windows(port, name=None, frame=None):
 def h2_settings(port, name=None):
     peer, found = open_windows(port, name)
     peer.close()
-    told = next(payload for kind, flags, _, payload in found if kind == SETTINGS and not flags)
+    told = next((payload for kind, flags, _, payload in found if kind == SETTINGS and not flags), None)
+    if told is None:
+        return ["no settings"]
     pairs = {number(told[at:at + 2]): number(told[at + 2:at + 6]) for at in range(0, len(told), 6)}
     return [f"streams {pairs.get(MAX_CONCURRENT_STREAMS)}", f"window {pairs.get(INITIAL_WINDOW_SIZE)}"]
 
@@ -112,6 +115,50 @@ def tls_session(port, name, version):
             f"length {len(later)}", "then " + ("same" if first == later else "other"), f"wire {wire in ('-', later)}"]
 
 
+def tls_protocol(port, name):
+    """What a client that speaks HTTP/2 and 1 is to speak."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 3), server_hostname=name) as peer:
+        return [f"protocol {peer.selected_alpn_protocol()}"]
+
+
+def tls_ticket(base, first, second):
+    """Whether the second port takes up what was agreed on at the first."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    session = None
+    for at in (first, second):
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", base + int(at)), 3), session=session) as peer:
+            session, reused = peer.session, peer.session_reused
+    return [f"reused {reused}", f"ticket {session.has_ticket}"]
+
+
+def openssl(port, name, *words):
+    """What openssl's client says of a handshake."""
+    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-servername", name, *words]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5)
+    return done.stdout.splitlines()
+
+
+def tls_shows(port, name):
+    """Whose certificate it is."""
+    return [line for line in openssl(port, name) if line.startswith("subject=")] or ["none"]
+
+
+def tls_staple(port, name):
+    """What is said of the certificate's revocation."""
+    told = ("OCSP response: no", "Serial Number", "Cert Status")
+    return [line.strip() for line in openssl(port, name, "-status") if line.strip().startswith(told)]
+
+
+def tls_staples(base, *ports):
+    """What is said at each of these ports."""
+    return [line for port in ports for line in tls_staple(base + int(port), "a.test")]
+
+
 def quic_allows(port, name, *wanted):
     client = quic.Client(port, name)
     allowed = client.allowed()
@@ -124,6 +171,14 @@ def quic_get(port, name, path):
     status, size = client.get(path)
     client.close()
     return [f"status {status} of {size}", f"retries {client.retries}", f"trains {'yes' if client.trains else 'no'}"]
+
+
+def quic_speaks(port, name):
+    """Whether requests are answered; how one is told that they are not is not."""
+    client = quic.Client(port, name)
+    status, _ = client.get("/")
+    client.close()
+    return [f"answered {status == '200'}"]
 
 
 def quic_again(port, name, token=None):
@@ -140,6 +195,12 @@ def quic_again(port, name, token=None):
     return lines
 
 
+def quic_elsewhere(base, first, second):
+    """Whether who proved its address at the first port has to do so at the second."""
+    [token] = quic_token(base + int(first), "a.test")
+    return quic_again(base + int(second), "a.test", token) if token != "none" else ["no token"]
+
+
 def quic_token(port, name):
     """A token for a later visit."""
     client = quic.Client(port, name)
@@ -149,6 +210,7 @@ def quic_token(port, name):
 
 
 KINDS = {"h2 settings": h2_settings, "h2 data": h2_data, "h2 upload": h2_upload, "h2 many": h2_many, "tls records": tls_records, "tls session": tls_session,
+         "tls protocol": tls_protocol, "tls ticket": tls_ticket, "tls shows": tls_shows, "tls staple": tls_staple, "tls staples": tls_staples, "quic elsewhere": quic_elsewhere, "quic speaks": quic_speaks,
          "quic allows": quic_allows, "quic get": quic_get, "quic again": quic_again, "quic token": quic_token}
 
 

@@ -66,7 +66,7 @@ def inherits(name, x, y, path="hello.txt", *fields, method="GET", more="", **opt
             cases.append(" | ".join([line, f"Host: {host}", *fields]))
     if "limit_except" in PLACES[name]:
         cases.append(" | ".join(["POST /e/hello.txt", "Host: one", *fields]))
-    http(f"inherits {name} {x}"[:60].strip(), text, cases, **options)
+    http(" ".join(f"inherits {name} {x}".split())[:60].strip(), text, cases, **options)
 
 
 inherits("add_header", "X a", "Y b", ["hello.txt", "none"])
@@ -176,6 +176,10 @@ for _name, _x, _y in (
     ("client_body_buffer_size", "1k", "64k"), ("client_body_timeout", "1s", "9s"), ("client_body_in_single_buffer", "on", "off"), ("client_body_in_file_only", "clean", "off"), ("subrequest_output_buffer_size", "1k", "64k"),
     ("resolver_timeout", "1s", "9s"), ("types_hash_max_size", "512", "2048"), ("types_hash_bucket_size", "32", "128"), ("early_hints", "$http_e", "$arg_e"), ("open_log_file_cache", "max=5", "off"), ("connection_pool_size", "256", "1k"), ("request_pool_size", "1k", "8k"), ("auth_delay", "0", "1ms")):
     inherits(_name, _x, _y, ["hello.txt", "big.bin", "none"])
+inherits("send_lowat", "0", "0")
+for _name in ("scgi_temp_path", "uwsgi_temp_path"):
+    # A line that begins with it stands for what is said for nginx in all of http.
+    inherits(_name, f"\n{_name} @LOGS@/outer;", "@LOGS@/inner 1 2")
 inherits("client_header_buffer_size", "128; large_client_header_buffers 1 2k;", "4k", ["hello.txt?" + "a" * 600], "X: " + "b" * 1800)
 inherits("keepalive_disable", "none", "msie6", "hello.txt", "User-Agent: Mozilla/5.0")
 inherits("msie_refresh", "on", "off", "dir")

@@ -49,7 +49,7 @@ def site(kind, name, x, y, cases, passing, in_if="", **options):
     text = BLOCKS % {"x": whole(x), "y": whole(y), "pass": passing, "rpass": rpass, "more": options.pop("more", ""), "help": options.pop("help", ""),
                      "if_y": in_if or "set $z 1;"}
     asked = [with_host(case, base, host) for host, base in ASKED for case in (cases if isinstance(cases, list) else [cases])]
-    SITES.append({"name": f"overrides {name} {x}"[:70], "conf": text, "cases": asked, "open": True, "errors": True, **options})
+    SITES.append({"name": f"overrides {name.strip()} {x}"[:70], "conf": text, "cases": asked, "open": True, "errors": True, **options})
 
 
 def proxy(name, x, y, cases="GET /", passing="proxy_pass http://@ORIGIN@/;", **options):
@@ -171,6 +171,9 @@ fastcgi("buffering", "off", "on", script("big.php", n=2000))
 fastcgi("buffers", "2 4k; fastcgi_busy_buffers_size 4k;", "8 8k; fastcgi_busy_buffers_size 16k;", script("big.php", n=2000))
 fastcgi("max_temp_file_size", "0", "8k", script("big.php", n=2000))
 fastcgi("temp_file_write_size", "8k", "16k", script("big.php", n=2000))
+fastcgi("bind", "192.0.2.1", "127.0.0.9", script("say.php"), "fastcgi_pass @PHPC@;")
+fastcgi("bind", "127.0.0.9", "$arg_b", [script("say.php"), script("say.php", b="192.0.2.1")], "fastcgi_pass @PHPC@;")
+site("fastcgi_", "\nfastcgi_temp_path", "@LOGS@/outer", "@LOGS@/inner 1", script("big.php", n=2000), "fastcgi_pass @PHPA@;", more=PARAMS + "fastcgi_buffers 2 4k; fastcgi_busy_buffers_size 4k;")
 fastcgi("send_lowat", "0", "0", post("/?f=echo.php", "x"))
 ZONE = CACHE.replace("proxy_", "fastcgi_")
 STAYS = ON.replace("proxy_", "fastcgi_")

@@ -2,6 +2,7 @@
 that the comparisons of TLS and of answers say enough, and both ends of a handshake are looked at."""
 from .fastcgi import post
 from .mistakes import HEAD as TOP, whole
+from .overriding import site as override
 
 SITES = []
 FACTS = "$ssl_server_name|$ssl_protocol|$ssl_client_s_dn|$ssl_client_verify|$host|$request_uri"
@@ -65,6 +66,47 @@ site("versions", {
         "/plain": "proxy_pass http://127.0.0.1:@P1@;",
 }, ["GET /new", "GET /old", "GET /12", "GET /none", "GET /cipher", "GET /suite", "GET /plain",
     post("/new", "body")], before="proxy_ssl_session_reuse off;\n")
+
+# What locations take over. Two origins with names of their own, behind one authority or two.
+CLIENTS = "@DIR@/clients/"
+LEAVES = "".join("server { listen 127.0.0.1:@P%d@ ssl; ssl_certificate %s%s.crt; ssl_certificate_key %s%s.key; return 200 '$server_port $ssl_session_reused'; }\n"
+                 % (port, CLIENTS, stem, CLIENTS, stem) for port, stem in ((5, "deep"), (6, "plain")))
+
+
+def inherits(name, x, y, port=1, cases="GET /", more="proxy_ssl_session_reuse off;"):
+    """Compares `proxy_ssl_NAME` with the values `x` and `y`."""
+    override("proxy_", f"proxy_ssl_{name}", x, y, cases, f"proxy_pass https://127.0.0.1:@P{port}@;", more=ORIGIN + LEAVES + more, lengths="any")
+
+
+OLD = "proxy_ssl_protocols TLSv1.2; proxy_ssl_session_reuse off;"
+NAMED = "proxy_ssl_server_name on; proxy_ssl_session_reuse off;"
+ROOT = f"proxy_ssl_trusted_certificate {CLIENTS}root.crt; proxy_ssl_session_reuse off;"
+
+
+def own(stem, key="key"):
+    return f"{CLIENTS}{stem}.crt; proxy_ssl_certificate_key {CLIENTS}{stem}.{key};"
+
+
+inherits("name", "a.test", "b.test", more=NAMED)
+inherits("name", "$arg_n", "c.$arg_n", cases="GET /?n=d.test", more=NAMED)
+inherits("server_name", "on", "off", more="proxy_ssl_name a.test; proxy_ssl_session_reuse off;")
+inherits("server_name", "off", "on", more="proxy_ssl_name a.test; proxy_ssl_session_reuse off;")
+inherits("protocols", "TLSv1.2", "TLSv1.3")
+inherits("protocols", "TLSv1.2", "TLSv1.3", port=2)
+inherits("ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-GCM-SHA256", port=4, more=OLD)
+inherits("conf_command", "Ciphersuites TLS_CHACHA20_POLY1305_SHA256", "Ciphersuites TLS_AES_128_GCM_SHA256", port=4)
+inherits("certificate", own("good"), own("plain"))
+inherits("certificate", own("good"), "''")
+inherits("certificate_key", f"{CLIENTS}good.key; proxy_ssl_certificate {CLIENTS}good.crt;", f"{CLIENTS}plain.key; proxy_ssl_certificate {CLIENTS}plain.crt;")
+inherits("password_file", f"{CLIENTS}good.words; proxy_ssl_certificate {own('good', 'sealed')}", f"{CLIENTS}plain.words; proxy_ssl_certificate {own('plain', 'sealed')}")
+inherits("certificate_cache", f"max=1; proxy_ssl_certificate {CLIENTS}$arg_c.crt; proxy_ssl_certificate_key {CLIENTS}$arg_c.key;", "off",
+         cases=["GET /?c=good", "GET /?c=plain", "GET /?c=good"])
+inherits("verify", "on; proxy_ssl_name no.test;", "off", port=6, more=ROOT)
+inherits("verify", "off", "on; proxy_ssl_name plain;", port=6, more=ROOT)
+inherits("verify_depth", "0", "1", port=5, more=ROOT + "proxy_ssl_verify on; proxy_ssl_name localhost;")
+inherits("trusted_certificate", f"{CLIENTS}root.crt", f"{CLIENTS}other.crt", port=6, more="proxy_ssl_verify on; proxy_ssl_name plain; proxy_ssl_session_reuse off;")
+inherits("crl", f"{CLIENTS}root.crl", f"{CLIENTS}other.crl", port=6, more=ROOT + "proxy_ssl_verify on; proxy_ssl_name plain;")
+inherits("session_reuse", "off", "on", port=6, cases=[("first", "GET /"), ("second", "GET /")], more="")
 
 PASS = "proxy_pass https://127.0.0.1:9;"
 for text in (

@@ -63,6 +63,33 @@ fn an_answer_is_kept_and_purged() {
 }
 
 #[test]
+fn the_innermost_block_says_who_may_purge() {
+    let origin = Origin::start();
+    let pass = format!("proxy_pass http://{}; {KEEP}", origin.address());
+    let server = http(&format!(
+        "proxy_cache_path @DIR@/cache keys_zone=one:1m; proxy_cache_purge PURGE from 127.0.0.1;
+         server {{ {LISTEN} location / {{ {pass} }}
+             location /off/ {{ proxy_cache_purge off; {pass} }}
+             location /no/ {{ proxy_cache_purge PURGE from 192.0.2.1; {pass}
+                 location /no/yes/ {{ proxy_cache_purge DROP from 127.0.0.1; {pass} }} }} }}"
+    ));
+    // What purges nothing is a request like others, and goes on to the origin.
+    for (path, method, status, is_passed, cache) in [
+        ("/", "PURGE", 200, false, "MISS"),
+        ("/off/", "PURGE", 200, true, "HIT"),
+        ("/no/", "PURGE", 403, false, "HIT"),
+        ("/no/", "DROP", 200, true, "HIT"),
+        ("/no/yes/", "PURGE", 200, true, "HIT"),
+        ("/no/yes/", "DROP", 200, false, "MISS"),
+    ] {
+        let _kept = server.get(path);
+        assert_eq!(with(&server, method, path, "").status, status, "{method} {path}");
+        let asked = origin.asked(path).iter().any(|asked| asked.method() == method);
+        assert_eq!((asked, &*seen(&server, path).0), (is_passed, cache), "{method} {path}");
+    }
+}
+
+#[test]
 fn what_is_kept_is_asked_whole_and_for_everybody() {
     let origin = Origin::start();
     origin.say("/", answer("ETag: \"x\"\nAccept-Ranges: bytes", "0123456789"));

@@ -1,0 +1,113 @@
+//! Owns: directives of the page cache that other files do not speak of by name: what each does, and
+//! that the innermost block has the last word.
+
+use testkit::server::LISTEN;
+use testkit::{App, Server, wait_until};
+
+use crate::http;
+
+/// A server with these in `http`, in itself and in its location `/in/`.
+fn serve(app: &App, block: &str, outer: &str, inner: &str) -> Server {
+    let pass = format!(
+        "fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
+         fastcgi_pass {};",
+        app.address()
+    );
+    http(&format!(
+        "{block} server {{ {LISTEN} page_cache on; {outer}
+         location / {{ {pass} }} location /in/ {{ {inner} {pass} }} }}"
+    ))
+}
+
+/// The bodies of two answers to this.
+fn twice(server: &Server, path: &str, fields: &str) -> [String; 2] {
+    [(); 2].map(|()| server.connect().get(path, fields).text())
+}
+
+fn runs(first: usize, second: usize) -> [String; 2] {
+    [first, second].map(|run| format!("run {run}"))
+}
+
+#[test]
+fn pages_are_looked_up_where_that_is_on() {
+    let app = App::start();
+    let server = serve(&app, "page_cache_lookup off;", "", "page_cache_lookup on;");
+    assert_eq!(twice(&server, "/", ""), runs(1, 2));
+    assert_eq!(twice(&server, "/in/", ""), runs(1, 1));
+    let server = serve(&app, "", "", "page_cache_lookup off;");
+    assert_eq!(twice(&server, "/", ""), runs(3, 3));
+    assert_eq!(twice(&server, "/in/", ""), runs(2, 3));
+}
+
+#[test]
+fn no_page_is_fresh_for_longer_than_it_may_be() {
+    let app = App::start();
+    for path in ["/", "/in/"] {
+        app.say(path, "Cache-Control: max-age=600");
+    }
+    let outer = "page_cache_max_ttl 1s; page_cache_stale off;";
+    let server = serve(&app, "", outer, "page_cache_max_ttl off;");
+    assert_eq!(twice(&server, "/in/", ""), runs(1, 1));
+    assert_eq!(server.get("/").text(), "run 1");
+    wait_until("the page to be old", || server.get("/").text() != "run 1");
+    assert_eq!(server.get("/in/").text(), "run 1");
+}
+
+#[test]
+fn clients_learn_of_a_hit_by_the_name_that_is_chosen() {
+    let app = App::start();
+    for (outer, inner) in [("on", "lscache"), ("lscache", "off"), ("off", "on")] {
+        let [block, location] =
+            [outer, inner].map(|value| format!("page_cache_status_header {value};"));
+        let server = serve(&app, &block, "", &location);
+        for (path, value) in [("/", outer), ("/in/", inner)] {
+            let _kept = server.get(path);
+            let reply = server.get(path);
+            let told = [reply.header("x-cache"), reply.header("x-litespeed-cache")];
+            let wanted = match value {
+                "on" => [Some("HIT"), None],
+                "lscache" => [None, Some("hit")],
+                _ => [None, None],
+            };
+            assert_eq!(told, wanted, "{path} {value}");
+        }
+    }
+}
+
+#[test]
+fn litespeeds_name_says_whether_clients_may_ask_for_a_fresh_page() {
+    let app = App::start();
+    let fresh = "Cache-Control: no-cache\r\n";
+    let server = serve(&app, "CacheIgnoreCacheControl Off;", "", "CacheIgnoreCacheControl On;");
+    assert_eq!(twice(&server, "/", fresh), runs(1, 2));
+    assert_eq!(twice(&server, "/in/", fresh), runs(1, 1));
+    let server = serve(&app, "", "", "CacheIgnoreCacheControl Off;");
+    assert_eq!(twice(&server, "/", fresh), runs(3, 3));
+    assert_eq!(twice(&server, "/in/", fresh), runs(2, 3));
+}
+
+#[test]
+fn more_pages_than_memory_may_take_are_not_all_kept() {
+    const PAGES: usize = 20;
+    let app = App::start();
+    let kept = |memory: &str| {
+        let server = serve(&app, &format!("page_cache_memory {memory};"), "", "");
+        let ask = |page| {
+            let reply = server.get(&format!("/{page}"));
+            assert_eq!(reply.body.len(), 100_000);
+            reply.header("x-litespeed-cache") == Some("hit")
+        };
+        for page in 0..PAGES {
+            assert!(!ask(page), "{page}");
+        }
+        // The last ones first: what is fetched anew drives others out.
+        (0..PAGES).rev().filter(|page| ask(*page)).count()
+    };
+    let body = vec![b'x'; 100_000];
+    for page in 0..PAGES {
+        app.plan(&format!("/{page}"), vec![testkit::Said::head("").body(&body)]);
+    }
+    assert_eq!(kept("64m"), PAGES);
+    let few = kept("1m");
+    assert!((1..=10).contains(&few), "{few} pages of 100 kB are in 1 MiB");
+}
