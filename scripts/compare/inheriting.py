@@ -175,7 +175,8 @@ for _name, _x, _y in (
     ("send_timeout", "5s", "9s"), ("lingering_close", "off", "always"), ("lingering_time", "1s", "9s"), ("lingering_timeout", "1s", "9s"), ("reset_timedout_connection", "on", "off"), ("keepalive_time", "1s", "1h"), ("keepalive_min_timeout", "1s", "0"),
     ("client_body_buffer_size", "1k", "64k"), ("client_body_timeout", "1s", "9s"), ("client_body_in_single_buffer", "on", "off"), ("client_body_in_file_only", "clean", "off"), ("subrequest_output_buffer_size", "1k", "64k"),
     ("resolver_timeout", "1s", "9s"), ("types_hash_max_size", "512", "2048"), ("types_hash_bucket_size", "32", "128"), ("early_hints", "$http_e", "$arg_e"), ("open_log_file_cache", "max=5", "off"), ("connection_pool_size", "256", "1k"), ("request_pool_size", "1k", "8k"), ("auth_delay", "0", "1ms")):
-    inherits(_name, _x, _y, ["hello.txt", "big.bin", "none"])
+    # Between two pieces nginx looks whether its client has left, which one that ended its side has.
+    inherits(_name, _x, _y, ["hello.txt", "big.bin", "none"], open=_name == "sendfile_max_chunk")
 inherits("send_lowat", "0", "0")
 for _name in ("scgi_temp_path", "uwsgi_temp_path"):
     # A line that begins with it stands for what is said for nginx in all of http.
