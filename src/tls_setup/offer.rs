@@ -1,7 +1,7 @@
 //! What is offered to clients and origins: versions, ciphers and groups by OpenSSL's words. Words
 //! that OpenSSL does not know either are refused as nginx refuses them; the others are warned of.
 
-use conf::model::{OriginTlsConf, Protocols, TlsConf};
+use conf::model::{OPENSSL_COMMANDS, OriginTlsConf, Protocols, TlsConf};
 use tls::{AcceptorOptions, Versions, names, offers};
 
 /// Words of cipher strings that stand for several ciphers, beside those that exist here.
@@ -65,39 +65,6 @@ const ALIASES: &[&str] = &[
     "SUITEB192",
     "AGOST",
     "KGOST",
-];
-/// Commands of OpenSSL's configuration language for servers.
-const COMMANDS: &[&str] = &[
-    "Certificate",
-    "ChainCAFile",
-    "ChainCAPath",
-    "ChainCAStore",
-    "CipherString",
-    "Ciphersuites",
-    "ClientCAFile",
-    "ClientCAPath",
-    "ClientCAStore",
-    "ClientSignatureAlgorithms",
-    "Curves",
-    "DHParameters",
-    "ECDHParameters",
-    "Groups",
-    "MaxProtocol",
-    "MinProtocol",
-    "NumTickets",
-    "Options",
-    "PrivateKey",
-    "Protocol",
-    "RecordPadding",
-    "RequestCAFile",
-    "RequestCAPath",
-    "RequestCAStore",
-    "ServerInfoFile",
-    "SignatureAlgorithms",
-    "VerifyCAFile",
-    "VerifyCAPath",
-    "VerifyCAStore",
-    "VerifyMode",
 ];
 /// Words of the commands `MinProtocol` and `MaxProtocol`, the oldest version first.
 const PROTOCOLS: &[&str] = &["None", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
@@ -254,7 +221,7 @@ impl Offer<'_> {
         let failed =
             |why: &str| format!("SSL_CONF_cmd(\"{name}\", \"{value}\") failed (SSL: error:{why})");
         let bad_value = format!("0A000180:SSL routines::bad value:cmd={name}, value={value}");
-        let known = COMMANDS.iter().find(|known| known.eq_ignore_ascii_case(name));
+        let known = OPENSSL_COMMANDS.iter().find(|known| known.eq_ignore_ascii_case(name));
         let Some(known) = known else {
             return Err(failed(&format!("0A000182:SSL routines::unknown cmd name:cmd={name}")));
         };

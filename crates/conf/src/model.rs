@@ -65,7 +65,10 @@ pub use settings::{
     OpenFileCache, Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
 };
 pub use spans::Spans;
-pub use tls::{Certificate, CertificateCache, Pem, Protocols, SessionCache, TlsConf, VerifyClient};
+pub use tls::{
+    Certificate, CertificateCache, ConfCommands, OPENSSL_COMMANDS, Pem, Protocols, SessionCache,
+    TlsConf, VerifyClient,
+};
 pub use upstream::{
     Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
 };

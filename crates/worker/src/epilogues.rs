@@ -30,11 +30,8 @@ pub(crate) struct Epilogue {
 impl TcpConn {
     /// Whether what comes next waits for what is done behind earlier answers.
     pub(crate) fn is_held(&self) -> bool {
-        match &self.framing {
-            _ if self.epilogues == 0 => false,
-            Some(Framing::H1(framing)) => !framing.is_closing(),
-            _ => false,
-        }
+        self.epilogues > 0
+            && matches!(&self.framing, Some(Framing::H1(framing)) if !framing.is_closing())
     }
 }
 

@@ -113,12 +113,9 @@ impl<I: Io> Worker<I> {
         let secured = conn.session.is_some();
         let kept = if secured { &mut conn.cipher } else { &mut conn.input };
         let held = kept.len();
-        let scratch = &mut self.scratch.received;
-        if scratch.len() < held + RECEIVE_SIZE {
-            scratch.resize(held + RECEIVE_SIZE, 0);
-        }
-        scratch[..held].copy_from_slice(kept);
-        match self.io.receive(conn.fd, &mut scratch[held..held + RECEIVE_SIZE]) {
+        let (before, room) = self.scratch.received(0..held + RECEIVE_SIZE).split_at_mut(held);
+        before.copy_from_slice(kept);
+        match self.io.receive(conn.fd, room) {
             Received::Bytes(n) => {
                 // The end of the stream is reported only once, maybe together with these bytes.
                 conn.readable = n == RECEIVE_SIZE || conn.hung_up;

@@ -320,12 +320,9 @@ impl<I: Io> Worker<I> {
             return;
         }
         let Some(room) = self.room_of(key, fetch) else { return };
-        let scratch = &mut self.scratch.received;
-        if scratch.len() < room {
-            scratch.resize(room, 0);
-        }
         let Some(link) = self.origins.links.get_mut(key) else { return };
-        match self.io.receive(link.fd, &mut scratch[..room]) {
+        let scratch = self.scratch.received(0..room);
+        match self.io.receive(link.fd, scratch) {
             Received::Bytes(n) => {
                 link.readable = n == room || link.hung_up;
                 if link.secured.is_some() {

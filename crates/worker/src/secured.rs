@@ -189,11 +189,8 @@ impl<I: Io> Worker<I> {
             return;
         }
         let room = base::limits::RECEIVE_SIZE;
-        let scratch = &mut self.scratch.received;
-        if scratch.len() < room {
-            scratch.resize(room, 0);
-        }
-        let n = match self.io.receive(link.fd, &mut scratch[..room]) {
+        let scratch = self.scratch.received(0..room);
+        let n = match self.io.receive(link.fd, scratch) {
             Received::Bytes(n) => n,
             Received::Blocked => {
                 link.readable = false;

@@ -1,6 +1,7 @@
 //! Everything one core owns, and the turn that moves it: learn, think, speak once.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use base::limits::{CONNS_MAX, EXCHANGES_MAX};
@@ -97,6 +98,17 @@ pub(crate) struct Scratch {
     pub(crate) early: Vec<(Key<Live>, engine::Wake)>,
     /// Streams whose pace holds them until then.
     pub(crate) paced: Vec<(wire::User, base::Instant)>,
+}
+
+impl Scratch {
+    /// The bytes at `range` of the buffer that sockets are read into, which grows to have them.
+    #[inline]
+    pub(crate) fn received(&mut self, range: Range<usize>) -> &mut [u8] {
+        if self.received.len() < range.end {
+            self.received.resize(range.end, 0);
+        }
+        &mut self.received[range]
+    }
 }
 
 /// One core's worker.

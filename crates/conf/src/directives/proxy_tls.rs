@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::tls::{plain_file, read_certificate_cache, read_protocols};
+use super::tls::{plain_file, push_command, read_certificate_cache, read_protocols};
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, flag, list, number, value};
-use crate::model::{OriginTlsConf, PemName, Protocols};
+use crate::model::{OPENSSL_COMMANDS, OriginTlsConf, PemName};
 use crate::reader::{Fault, Parsed, Reader, show};
 
 const HSL: Contexts = Contexts::HSL;
@@ -32,10 +32,7 @@ pub(super) const TABLE: &[Directive] = &[
     })
     .doc("The file with passwords for the key.", "proxy_ssl_password_file passwords;"),
     list("proxy_ssl_protocols", HSL, Args::at_least(1), |r, node| {
-        let none = Protocols { tls12: false, tls13: false, obsolete: false };
-        let old = if r.again { tls(r).protocols } else { none };
-        tls(r).protocols = read_protocols(r, node, old)?;
-        Ok(())
+        read_protocols(r, node, |r| &mut tls(r).protocols)
     })
     .doc("The versions of TLS that origins are spoken to in.", "proxy_ssl_protocols TLSv1.3;"),
     value("proxy_ssl_ciphers", HSL, Args::ONE, |r, node| {
@@ -99,43 +96,13 @@ fn file(
 /// Refuses OpenSSL's settings that are not done; those that OpenSSL does not know either are told
 /// where they are used.
 fn conf_command(r: &mut Reader, node: &Node) -> Parsed {
-    const UNDONE: [&str; 24] = [
-        "ClientCAFile",
-        "ClientCAStore",
-        "ClientCAPath",
-        "ClientSignatureAlgorithms",
-        "ChainCAFile",
-        "ChainCAStore",
-        "ChainCAPath",
-        "Certificate",
-        "DHParameters",
-        "ECDHParameters",
-        "NumTickets",
-        "Options",
-        "PrivateKey",
-        "Protocol",
-        "RecordPadding",
-        "RequestCAFile",
-        "RequestCAPath",
-        "RequestCAStore",
-        "ServerInfoFile",
-        "SignatureAlgorithms",
-        "VerifyCAFile",
-        "VerifyCAPath",
-        "VerifyCAStore",
-        "VerifyMode",
-    ];
-    let name = show(node.arg(0)).into_owned();
-    if UNDONE.iter().any(|undone| undone.eq_ignore_ascii_case(&name)) {
+    const DONE: [&str; 6] =
+        ["CipherString", "Ciphersuites", "Curves", "Groups", "MaxProtocol", "MinProtocol"];
+    let name = show(node.arg(0));
+    let is_among = |all: &[&str]| all.iter().any(|known| known.eq_ignore_ascii_case(&name));
+    if is_among(&OPENSSL_COMMANDS) && !is_among(&DONE) {
         let text = format!("\"proxy_ssl_conf_command {name}\" is not implemented yet");
         return Err(Fault::Text(text));
     }
-    let pair = (name, show(node.arg(1)).into_owned());
-    let again = r.again;
-    let commands = Arc::make_mut(&mut tls(r).conf_commands);
-    if !again {
-        commands.clear();
-    }
-    commands.push(pair);
-    Ok(())
+    push_command(r, node, |r| &mut tls(r).conf_commands)
 }

@@ -11,7 +11,9 @@ use crate::diagnostic::Diagnostic;
 use crate::directive::{
     Args, Contexts, Directive, Form, accepted, flag, list, number, seconds, size, value,
 };
-use crate::model::{CertificateCache, Level, Pem, Protocols, SessionCache, TlsConf, VerifyClient};
+use crate::model::{
+    CertificateCache, ConfCommands, Level, Pem, Protocols, SessionCache, TlsConf, VerifyClient,
+};
 use crate::reader::{Fault, Parsed, Reader, invalid_value, show};
 use crate::value::{self as values, Unit};
 
@@ -47,10 +49,7 @@ pub(super) const TABLE: &[Directive] = &[
     })
     .doc("The file with passwords for keys.", "ssl_password_file passwords;"),
     list("ssl_protocols", HS, Args::at_least(1), |r, node| {
-        let none = Protocols { tls12: false, tls13: false, obsolete: false };
-        let old = if r.again { r.tls().conf.protocols } else { none };
-        r.tls().conf.protocols = read_protocols(r, node, old)?;
-        Ok(())
+        read_protocols(r, node, |r| &mut r.tls().conf.protocols)
     })
     .doc("The versions of TLS that are spoken.", "ssl_protocols TLSv1.2 TLSv1.3;"),
     value("ssl_ciphers", HS, Args::ONE, |r, node| {
@@ -73,14 +72,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("The file for an old way of key exchange.", "ssl_dhparam dhparam.pem;"),
     list("ssl_conf_command", HS, Args::TWO, |r, node| {
         check_command(node)?;
-        let pair = (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned());
-        let again = r.again;
-        let commands = Arc::make_mut(&mut r.tls().conf.conf_commands);
-        if !again {
-            commands.clear();
-        }
-        commands.push(pair);
-        Ok(())
+        push_command(r, node, |r| &mut r.tls().conf.conf_commands)
     })
     .doc("A setting in OpenSSL's own words.", "ssl_conf_command Options KTLS;"),
     list("ssl_session_cache", HS, Args::between(1, 2), session_cache)
@@ -195,12 +187,30 @@ fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathB
     Ok(())
 }
 
-/// Reads versions, which are added to `protocols`.
+/// Adds a setting in OpenSSL's own words to those of the same block.
+pub(super) fn push_command(
+    r: &mut Reader,
+    node: &Node,
+    slot: fn(&mut Reader) -> &mut ConfCommands,
+) -> Parsed {
+    let pair = (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned());
+    let again = r.again;
+    let commands = Arc::make_mut(slot(r));
+    if !again {
+        commands.clear();
+    }
+    commands.push(pair);
+    Ok(())
+}
+
+/// Reads versions, which are added to those of the same block.
 pub(super) fn read_protocols(
     r: &mut Reader,
     node: &Node,
-    mut protocols: Protocols,
-) -> Result<Protocols, Fault> {
+    slot: fn(&mut Reader) -> &mut Protocols,
+) -> Parsed {
+    let none = Protocols { tls12: false, tls13: false, obsolete: false };
+    let mut protocols = if r.again { *slot(r) } else { none };
     for word in node.args() {
         match &*word.to_ascii_lowercase() {
             b"sslv2" | b"sslv3" | b"tlsv1" | b"tlsv1.1" => protocols.obsolete = true,
@@ -210,7 +220,8 @@ pub(super) fn read_protocols(
         }
         say_once(r, node, word);
     }
-    Ok(protocols)
+    *slot(r) = protocols;
+    Ok(())
 }
 
 /// Reads how certificates named by variables are kept.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Place;
-use super::tls::{CertificateCache, Protocols};
+use super::tls::{CertificateCache, ConfCommands, Protocols};
 use crate::vars::Template;
 
 /// What `proxy_ssl_*` of one location says.
@@ -24,8 +24,8 @@ pub struct OriginTlsConf {
     pub protocols: Protocols,
     /// `proxy_ssl_ciphers`, in OpenSSL's language.
     pub ciphers: String,
-    /// `proxy_ssl_conf_command`: name and value, in order.
-    pub conf_commands: Arc<Vec<(String, String)>>,
+    /// `proxy_ssl_conf_command`
+    pub conf_commands: ConfCommands,
     /// `proxy_ssl_name`; none: that of `proxy_pass`.
     pub name: Option<Template>,
     /// `proxy_ssl_server_name`

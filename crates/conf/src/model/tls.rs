@@ -9,6 +9,43 @@ use std::time::Duration;
 use crate::Place;
 use crate::vars::Template;
 
+/// Commands of OpenSSL's configuration language (`SSL_CONF_cmd`).
+pub const OPENSSL_COMMANDS: [&str; 30] = [
+    "Certificate",
+    "ChainCAFile",
+    "ChainCAPath",
+    "ChainCAStore",
+    "CipherString",
+    "Ciphersuites",
+    "ClientCAFile",
+    "ClientCAPath",
+    "ClientCAStore",
+    "ClientSignatureAlgorithms",
+    "Curves",
+    "DHParameters",
+    "ECDHParameters",
+    "Groups",
+    "MaxProtocol",
+    "MinProtocol",
+    "NumTickets",
+    "Options",
+    "PrivateKey",
+    "Protocol",
+    "RecordPadding",
+    "RequestCAFile",
+    "RequestCAPath",
+    "RequestCAStore",
+    "ServerInfoFile",
+    "SignatureAlgorithms",
+    "VerifyCAFile",
+    "VerifyCAPath",
+    "VerifyCAStore",
+    "VerifyMode",
+];
+
+/// Settings in OpenSSL's own words: name and value, in order.
+pub type ConfCommands = Arc<Vec<(String, String)>>;
+
 /// What `ssl_*` directives of one server say. Files are not opened here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConf {
@@ -22,8 +59,8 @@ pub struct TlsConf {
     pub protocols: Protocols,
     /// `ssl_ciphers`, in OpenSSL's language.
     pub ciphers: String,
-    /// `ssl_conf_command`: name and value, in order.
-    pub conf_commands: Arc<Vec<(String, String)>>,
+    /// `ssl_conf_command`
+    pub conf_commands: ConfCommands,
     /// `ssl_ecdh_curve`: `auto`, or names joined by `:`.
     pub ecdh_curve: String,
     /// `ssl_dhparam`; accepted.
