@@ -39,7 +39,7 @@ pub(super) const TABLE: &[Directive] = &[
         brotli_mut(r).window = window;
         Ok(())
     })
-    .doc("How far back repetitions are looked for.", "brotli_window 512k;"),
+    .doc("Checked only: repetitions are looked for 512 KiB back.", "brotli_window 512k;"),
     buffers("brotli_buffers", HSL, |r| &mut brotli_mut(r).buffers)
         .doc("Number and size of buffers for it.", "brotli_buffers 16 8k;"),
     value("brotli_static", HSL, Args::ONE, |r, node| {
