@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Failure(Exception):
@@ -199,29 +199,78 @@ class Page:
         self.wait(f"the cursor in {selector}", f"document.activeElement === document.querySelector({json.dumps(selector)})")
 
     def click(self, selector):
-        """Presses the mouse on the middle of an element."""
+        """Presses the mouse on the middle of an element that stands still, until the element has been hit."""
         quoted = json.dumps(selector)
-        place = self.wait(f"{selector} to be clickable", f"""(() => {{
-            const e = document.querySelector({quoted});
-            if (!e || e.disabled || e.getAttribute('aria-disabled') === 'true') return null;
-            e.scrollIntoView({{block: 'center', behavior: 'instant'}});
-            const r = e.getBoundingClientRect();
-            const x = r.x + r.width / 2, y = r.y + r.height / 2;
-            const top = document.elementFromPoint(x, y);
-            return r.width && top && (e.contains(top) || top.contains(e)) ? [x, y] : null;
-        }})()""")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+        for _ in range(20):
+            place = self.stands_still(selector)
+            # Between the look and the press the page may put something else there.
+            self.run(f"""(() => {{
+                const e = document.querySelector({quoted}), aim = window.__aim = {{hit: false}};
+                document.addEventListener('click', event => {{
+                    aim.hit = !!e && (e.contains(event.target) || event.target.contains(e)
+                                      || event.target.control === e);
+                }}, {{capture: true, once: true}});
+            }})()""")
+            for kind in ("mousePressed", "mouseReleased"):
+                self.send("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+            if self.was_hit():
+                return
+        raise Failure(f"{selector} moves away from each click at {self.address()}")
+
+    def stands_still(self, selector):
+        """Where an element is that can be clicked and has not moved between two looks."""
+        quoted = json.dumps(selector)
+        seen = None
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            place = self.wait(f"{selector} to be clickable", f"""(() => {{
+                const e = document.querySelector({quoted});
+                if (!e || e.disabled || e.getAttribute('aria-disabled') === 'true') return null;
+                e.scrollIntoView({{block: 'center', behavior: 'instant'}});
+                const r = e.getBoundingClientRect();
+                const x = r.x + r.width / 2, y = r.y + r.height / 2;
+                const top = document.elementFromPoint(x, y);
+                return r.width && top && (e.contains(top) || top.contains(e)) ? [x, y] : null;
+            }})()""")
+            if place == seen:
+                return place
+            seen = place
+            self.chromium.read(0.05)
+            self.take_events()
+        raise Failure(f"{selector} does not stand still at {self.address()}")
+
+    def was_hit(self):
+        """Whether the last click met its element; a page that went away was met."""
+        try:
+            return self.run("window.__aim ? window.__aim.hit : true")
+        except Failure as failure:
+            if "context" in str(failure) or "navigat" in str(failure):
+                return True
+            raise
 
     def click_to(self, selector):
         """Clicks what leads to another page; returns its status."""
         return self.after_loading(lambda: self.click(selector))
 
     def type(self, selector, text):
-        """Writes text into a field that is empty or whose content goes away."""
-        self.click(selector)
-        self.run(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (e.select) e.select(); }})()")
-        self.send("Input.insertText", text=text)
+        """Writes text into a field whose content goes away, until the field has it."""
+        quoted = json.dumps(selector)
+        for _ in range(20):
+            self.click(selector)
+            # The page's own scripts may move the cursor, late.
+            self.run(f"(() => {{ const e = document.querySelector({quoted}); e.focus();"
+                     f" if (e.select) e.select(); else getSelection().selectAllChildren(e); }})()")
+            self.send("Input.insertText", text=text)
+            if self.run(f"(() => {{ const e = document.querySelector({quoted});"
+                        f" return (e.value ?? e.innerText).trim(); }})()") == text.strip():
+                return
+            self.chromium.read(0.1)
+            self.take_events()
+        raise Failure(f"{selector} does not take {text!r} at {self.address()}")
+
+    def rests(self):
+        """The requests that WordPress's own scripts have made through jQuery are answered."""
+        self.wait("the end of the page's requests", "document.readyState === 'complete' && (!window.jQuery || jQuery.active === 0)")
 
     def press(self, key, code=None):
         codes = {"Enter": 13, "Escape": 27, "Tab": 9}

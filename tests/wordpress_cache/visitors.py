@@ -279,8 +279,11 @@ class Plugin(Day):
         p.open(self.base + "/wp-admin/edit-comments.php")
         p.sees("A fine comet, I must say.")
         p.run("document.querySelectorAll('.row-actions').forEach(e => e.style.left = 0)")
+        p.rests()
         p.click("tr.unapproved .approve a")
         p.wait("no unapproved comment", "!document.querySelector('tr.unapproved')")
+        # The page shows the comment as approved before WordPress has answered.
+        p.rests()
         for path in (self.POST, "/comments/feed/"):
             answer = self.stranger().ask(path)
             if answer.cached != "miss" or "A fine comet, I must say." not in answer.text:
