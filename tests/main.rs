@@ -37,6 +37,7 @@ mod headers;
 mod http2_directives;
 mod limiting;
 mod limits;
+mod liveness;
 mod log_files;
 mod log_targets;
 mod logs;

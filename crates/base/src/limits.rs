@@ -38,6 +38,8 @@ pub const EXCHANGES_MAX: u32 = 1 << 18;
 pub const READY_PER_TURN: usize = 512;
 /// Connections accepted from one listener in one turn.
 pub const ACCEPTS_PER_TURN: usize = 64;
+/// Deadlines handled in one turn.
+pub const DEADLINES_PER_TURN: usize = 1024;
 /// Steps that one match of a regular expression may take.
 pub const MATCH_STEPS_MAX: u32 = 1_000_000;
 /// Variables that may be evaluated on behalf of one another, as in nginx.

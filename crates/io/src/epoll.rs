@@ -9,7 +9,7 @@ use base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
-    Appended, Call, Callee, Client, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Ready,
+    Accepted, Appended, Call, Callee, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Ready,
     Received, Reset, Sent, Stat, Watch, sys,
 };
 
@@ -58,7 +58,7 @@ impl Io for Epoll {
         self.epoll.remove(fd.0);
     }
 
-    fn accept(&mut self, listener: Fd) -> Option<Client> {
+    fn accept(&mut self, listener: Fd) -> Accepted {
         sys::accept(listener.0)
     }
 

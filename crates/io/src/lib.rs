@@ -100,6 +100,20 @@ pub struct Client {
     pub local: Peer,
 }
 
+/// What came of taking a client.
+#[derive(Clone, Debug)]
+pub enum Accepted {
+    /// One that had waited.
+    Client(Client),
+    /// Nobody waits; a readiness report follows.
+    Nobody,
+    /// The one who waited has left; others may wait.
+    Gone,
+    /// The system gives none, for want of descriptors or memory: its error number. Who waits goes
+    /// on waiting, so that a listener which is watched is reported again at once.
+    Failed(i32),
+}
+
 /// Whether a watched descriptor reports each change once, or as long as it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
@@ -117,8 +131,8 @@ pub trait Io {
     fn watch(&mut self, fd: Fd, token: u64, how: Watch) -> bool;
     /// Stops reporting `fd`, which others may hold open.
     fn unwatch(&mut self, fd: Fd);
-    /// Takes one waiting client; `None` when there is none (or no descriptor left for it).
-    fn accept(&mut self, listener: Fd) -> Option<Client>;
+    /// Takes one waiting client.
+    fn accept(&mut self, listener: Fd) -> Accepted;
     /// Calls somebody, without waiting for the answer; `from` is the address of ours by which, of
     /// which port 0 means any.
     ///

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use base::{FileRef, Instant, Now, Segment, SendChain};
 use io::{
-    Appended, Call, Callee, Client, DatagramOut, Entries, Fd, FileFailure, Io, OpenRequest, Opened,
-    Peer, Ready, Received, Reset, Sent, Stat, UdpBatch, Watch,
+    Accepted, Appended, Call, Callee, Client, DatagramOut, Entries, Fd, FileFailure, Io,
+    OpenRequest, Opened, Peer, Ready, Received, Reset, Sent, Stat, UdpBatch, Watch,
 };
 
 use crate::kernel::Kernel;
@@ -199,15 +199,20 @@ impl Io for SimIo {
         self.call().unwatch(self.worker, fd.0);
     }
 
-    fn accept(&mut self, listener: Fd) -> Option<Client> {
+    fn accept(&mut self, listener: Fd) -> Accepted {
         let mut kernel = self.call();
-        let fd = kernel.accept(listener)?;
-        let socket = kernel.sockets.get(&fd)?;
+        let fd = match kernel.accept(listener) {
+            Ok(Some(fd)) => fd,
+            Ok(None) => return Accepted::Nobody,
+            Err(errno) => return Accepted::Failed(errno),
+        };
+        let Some(socket) = kernel.sockets.get(&fd) else { return Accepted::Gone };
         let (number, port) = (socket.number, socket.port);
         kernel.tell(|| format!("#{number} accepted"));
         let remote = SocketAddr::from(([192, 0, 2, 1], 1024 + (number % 60_000) as u16));
         let local = SocketAddr::from(([198, 51, 100, 1], port));
-        Some(Client { fd: Fd(fd), remote: Peer::Inet(remote), local: Peer::Inet(local) })
+        let (remote, local) = (Peer::Inet(remote), Peer::Inet(local));
+        Accepted::Client(Client { fd: Fd(fd), remote, local })
     }
 
     fn connect(&mut self, to: Callee<'_>, _: Option<SocketAddr>) -> Result<Call, FileFailure> {
@@ -267,8 +272,10 @@ impl Io for SimIo {
         if kernel.is_dead {
             return;
         }
+        let sheds = std::mem::take(&mut kernel.is_shedding);
         let Some(socket) = kernel.sockets.get_mut(&fd.0) else { return };
         let number = socket.number;
+        socket.killed |= sheds;
         if socket.closed.is_some() {
             kernel.offences.push(format!("#{number} closed twice"));
             return;

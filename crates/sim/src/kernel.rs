@@ -64,6 +64,8 @@ pub struct Kernel {
     pub draining: bool,
     /// There are more clients than the workers take; idle connections have to go.
     pub is_tight: bool,
+    /// A client could not be taken just now: whom the worker closes next made room for him.
+    pub(crate) is_shedding: bool,
     pub(crate) chance: Chance,
     pub(crate) sockets: BTreeMap<i32, Socket>,
     ports: Vec<Port>,
@@ -92,7 +94,11 @@ pub struct Kernel {
 const ENOENT: i32 = 2;
 const EIO: i32 = 5;
 const EAGAIN: i32 = 11;
+const ENOMEM: i32 = 12;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
+const ENOBUFS: i32 = 105;
 const ECONNREFUSED: i32 = 111;
 
 /// Waits without any effect after which a worker is called spinning.
@@ -111,6 +117,7 @@ impl Kernel {
             offences: Vec::new(),
             draining: false,
             is_tight: false,
+            is_shedding: false,
             chance: Chance::new(seed, 1),
             sockets: BTreeMap::new(),
             ports: Vec::new(),
@@ -235,13 +242,20 @@ impl Kernel {
         Ok(Call { fd: Fd(fd), stands })
     }
 
-    pub(crate) fn accept(&mut self, listener: Fd) -> Option<i32> {
-        if self.chance.one_in(self.faults.accept_in) {
-            self.tell(|| "accept: no descriptor left".to_owned());
-            return None;
+    /// Takes who waits, if anybody does.
+    ///
+    /// # Errors
+    ///
+    /// There is no descriptor or no memory left for him.
+    pub(crate) fn accept(&mut self, listener: Fd) -> Result<Option<i32>, i32> {
+        self.is_shedding = self.chance.one_in(self.faults.accept_in);
+        if self.is_shedding {
+            let errno = [EMFILE, ENFILE, ENOBUFS, ENOMEM][self.chance.index(4)];
+            self.tell(|| format!("accept: error {errno}"));
+            return Err(errno);
         }
-        let port = self.ports.iter_mut().find(|port| port.fd == listener.0)?;
-        port.waiting.pop_front()
+        let port = self.ports.iter_mut().find(|port| port.fd == listener.0);
+        Ok(port.and_then(|port| port.waiting.pop_front()))
     }
 
     /// The connection behind a descriptor.
@@ -329,7 +343,8 @@ impl Kernel {
         } else if self.ports.iter().any(|port| port.fd == fd) {
             self.desks[worker].listening.insert(fd, token);
         } else {
-            self.desks[worker].bell = Some((fd, token));
+            // It is a worker's first; later it is a port that was closed meanwhile.
+            self.desks[worker].bell.get_or_insert((fd, token));
         }
     }
 
@@ -371,6 +386,7 @@ impl Kernel {
     /// Delivers what happened to `worker`: some of it, in any order, the rest later.
     pub(crate) fn wait(&mut self, worker: usize, until: Option<Instant>, out: &mut Vec<Ready>) {
         self.nanos += self.chance.between(1_000, 60_000);
+        self.is_shedding = false;
         let mut found = Vec::new();
         let level = |token| Ready { token, readable: true, writable: false, hangup: false };
         let desk = &self.desks[worker];

@@ -28,7 +28,7 @@ pub use mariadb::MariaDb;
 pub use origin::Origin;
 pub use php::Php;
 pub use server::{Exit, Server};
-pub use tools::{Finished, run, tool};
+pub use tools::{Companion, Finished, run, tool};
 pub use wordpress::WordPress;
 
 /// Asks `ready` every 10 ms until it says yes, and fails with `what` after 30 seconds.

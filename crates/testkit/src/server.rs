@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::curl::{Curl, Proto, Reply};
 use crate::h1::Client;
@@ -369,6 +369,35 @@ impl Server {
     pub fn access_lines(&self, lines: usize) -> Vec<String> {
         wait_until("lines in the access log", || self.access_log().lines().count() >= lines);
         self.access_log().lines().map(str::to_owned).collect()
+    }
+
+    /// CPU time that the process has used, all of its threads together.
+    #[must_use]
+    pub fn cpu_time(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        // The name of the program, in brackets, may hold anything.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        // Linux counts in hundredths of a second for everybody.
+        ticks.map(|n| Duration::from_millis(10 * n.parse::<u64>().unwrap_or(0))).sum()
+    }
+
+    /// Waits until the process rests: uses less than a twentieth of a core for three seconds, by
+    /// its own CPU time, so that others on the machine have no say.
+    ///
+    /// # Panics
+    /// When it does not within a minute.
+    pub fn wait_until_it_rests(&self) {
+        let start = Instant::now();
+        loop {
+            let (before, since) = (self.cpu_time(), Instant::now());
+            std::thread::sleep(Duration::from_secs(3));
+            let used = self.cpu_time().saturating_sub(before);
+            if used * 20 < since.elapsed() {
+                return;
+            }
+            assert!(start.elapsed().as_secs() < 60, "the idle server used {used:?} of 3 seconds");
+        }
     }
 
     /// Resident memory in KiB, by `VmRSS` of this process and its children.

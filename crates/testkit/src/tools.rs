@@ -4,8 +4,10 @@ use std::env;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 /// How a program ended and what it said.
@@ -86,6 +88,54 @@ pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) 
     let mut command = Command::new(interpreter);
     command.arg(script).args(args);
     finish(script, command, Duration::from_secs(1200))
+}
+
+/// A Python program that runs beside a test: it tells in lines what it has done, and ends when its
+/// standard input does. Dropping it kills it.
+pub struct Companion {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Companion {
+    /// Starts the program `script` with the test tools' own interpreter.
+    ///
+    /// # Panics
+    /// When the interpreter is missing.
+    #[must_use]
+    pub fn start<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> Self {
+        let interpreter = tools_dir().join("venv/bin/python");
+        assert!(interpreter.exists(), "missing tool: {interpreter:?} (run scripts/setup.sh test)");
+        let mut command = Command::new(interpreter);
+        command.arg(script).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{script} does not start: {e}"));
+        let (sender, lines) = mpsc::channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                // Nobody listens to the end of a test that is over.
+                let _ = sender.send(line);
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// The next line that it writes; a minute and a half is waited for it.
+    ///
+    /// # Panics
+    /// When none comes.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let limit = Duration::from_secs(90);
+        self.lines.recv_timeout(limit).unwrap_or_else(|why| panic!("a companion is silent: {why}"))
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Runs `command` to its end.

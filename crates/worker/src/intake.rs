@@ -1,9 +1,9 @@
-//! From the socket to events: accept, one read per turn, TLS, framing.
+//! From the socket to events: a new connection, one read per turn, TLS, framing.
 
 use std::collections::VecDeque;
 
 use base::Key;
-use base::limits::{ACCEPTS_PER_TURN, RECEIVE_SIZE};
+use base::limits::RECEIVE_SIZE;
 use base::wheel::Armed;
 use conf::model::Level;
 use engine::{ConnInfo, Count};
@@ -18,19 +18,12 @@ use crate::tcp::{ROOM_MIN, TcpConn, Waiting};
 use crate::token::Token;
 use crate::worker::Worker;
 
-impl<I: Io> Worker<I> {
-    /// Takes waiting clients, a bounded number per turn.
-    pub(crate) fn accept(&mut self, slot: usize) {
-        let Some(Some(listener)) = self.listeners.get(slot) else { return };
-        let (fd, listen) = (listener.socket.fd(), listener.listen);
-        for _ in 0..ACCEPTS_PER_TURN {
-            let Some(client) = self.io.accept(fd) else { return };
-            self.tally.add(Count::Accepted);
-            self.admit(listen, &client);
-        }
-    }
+/// Idle connections that are looked at to close one, as some may turn out to be at work.
+const SHEDS_TRIED: usize = 16;
 
-    fn admit(&mut self, listen: usize, client: &Client) {
+impl<I: Io> Worker<I> {
+    /// Makes a connection of a client, if there is room for one.
+    pub(crate) fn admit(&mut self, listen: usize, client: &Client) {
         let max = self.generation.connections_max as usize;
         let full = self.conns.live() + self.epilogues.live() >= max && self.clients() >= max;
         if full && !self.shed_idle() {
@@ -310,15 +303,25 @@ impl<I: Io> Worker<I> {
         self.rearm(key);
     }
 
-    /// Closes an idle connection to make room for a new one; false when all are at work.
-    fn shed_idle(&mut self) -> bool {
-        let idle = self.conns.keys().find(|&key| {
-            self.conns.get(key).is_some_and(|conn| conn.now_waiting() == Waiting::Request)
-        });
-        if let Some(key) = idle {
-            self.close(key, Reset::No);
+    /// Closes an idle connection to make room for a new one; false when all are at work. A request
+    /// that has come meanwhile is read first, and keeps its connection.
+    pub(crate) fn shed_idle(&mut self) -> bool {
+        for _ in 0..SHEDS_TRIED {
+            let is_idle = |conn: &TcpConn| conn.now_waiting() == Waiting::Request;
+            let idle = self.conns.keys().find(|&key| self.conns.get(key).is_some_and(is_idle));
+            let Some(key) = idle else { return false };
+            if let Some(conn) = self.conns.get_mut(key) {
+                conn.readable = true;
+            }
+            self.receive(key);
+            match self.conns.get(key) {
+                Some(conn) if is_idle(conn) => self.close(key, Reset::No),
+                Some(_) => continue,
+                None => {}
+            }
+            return true;
         }
-        idle.is_some()
+        false
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides what a request means; that is `engine`'s.
 
+mod accepting;
 mod bodies;
 mod children;
 mod effects;

@@ -221,6 +221,7 @@ impl<I: Io> Worker<I> {
                 }
             }
             self.io.close(link.fd, Reset::No);
+            self.note_freed();
         }
     }
 

@@ -14,7 +14,7 @@ use crate::worker::Worker;
 mod files;
 
 pub use files::LogFile;
-pub(crate) use files::LogFiles;
+pub(crate) use files::{LogFiles, describe};
 
 /// Open log files by absolute path; shared by all workers, replaced as a whole.
 pub type OpenLogs = Arc<HashMap<Vec<u8>, LogFile>>;

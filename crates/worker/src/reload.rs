@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::SiteRef;
-use io::{Fd, Io, Watch};
+use io::{Fd, Io};
 
-use crate::token::Token;
 use crate::worker::ListenSlot;
 use crate::{Generation, OpenLogs, Worker};
 
@@ -81,9 +80,12 @@ impl<I: Io> Worker<I> {
             if generation.is_quic(listen) {
                 self.listen_udp(listen, socket);
             } else if let Some(slot) = old.remove(&socket.fd()) {
-                self.listeners[slot] = Some(ListenSlot { socket: socket.clone(), listen });
+                if let Some(known) = &mut self.listeners[slot] {
+                    (known.socket, known.listen) = (socket.clone(), listen);
+                }
             } else {
-                fresh.push(ListenSlot { socket: socket.clone(), listen });
+                let is_watched = false;
+                fresh.push(ListenSlot { socket: socket.clone(), listen, is_watched });
             }
         }
         for (fd, slot) in old {
@@ -93,15 +95,12 @@ impl<I: Io> Worker<I> {
         let mut free = 0;
         for slot in fresh {
             free += self.listeners[free..].iter().take_while(|known| known.is_some()).count();
-            let token = Token::Listener(free as u32).pack();
-            if !self.io.watch(slot.socket.fd(), token, Watch::Level) {
-                continue;
-            }
             match self.listeners.get_mut(free) {
                 Some(place) => *place = Some(slot),
                 None => self.listeners.push(Some(slot)),
             }
         }
+        self.watch_listeners();
         self.forget_udp(&sockets);
     }
 }

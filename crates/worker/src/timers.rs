@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::Key;
+use base::limits::DEADLINES_PER_TURN;
 use conf::model::Level;
 use io::{Io, Reset};
 
@@ -43,9 +44,10 @@ impl<I: Io> Worker<I> {
         self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
     }
 
-    /// Handles everything that is due.
+    /// Handles what is due, a bounded number per turn: the rest is due in the next.
     pub(crate) fn expire(&mut self) {
-        while let Some((at, word)) = self.wheel.expire(self.now.mono) {
+        for _ in 0..DEADLINES_PER_TURN {
+            let Some((at, word)) = self.wheel.expire(self.now.mono) else { return };
             match Token::unpack(word) {
                 Some(Token::Tcp(key)) => self.expire_tcp(key, at),
                 Some(Token::Quic(key)) => self.expire_quic(key, at),
@@ -56,6 +58,7 @@ impl<I: Io> Worker<I> {
                 Some(Token::Body(key)) => self.expire_body(key),
                 Some(Token::Stall(key)) => self.expire_stall(key),
                 Some(Token::Overtime) => self.end_overtime(),
+                Some(Token::Accepting) => self.expire_accepting(at),
                 Some(Token::Links) => {
                     self.origins.armed.fired(at);
                     self.expire_links();

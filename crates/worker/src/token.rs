@@ -36,6 +36,8 @@ pub(crate) enum Token {
     Stall(Key<Live>),
     /// Requests that a reload left running.
     Overtime,
+    /// Listeners that rest.
+    Accepting,
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -59,6 +61,7 @@ impl Token {
             Self::Ping(key) => (10, key.to_bits()),
             Self::Stall(key) => (11, key.to_bits()),
             Self::Overtime => (12, 0),
+            Self::Accepting => (13, 0),
         };
         kind << KIND_SHIFT | bits & BITS
     }
@@ -79,6 +82,7 @@ impl Token {
             10 => Self::Ping(Key::from_bits(bits)),
             11 => Self::Stall(Key::from_bits(bits)),
             12 => Self::Overtime,
+            13 => Self::Accepting,
             _ => return None,
         })
     }
@@ -105,6 +109,7 @@ mod tests {
             Token::Body(Key::from_bits(9)),
             Token::Stall(Key::from_bits(11)),
             Token::Overtime,
+            Token::Accepting,
         ] {
             assert_eq!(Token::unpack(token.pack()), Some(token));
         }

@@ -562,7 +562,8 @@ impl<I: Io> Worker<I> {
     fn rearm_quic(&mut self, key: Key<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         let deadline = self.udp[conn.slot].endpoint.deadline(conn.id);
-        let close_at = conn.close_at.filter(|_| !conn.lost);
+        // One that has come is acted on when the connection writes, which it is marked for.
+        let close_at = conn.close_at.filter(|at| !conn.lost && *at > self.now.mono);
         if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
             self.wheel.arm(&mut conn.armed, deadline, Token::Quic(key).pack());
         }

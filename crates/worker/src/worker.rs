@@ -15,6 +15,7 @@ use io::{Io, Ready, Reset, Watch};
 use wire::{Event, HeadPool};
 
 use crate::Generation;
+use crate::accepting::Accepting;
 use crate::epilogues::Epilogue;
 use crate::exchanges::{Live, Owner};
 use crate::jobs::Jobs;
@@ -65,6 +66,8 @@ pub struct Startup<I> {
 pub(crate) struct ListenSlot {
     pub(crate) socket: Arc<Listener>,
     pub(crate) listen: usize,
+    /// Clients that wait are reported.
+    pub(crate) is_watched: bool,
 }
 
 /// What exchanges are made of and lent.
@@ -128,6 +131,7 @@ pub struct Worker<I> {
     pub(crate) jobs: Jobs,
     /// Their tokens are places in it, which they keep.
     pub(crate) listeners: Vec<Option<ListenSlot>>,
+    pub(crate) accepting: Accepting,
     pub(crate) udp: UdpSockets,
     pub(crate) conns: Slab<TcpConn>,
     pub(crate) quics: Slab<QuicConn>,
@@ -206,6 +210,7 @@ impl<I: Io> Worker<I> {
             posts,
             jobs,
             listeners: Vec::new(),
+            accepting: Accepting::default(),
             udp: UdpSockets::default(),
             conns: Slab::with_capacity(CONNS_MAX),
             quics: Slab::with_capacity(CONNS_MAX),
@@ -316,6 +321,7 @@ impl<I: Io> Worker<I> {
             Some(Token::Link(key)) => self.wake_link(key, report),
             Some(Token::Quic(_) | Token::Exchange(_) | Token::Body(_) | Token::Fetch(_))
             | Some(Token::Links | Token::Ping(_) | Token::Stall(_) | Token::Overtime)
+            | Some(Token::Accepting)
             | None => {
                 debug_assert!(false, "no such descriptor");
             }
@@ -407,6 +413,7 @@ impl<I: Io> Worker<I> {
             self.tally.remove(Count::Active);
             conn.counted.into_iter().for_each(|count| self.tally.remove(count));
             self.io.close(conn.fd, reset);
+            self.note_freed();
         }
     }
 

@@ -9,7 +9,7 @@ use base::{FileRef, TcpInfo};
 use libc::c_long;
 
 use super::{check, check_size};
-use crate::{Call, Callee, Client, Fd, FileFailure, Peer};
+use crate::{Accepted, Call, Callee, Client, Fd, FileFailure, Peer};
 
 /// Whether more pieces follow at once, so that the kernel waits to fill a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -262,7 +262,7 @@ pub(crate) fn local_address(fd: i32) -> Result<SocketAddr> {
     from_storage(&storage).ok_or_else(|| Error::from_raw_os_error(libc::EAFNOSUPPORT))
 }
 
-pub(crate) fn accept(listener: i32) -> Option<Client> {
+pub(crate) fn accept(listener: i32) -> Accepted {
     // SAFETY: all zeroes is a valid storage.
     let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let mut len = size_of_val(&storage) as libc::socklen_t;
@@ -270,11 +270,25 @@ pub(crate) fn accept(listener: i32) -> Option<Client> {
     // SAFETY: storage and length outlive the call and belong together.
     let fd = unsafe { libc::accept4(listener, (&raw mut storage).cast(), &raw mut len, flags) };
     if fd < 0 {
-        return None;
+        return not_accepted(Error::last_os_error().raw_os_error().unwrap_or_default());
     }
     let remote = from_storage(&storage).map_or(Peer::Unix, Peer::Inet);
     let local = local_address(fd).map_or(Peer::Unix, Peer::Inet);
-    Some(Client { fd: Fd(fd), remote, local })
+    Accepted::Client(Client { fd: Fd(fd), remote, local })
+}
+
+/// What an error number of `accept4` says of who waits. Linux passes on what has become of the
+/// connection already: those are to be taken as "try again" (accept(2)).
+const fn not_accepted(errno: i32) -> Accepted {
+    match errno {
+        libc::EAGAIN => Accepted::Nobody,
+        libc::EINTR | libc::ECONNABORTED | libc::EPROTO | libc::EPERM | libc::ETIMEDOUT => {
+            Accepted::Gone
+        }
+        libc::ENETDOWN | libc::ENOPROTOOPT | libc::EHOSTDOWN | libc::ENONET => Accepted::Gone,
+        libc::EHOSTUNREACH | libc::ENETUNREACH => Accepted::Gone,
+        _ => Accepted::Failed(errno),
+    }
 }
 
 pub(crate) fn receive(fd: i32, into: &mut [u8]) -> Result<usize> {

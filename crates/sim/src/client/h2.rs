@@ -208,7 +208,8 @@ impl Client {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
         let spoiled = matches!(conn.pipe.sabotage, Sabotage::End { .. });
-        if conn.nonsense && *how == Got::End && conn.goaway.is_none() && conn.pipe.is_flushed() {
+        let owes_goaway = conn.nonsense && !killed && conn.goaway.is_none();
+        if owes_goaway && *how == Got::End && conn.pipe.is_flushed() {
             self.base.complain(kernel, "nonsense was not answered by GOAWAY");
         }
         if killed || conn.nonsense || spoiled {

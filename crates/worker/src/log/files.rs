@@ -381,7 +381,7 @@ impl Trouble {
 }
 
 /// `(2: No such file or directory)`.
-fn describe(errno: i32) -> String {
+pub(crate) fn describe(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     let words = text.split(" (os error").next().unwrap_or_default();
     format!("({errno}: {words})")
