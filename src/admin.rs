@@ -1,4 +1,5 @@
-//! Questions to a running server, and its answers: `bolide explain`, `bolide cache`.
+//! Questions to a running server, and its answers: `bolide explain`, `bolide cache`, `bolide
+//! status`.
 //!
 //! Owns the conversation over the command socket. Each command is carried out by a thread of its
 //! own under the workers' account, so that neither the control thread nor a worker waits for it.
@@ -7,6 +8,7 @@ pub(crate) mod client;
 mod list;
 mod purge;
 mod stats;
+pub(crate) mod status;
 mod story;
 mod tell;
 pub(crate) mod warm;
@@ -22,6 +24,7 @@ use worker::Generation;
 
 use crate::control::Account;
 use crate::messages::err;
+use status::Scene;
 use words::Words;
 
 /// LIMIT: commands that are carried out at once.
@@ -49,6 +52,7 @@ impl Office {
         words: Words,
         generation: &Arc<Generation>,
         account: Option<&Account>,
+        scene: Option<Scene>,
     ) {
         if Arc::strong_count(&self.busy) > BUSY_MAX {
             return reply(&client, &Err("too many commands at once".to_owned()));
@@ -63,7 +67,7 @@ impl Office {
             {
                 return reply(&client, &Err(format!("setuid({uid}) failed ({error})")));
             }
-            let told = Desk::new(&generation).carry_out(&words);
+            let told = Desk::new(&generation, scene).carry_out(&words);
             reply(&client, &told);
         };
         let started = std::thread::Builder::new().name("admin".to_owned()).spawn(body);
@@ -84,19 +88,21 @@ fn reply(mut client: &UnixStream, told: &Told) {
 /// What commands look at.
 pub(crate) struct Desk {
     site: SiteRef,
+    /// The running server, for those who ask after it.
+    scene: Option<Scene>,
 }
 
 impl Desk {
     /// Of a running server.
-    fn new(generation: &Generation) -> Self {
-        Self { site: SiteRef::new(generation.site.clone(), generation.groups.clone()) }
+    fn new(generation: &Generation, scene: Option<Scene>) -> Self {
+        Self { site: SiteRef::new(generation.site.clone(), generation.groups.clone()), scene }
     }
 
     /// Of a configuration that nobody runs.
     pub(crate) fn of_site(site: Arc<engine::Site>) -> Self {
         let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);
         let groups = Arc::new(upstream::Groups::new(upstreams, None));
-        Self { site: SiteRef::new(site, groups) }
+        Self { site: SiteRef::new(site, groups), scene: None }
     }
 
     pub(crate) fn carry_out(&self, words: &Words) -> Told {
@@ -105,6 +111,7 @@ impl Desk {
             "cache-list" => list::tell(self, words),
             "cache-stats" => stats::tell(self, words),
             "cache-purge" => purge::tell(self, words),
+            status::COMMAND => status::tell(self, words),
             other => Err(format!("the server does not know \"{other}\"; is it an older one?")),
         }
     }

@@ -24,6 +24,7 @@ Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
        bolide serve [--php] [--http PORT] [--https PORT] [--print-config]
                     [DIRECTORY]
        bolide check [--all] [FILE]
+       bolide status [--json]
        bolide php status | restart [NAME]
        bolide explain URL | --request ID
        bolide cache list | stats | purge | warm
@@ -49,6 +50,7 @@ Commands:
                   configuration instead, to grow from
   check         : tell what becomes of each directive of a configuration; with
                   --all, also of those that work as in nginx
+  status        : tell what the running server holds, worker by worker
   php status    : tell how the php pools of the running server are
   php restart   : start php pools again, without losing a request
   demo          : serve the demonstration site
@@ -199,6 +201,7 @@ fn own_command(
         Some("check") => Command::Check(check(parser, globals)?),
         Some("explain") => admin::explain(parser, globals)?,
         Some("cache") => admin::cache(parser, globals)?,
+        Some("status") => admin::status(parser, globals)?,
         Some("php") => Command::Php(php(parser)?),
         _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
     })

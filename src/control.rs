@@ -13,6 +13,7 @@ use io::epoll::Epoll;
 use io::signal::{Signal, Signals, Taken};
 use worker::Mail;
 
+use crate::admin::status::{COMMAND, Scene};
 use crate::admin::{self, Office};
 use crate::assemble::{self, Shared};
 use crate::cli::{ADMIN_HELP, Command, Invocation, Php, Purpose};
@@ -272,9 +273,19 @@ impl<'a> Control<'a> {
         }
         self.pools.tick(heir, &mut desk);
         for (client, words) in self.pools.take_orders() {
-            self.office.handle(client, words, &self.generation, self.account.as_ref());
+            let scene = (words.command == COMMAND).then(|| self.scene());
+            self.office.handle(client, words, &self.generation, self.account.as_ref(), scene);
         }
         self.signals.take()
+    }
+
+    /// What somebody who asks after the server is told about.
+    fn scene(&self) -> Scene {
+        Scene {
+            generation: self.generation.number,
+            crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
+            pools: self.pools.reports(),
+        }
     }
 
     /// Takes signals until the workers have ended.

@@ -7,6 +7,7 @@ pub(crate) mod keeper;
 mod lsphp;
 mod pool;
 mod process;
+mod report;
 pub(crate) mod runtime;
 mod settle;
 mod size;
@@ -28,6 +29,7 @@ use io::epoll::Epoll;
 use crate::admin::words::{LINE_MAX, Words};
 use crate::control_log::ControlLog;
 use pool::{Ctx, Pool, Socket};
+pub(crate) use report::Report;
 use runtime::Runtime;
 use settle::Settled;
 
@@ -251,12 +253,18 @@ impl Pools {
         std::mem::take(&mut self.orders)
     }
 
+    /// How all pools are.
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        let now = io::process::now().mono;
+        self.pools.iter().map(|pool| pool.report(now)).collect()
+    }
+
     fn tell_status(&self, mut client: &UnixStream, now: Instant) {
         if self.pools.is_empty() {
             let _ = writeln!(client, "error: the server runs no php pool");
         }
         for pool in &self.pools {
-            let _ = writeln!(client, "{}", pool.status(now));
+            let _ = writeln!(client, "{}", pool.report(now));
         }
     }
 

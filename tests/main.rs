@@ -60,6 +60,7 @@ mod routing;
 mod ssi;
 mod stapling;
 mod static_files;
+mod status;
 mod tls;
 mod tls_baseline;
 mod tls_certificates;

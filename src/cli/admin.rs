@@ -1,8 +1,9 @@
-//! The words of `bolide explain` and `bolide cache`.
+//! The words of `bolide explain`, `bolide cache` and `bolide status`.
 
 use lexopt::prelude::*;
 
 use super::{Command, Globals, text};
+use crate::admin::status::COMMAND;
 use crate::admin::warm::Warm;
 use crate::admin::words::Words;
 
@@ -19,6 +20,7 @@ Usage: bolide explain [--json] [--method NAME] [--cookie NAME=VALUE]...
                           (--url URL | --tag TAG | --prefix PREFIX)... | --all
        bolide cache warm  [--json] [--concurrency N] [--rate N] [--header
                           'NAME: VALUE']... [--sitemap FILE|URL]... [URL]...
+       bolide status [--json]
 
 Each of them asks the running server, which is found as by bolide -s: by the
 pid file of the configuration (-c, -p), or with --pid PID. Its owner and root
@@ -51,6 +53,8 @@ cache warm     : ask the running server for pages, so that they are kept
   --sitemap    : for those that a sitemap names
   --concurrency: so many at once; 2 if nothing is said
   --rate       : so many in a second at most
+status         : what the server holds: connections, requests, deadlines and
+                 slots of each worker, descriptors, memory, the cache, PHP
 --vhost        : only in the part of the server with this first name
 --zone         : only in this zone of fastcgi_cache_path
 --json         : for machines
@@ -88,6 +92,7 @@ const LIST: Options = Options {
 };
 const STATS: Options =
     Options { values: &[], flags: &["json"], repeated: &["vhost", "zone"], bare: None };
+const STATUS: Options = Options { values: &[], flags: &["json"], repeated: &[], bare: None };
 const PURGE: Options = Options {
     values: &["listen"],
     flags: &["json", "all", "stale"],
@@ -122,6 +127,17 @@ pub(super) fn explain(
         return Err("\"explain\" takes one URL".to_owned());
     }
     Ok(Command::Admin(Admin::Ask { words, pid }))
+}
+
+/// Reads the rest of `bolide status`.
+pub(super) fn status(
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<Command, String> {
+    Ok(match read(COMMAND, &STATUS, parser, globals)? {
+        Read::Words(words, pid) => Command::Admin(Admin::Ask { words, pid }),
+        Read::Help => Command::AdminHelp,
+    })
 }
 
 /// Reads the rest of `bolide cache`.

@@ -9,6 +9,7 @@ use io::epoll::Epoll;
 use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use super::Account;
+use crate::admin::status::Members;
 use crate::control_log::ControlLog;
 use crate::messages::err;
 
@@ -29,6 +30,7 @@ pub(super) struct Crew {
 
 #[derive(Debug)]
 struct Member {
+    number: usize,
     thread: JoinHandle<()>,
     id: u32,
 }
@@ -84,6 +86,14 @@ impl Crew {
     /// How many there were at first.
     pub(super) fn size(&self) -> u16 {
         u16::try_from(self.posts.len()).unwrap_or(u16::MAX)
+    }
+
+    /// Those who are there, to be asked.
+    pub(super) fn members(&self) -> Members {
+        let post = |one: &Member| self.posts.get(one.number).cloned();
+        let posts = self.members.iter().filter_map(post).collect();
+        let threads = self.members.iter().map(|one| one.id).collect();
+        Members { posts, threads }
     }
 
     /// Gives an order to everybody.
@@ -170,7 +180,7 @@ impl Member {
         };
         let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?;
         let id = told.recv().unwrap_or_default();
-        Ok(Self { thread, id })
+        Ok(Self { number: usize::from(number), thread, id })
     }
 }
 

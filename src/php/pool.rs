@@ -26,6 +26,7 @@ use io::child::{self, End};
 use io::epoll::Epoll;
 
 use super::process::{Process, say};
+use super::report::{Report, State};
 use super::settle::{Settled, plain};
 use crate::control_log::ControlLog;
 
@@ -417,31 +418,25 @@ impl Pool {
     }
 
     /// One line for a person.
-    pub(super) fn status(&self, now: Instant) -> String {
-        let name = self.name();
-        let program = self.settled.binary.display();
-        let mut text = match &self.current {
-            Some(process) => {
-                let state = if process.is_ready { "running" } else { "starting" };
-                let (running, max) = (process.children(), self.settled.children);
-                let seconds = now.since(process.started).as_secs();
-                format!(
-                    "{name}: {state}, {program} pid {}, {running} of {max} children, {seconds} s",
-                    process.pid
-                )
-            }
-            None => format!("{name}: down, {program}, failed {} times in a row", self.failures),
-        };
-        if self.restarts > 0 {
-            text.push_str(&format!(", ended {} times", self.restarts));
+    pub(super) fn report(&self, now: Instant) -> Report {
+        let process = self.current.as_ref();
+        Report {
+            name: self.name().to_owned(),
+            program: self.settled.binary.clone(),
+            state: match process {
+                Some(process) if process.is_ready => State::Running,
+                Some(_) => State::Starting,
+                None => State::Down,
+            },
+            pid: process.map(|process| process.pid),
+            children: process.map_or(0, Process::children),
+            children_max: self.settled.children,
+            seconds: process.map_or(0, |process| now.since(process.started).as_secs()),
+            failures: self.failures,
+            ended: self.restarts,
+            finishing: self.old.len(),
+            is_configured: self.is_configured(),
         }
-        if !self.old.is_empty() {
-            text.push_str(&format!(", {} finishing", self.old.len()));
-        }
-        if !self.is_configured() {
-            text.push_str(", no longer configured");
-        }
-        text
     }
 }
 

@@ -123,6 +123,18 @@ impl<T> Slab<T> {
         self.entries.len() - self.free.len()
     }
 
+    /// How many slots have been made; they are used again, and stay.
+    #[must_use]
+    pub const fn made(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many entries fit.
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
     /// Whether an insert would be refused.
     #[must_use]
     pub const fn is_full(&self) -> bool {
@@ -157,5 +169,6 @@ mod tests {
         assert_eq!(slab.get(new), Some(&"c"));
         assert_eq!(slab.keys().collect::<Vec<_>>(), [new]);
         assert_eq!((slab.key_at(0), slab.key_at(1)), (Some(new), None));
+        assert_eq!((slab.live(), slab.made(), slab.capacity()), (1, 1, 1));
     }
 }

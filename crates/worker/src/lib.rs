@@ -11,6 +11,7 @@ mod exchanges;
 mod fetches;
 mod framing;
 mod generation;
+mod holdings;
 mod intake;
 mod jobs;
 pub mod librarian;
@@ -41,6 +42,7 @@ mod worker;
 
 pub use effects::look;
 pub use generation::{Addresses, Generation, Handout, Sockets};
+pub use holdings::{Holdings, Slots};
 pub use jobs::Jobs;
 pub use log::{LogFile, OpenLogs};
 pub use mail::{Inbox, Mail, Post};

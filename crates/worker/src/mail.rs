@@ -1,14 +1,15 @@
 //! Notes to workers: bounded mailboxes with a bell.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::Tally;
 use io::wake::Bell;
 
-use crate::Generation;
 use crate::jobs::Finished;
 use crate::log::OpenLogs;
+use crate::{Generation, Holdings};
 
 /// LIMIT: notes in a mailbox that takes another datagram.
 const DATAGRAMS_BELOW: usize = 4096;
@@ -33,6 +34,8 @@ pub enum Mail {
     Cut,
     /// A background job is done.
     Finished(Finished),
+    /// Tell what you hold.
+    Tell(Sender<Holdings>),
     /// What the exchange with this key waits for has moved.
     News {
         /// Names it on the worker that gets this.
@@ -81,6 +84,7 @@ impl Mail {
             | Self::Stop
             | Self::Cut
             | Self::Finished(_)
+            | Self::Tell(_)
             | Self::News { .. } => usize::MAX,
         }
     }

@@ -369,6 +369,7 @@ impl<I: Io> Worker<I> {
                     self.cut_all();
                     self.done = true;
                 }
+                Mail::Tell(teller) => self.tell_holdings(&teller),
                 Mail::Finished(finished) => self.handle_finished(finished),
                 Mail::Datagram(strayed) => self.handle_strayed(*strayed),
                 Mail::News { exchange } => {

@@ -1,0 +1,79 @@
+//! What one worker holds, for whoever asks the running server: figures only, and nothing changes.
+
+use std::sync::mpsc::Sender;
+
+use base::Slab;
+use io::Io;
+
+use crate::worker::Worker;
+
+/// How full a slab is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slots {
+    /// Slots in use.
+    pub used: usize,
+    /// Slots that were made: the most that were in use at once.
+    pub made: usize,
+    /// Slots there may be.
+    pub max: u32,
+}
+
+/// What one worker holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// The worker's number.
+    pub worker: u16,
+    /// The number of its configuration.
+    pub generation: u64,
+    /// Connections over TCP and unix sockets.
+    pub tcp: Slots,
+    /// Connections over QUIC that HTTP/3 is spoken on, or will be.
+    pub quic: Slots,
+    /// Connections that the QUIC endpoints know, those that are only remembered included.
+    pub quic_states: usize,
+    /// Requests under way, with fragments and questions.
+    pub exchanges: Slots,
+    /// Exchanges that have outlived their answers.
+    pub epilogues: Slots,
+    /// Requests to origins.
+    pub fetches: Slots,
+    /// Connections to origins.
+    pub links: Slots,
+    /// Those of them that wait for a request.
+    pub links_idle: usize,
+    /// Requests that wait for a place at an origin.
+    pub queued: usize,
+    /// Entries of the wheel, stale ones included.
+    pub deadlines: usize,
+    /// It takes no new connections any more.
+    pub is_draining: bool,
+}
+
+impl Slots {
+    fn of<T>(slab: &Slab<T>) -> Self {
+        Self { used: slab.live(), made: slab.made(), max: slab.capacity() }
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Tells what it holds; who asked may have left.
+    pub(crate) fn tell_holdings(&mut self, teller: &Sender<Holdings>) {
+        let quic_states = self.udp.iter_mut().map(|udp| udp.endpoint.ids().count()).sum();
+        let origins = &self.origins;
+        let _ = teller.send(Holdings {
+            worker: self.number,
+            generation: self.generation.number,
+            tcp: Slots::of(&self.conns),
+            quic: Slots::of(&self.quics),
+            quic_states,
+            exchanges: Slots::of(&self.core.exchanges),
+            epilogues: Slots::of(&self.epilogues),
+            fetches: Slots::of(&origins.fetches),
+            links: Slots::of(&origins.links),
+            links_idle: origins.pools.idle(),
+            queued: origins.pools.queued(),
+            deadlines: self.wheel.len(),
+            is_draining: self.draining,
+        });
+    }
+}

@@ -1,0 +1,225 @@
+//! `bolide status`: what the running server holds, worker by worker.
+//!
+//! Owns the asking and the showing. A worker that does not answer in time is shown as that: it
+//! stands in a turn, which is what somebody who asks may be looking for.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use engine::explain::Json;
+use worker::{Holdings, Mail, Post, Slots};
+
+use super::tell::size;
+use super::words::Words;
+use super::{Desk, Told};
+use crate::php::Report;
+
+/// What it is called on the socket.
+pub(crate) const COMMAND: &str = "status";
+/// How long a worker may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What the control thread knows of the running server.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) generation: u64,
+    pub(crate) crews: Vec<Members>,
+    pub(crate) pools: Vec<Report>,
+}
+
+/// Workers that were started together.
+#[derive(Debug)]
+pub(crate) struct Members {
+    pub(crate) posts: Vec<Post>,
+    /// The kernel's number of each thread.
+    pub(crate) threads: Vec<u32>,
+}
+
+/// One worker: the number of its thread, and what it said.
+struct Asked {
+    thread: u32,
+    answer: Receiver<Holdings>,
+}
+
+struct Answered {
+    thread: u32,
+    holdings: Option<Holdings>,
+}
+
+/// What the process holds as a whole.
+struct Process {
+    descriptors: u64,
+    descriptors_max: u64,
+    resident: u64,
+}
+
+pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+    let scene = desk.scene.as_ref().ok_or("no server runs here")?;
+    let workers = ask(scene);
+    let process = Process::look();
+    if words.has("json") {
+        return Ok(json(desk, scene, &process, &workers).line());
+    }
+    Ok(text(desk, scene, &process, &workers).into_bytes())
+}
+
+/// Asks all workers at once, then waits for each.
+fn ask(scene: &Scene) -> Vec<Answered> {
+    let mut asked = Vec::new();
+    for crew in &scene.crews {
+        for (post, &thread) in crew.posts.iter().zip(&crew.threads) {
+            let (teller, answer) = channel();
+            // A box takes every order, however full it is.
+            let _ = post.send(Mail::Tell(teller));
+            asked.push(Asked { thread, answer });
+        }
+    }
+    let wait = |one: Asked| Answered {
+        thread: one.thread,
+        holdings: one.answer.recv_timeout(ANSWER_TIMEOUT).ok(),
+    };
+    asked.into_iter().map(wait).collect()
+}
+
+impl Process {
+    fn look() -> Self {
+        let (descriptors_max, _) = io::process::open_files();
+        // To look takes one: who gets none knows that there is none left.
+        let descriptors = io::process::descriptors().unwrap_or(descriptors_max);
+        Self { descriptors, descriptors_max, resident: io::process::resident_bytes() }
+    }
+}
+
+/// The columns, for people and for machines.
+const SLABS: [(&str, fn(&Holdings) -> Slots); 6] = [
+    ("tcp", |of| of.tcp),
+    ("quic", |of| of.quic),
+    ("exchanges", |of| of.exchanges),
+    ("epilogues", |of| of.epilogues),
+    ("fetches", |of| of.fetches),
+    ("links", |of| of.links),
+];
+const FIGURES: [(&str, fn(&Holdings) -> usize); 4] = [
+    ("links_idle", |of| of.links_idle),
+    ("queued", |of| of.queued),
+    ("quic_states", |of| of.quic_states),
+    ("deadlines", |of| of.deadlines),
+];
+
+/// What a worker does with clients that come.
+const fn state(of: &Holdings) -> &'static str {
+    match of.is_draining {
+        true => "draining",
+        false => "accepting",
+    }
+}
+
+fn json(desk: &Desk, scene: &Scene, process: &Process, workers: &[Answered]) -> Json {
+    let number = |number: usize| Json::number(number as u64);
+    let slots = |of: Slots| {
+        let max = Json::number(of.max);
+        Json::Object(vec![("used", number(of.used)), ("made", number(of.made)), ("max", max)])
+    };
+    let worker = |one: &Answered| {
+        let mut all = vec![
+            ("thread", Json::number(one.thread)),
+            ("answers", Json::Bool(one.holdings.is_some())),
+        ];
+        if let Some(of) = &one.holdings {
+            all.push(("worker", Json::number(of.worker)));
+            all.push(("state", Json::text(state(of))));
+            all.push(("configuration", Json::number(of.generation)));
+            all.extend(SLABS.iter().map(|(name, slab)| (*name, slots(slab(of)))));
+            all.extend(FIGURES.iter().map(|(name, figure)| (*name, number(figure(of)))));
+        }
+        Json::Object(all)
+    };
+    let cache = desk.site.store().map_or(Json::Null, |store| {
+        let stats = store.stats();
+        Json::Object(vec![
+            ("objects", Json::number(stats.objects)),
+            ("bytes", Json::number(stats.bytes)),
+            ("bytes_max", Json::number(stats.bytes_max)),
+            ("fills", Json::number(stats.fills)),
+        ])
+    });
+    Json::Object(vec![
+        ("pid", Json::number(std::process::id())),
+        ("configuration", Json::number(scene.generation)),
+        ("descriptors", Json::number(process.descriptors)),
+        ("descriptors_max", Json::number(process.descriptors_max)),
+        ("resident_bytes", Json::number(process.resident)),
+        ("workers", Json::list(workers, worker)),
+        ("cache", cache),
+        ("php", Json::list(&scene.pools, pool)),
+    ])
+}
+
+fn pool(of: &Report) -> Json {
+    Json::Object(vec![
+        ("name", Json::text(&*of.name)),
+        ("state", Json::text(of.state.word())),
+        ("pid", of.pid.map_or(Json::Null, Json::number)),
+        ("children", Json::number(of.children as u64)),
+        ("children_max", Json::number(of.children_max)),
+        ("seconds", Json::number(of.seconds)),
+        ("ended", Json::number(of.ended)),
+        ("finishing", Json::number(of.finishing as u64)),
+    ])
+}
+
+fn text(desk: &Desk, scene: &Scene, process: &Process, workers: &[Answered]) -> String {
+    let mut out = format!(
+        "process {}, configuration {}: {} of {} descriptors, {} resident\n",
+        std::process::id(),
+        scene.generation,
+        process.descriptors,
+        process.descriptors_max,
+        size(process.resident),
+    );
+    let names = SLABS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
+    out.push_str(&row("worker", names.map(|name| name.replace('_', " ")), "state"));
+    let figures = |of: &Holdings| -> Vec<usize> {
+        let used = SLABS.iter().map(|(_, slab)| slab(of).used);
+        used.chain(FIGURES.iter().map(|(_, figure)| figure(of))).collect()
+    };
+    let mut made = [0; SLABS.len()];
+    for one in workers {
+        let Some(of) = &one.holdings else {
+            out.push_str(&format!("thread {} does not answer\n", one.thread));
+            continue;
+        };
+        let cells = figures(of).into_iter().map(|figure| figure.to_string());
+        out.push_str(&row(&of.worker.to_string(), cells, state(of)));
+        made.iter_mut().zip(SLABS).for_each(|(sum, (_, slab))| *sum += slab(of).made);
+    }
+    let cells = made.iter().map(ToString::to_string);
+    out.push_str(&row("slots made", cells, ""));
+    if let Some(store) = desk.site.store() {
+        let stats = store.stats();
+        out.push_str(&format!(
+            "cache: {} objects, {} of {}, {} fills in flight\n",
+            stats.objects,
+            size(stats.bytes),
+            size(stats.bytes_max),
+            stats.fills
+        ));
+    }
+    scene.pools.iter().for_each(|pool| out.push_str(&format!("php {pool}\n")));
+    out
+}
+
+/// A line of the table: every cell is as wide as the name of its column asks.
+fn row(first: &str, cells: impl Iterator<Item = String>, last: &str) -> String {
+    let names = SLABS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
+    let mut line = format!("{first:<10}");
+    for (name, cell) in names.zip(cells) {
+        let width = name.len().max(4) + 2;
+        line.push_str(&format!("{cell:>width$}"));
+    }
+    line.push_str("  ");
+    line.push_str(last);
+    let mut line = line.trim_end().to_owned();
+    line.push('\n');
+    line
+}

@@ -1,0 +1,66 @@
+//! How a pool is, for people and for machines.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// How a pool is.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) name: String,
+    pub(crate) program: PathBuf,
+    pub(crate) state: State,
+    pub(crate) pid: Option<u32>,
+    pub(crate) children: usize,
+    pub(crate) children_max: u32,
+    /// The age of its process.
+    pub(crate) seconds: u64,
+    /// Starts in a row that failed.
+    pub(crate) failures: u32,
+    /// Processes that ended without being told to.
+    pub(crate) ended: u64,
+    /// Older processes that finish what they have.
+    pub(crate) finishing: usize,
+    pub(crate) is_configured: bool,
+}
+
+/// What its process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Running,
+    Starting,
+    Down,
+}
+
+impl State {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Starting => "starting",
+            Self::Down => "down",
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, state, program) = (&self.name, self.state.word(), self.program.display());
+        write!(f, "{name}: {state}, {program}")?;
+        match self.pid {
+            Some(pid) => {
+                let (children, max, seconds) = (self.children, self.children_max, self.seconds);
+                write!(f, " pid {pid}, {children} of {max} children, {seconds} s")?;
+            }
+            None => write!(f, ", failed {} times in a row", self.failures)?,
+        }
+        if self.ended > 0 {
+            write!(f, ", ended {} times", self.ended)?;
+        }
+        if self.finishing > 0 {
+            write!(f, ", {} finishing", self.finishing)?;
+        }
+        if !self.is_configured {
+            f.write_str(", no longer configured")?;
+        }
+        Ok(())
+    }
+}

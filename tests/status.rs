@@ -1,0 +1,80 @@
+//! Owns: `bolide status`, what a running server says that it holds.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use testkit::{Php, Server, wait_until};
+
+use crate::explain::ask;
+
+/// The figures called `name`, one of each worker. A slab's figure is how much of it is in use.
+fn figures(json: &str, name: &str) -> Vec<u64> {
+    let number = |rest: &str| {
+        let rest = rest.strip_prefix("{\"used\":").unwrap_or(rest);
+        rest.split(|byte: char| !byte.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    json.split(&format!("\"{name}\":")).skip(1).map(number).collect()
+}
+
+fn status(server: &Server) -> String {
+    ask(server, &["status", "--json"]).succeeded().text()
+}
+
+fn sum(server: &Server, name: &str) -> u64 {
+    figures(&status(server), name).iter().sum()
+}
+
+#[test]
+fn what_connects_is_counted_while_it_stays() {
+    let server = Server::workers(crate::BOLIDE, 2, "server { listen @HTTP@; root @DIR@/www; }");
+    wait_until("nobody is connected", || sum(&server, "tcp") == 0);
+    let idle: Vec<TcpStream> = (0..5)
+        .map(|_| {
+            let mut idle = TcpStream::connect(server.http()).unwrap();
+            idle.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+            idle
+        })
+        .collect();
+    wait_until("all are taken", || sum(&server, "tcp") == 5);
+    let json = status(&server);
+    let (tcp, deadlines) = (figures(&json, "tcp"), figures(&json, "deadlines"));
+    // Entries of connections that have left stay until they fire.
+    assert!(tcp.len() == 2 && deadlines.iter().sum::<u64>() >= 5, "{json}");
+    assert!(figures(&json, "descriptors")[0] >= 5 && json.contains("\"state\":\"accepting\""));
+    assert!(figures(&json, "resident_bytes")[0] > 1 << 20, "{json}");
+    let text = ask(&server, &["status"]).succeeded().text();
+    assert!(text.starts_with(&format!("process {}, ", server.pid())), "{text}");
+    let (head, rows) = (text.lines().nth(1).unwrap(), text.lines().skip(2));
+    assert!(head.contains("tcp") && head.contains("deadlines"), "{text}");
+    assert_eq!(rows.filter(|row| row.ends_with("accepting")).count(), 2, "{text}");
+    drop(idle);
+    wait_until("all have left", || sum(&server, "tcp") == 0);
+}
+
+#[test]
+fn requests_are_counted_with_their_origins_the_cache_and_the_pools() {
+    let php = Php::start(1);
+    let server = crate::cache::serve(&php, "", "page_cache auto;");
+    let kept = "/count.php?n=1&h[]=X-LiteSpeed-Cache-Control:public,max-age=60";
+    assert_eq!(server.get(kept).status, 200);
+    let json = status(&server);
+    assert_eq!(figures(&json, "objects"), [1], "{json}");
+    assert!(json.contains("\"php\":[]"), "{json}");
+    wait_until("the request is over", || sum(&server, "exchanges") == 0);
+    assert_eq!((sum(&server, "fetches"), sum(&server, "queued")), (0, 0));
+    let text = ask(&server, &["status"]).succeeded().text();
+    assert!(text.contains("cache: 1 objects, "), "{text}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let server = crate::site("");
+    let wrong = ask(&server, &["status", "--all"]);
+    assert!(wrong.code == 1 && wrong.stderr.contains("invalid option: \"--all\""), "{wrong}");
+    let help = ask(&server, &["status", "--help"]);
+    assert!(help.code == 0 && help.text().contains("bolide status"), "{help}");
+    let home = testkit::server::Home::new(crate::BOLIDE);
+    home.write("nginx.conf", "pid @DIR@/logs/pid; events {} http { server { listen @HTTP@; } }");
+    let nobody = home.run(&["-c", "nginx.conf", "status"]);
+    assert!(nobody.code == 1 && nobody.stderr.contains("no server runs here"), "{nobody}");
+}
