@@ -563,12 +563,15 @@ async def _(peer):
 # ---- malformed messages: stream errors (RFC 9114 §4.1.2) -------------------
 
 MALFORMED = ("reset 0x10e", "status 400")
+RESET = ("reset 0x10e",)
 
 MESSAGES = {
     "without_method": head(pseudo=without(":method")),
     "without_scheme": head(pseudo=without(":scheme")),
     "without_path": head(pseudo=without(":path")),
     "without_authority_and_host": head(pseudo=without(":authority")),
+    "scheme_with_a_blank": head(pseudo=replaced(":scheme", "ht tp")),
+    "scheme_with_a_digit_first": head(pseudo=replaced(":scheme", "1https")),
     "empty_path": head(pseudo=replaced(":path", "")),
     "path_without_slash": head(pseudo=replaced(":path", "hello.txt")),
     "two_paths": head(pseudo=[*PSEUDO, (":path", "/")]),
@@ -609,7 +612,8 @@ for name, message in MESSAGES.items():
         peer.control()
         return await peer.outcome(peer.request(message))
 
-    CASES.append((name, MALFORMED, send))
+    is_strict = name.startswith("scheme_") or name.startswith("without_")
+    CASES.append((name, RESET if is_strict else MALFORMED, send))
 
 
 @case("reset 0x10d")

@@ -56,6 +56,8 @@ mod quic_listens;
 mod real_ip;
 mod reload;
 mod rewrite;
+mod rfc9110;
+mod rfc9112;
 mod routing;
 mod ssi;
 mod stapling;

@@ -75,9 +75,7 @@ fn what_belongs_to_a_connection_stays_there() {
                  Upgrade: h2c\r\nX-Forwarded-For: 1.2.3.4\r\nAuthorization: x\r\n";
     assert_eq!(server.connect().get("/named", named).status, 200);
     let asked = &origin.asked("/named")[0];
-    assert_eq!(asked.all("x-forwarded-for"), ["1.2.3.4"], "a client cannot take fields away");
-    assert_eq!(asked.all("authorization"), ["x"]);
-    for name in ["keep-alive", "te", "upgrade"] {
+    for name in ["keep-alive", "te", "upgrade", "x-forwarded-for", "authorization"] {
         assert_eq!(asked.field(name), None, "{name}");
     }
     assert!(!asked.field("connection").unwrap_or_default().contains("X-Forwarded-For"));

@@ -42,7 +42,7 @@ BEHIND = "What post_action does to the connection"
 
 _PATTERNS = {
     STRICT: ["syntax: GET  /hello.txt HTTP/1.1*", "syntax: GET /hello.txt  HTTP/1.1*", "syntax: GET /hello.txt HTTP/1.1 *",
-             "syntax: GET /hello.txt \\r\\nHost*", "syntax: GET /hello.txt HTTP/1.100*", "syntax: HEAD /hello.txt\\r\\n", "syntax: method of 9000", "syntax: \\r\\rGET*"],
+             "syntax: GET /hello.txt \\r\\nHost*", "syntax: GET /hello.txt HTTP/1.10*", "syntax: GET /hello.txt HTTP/1.99*", "syntax: GET /hello.txt HTTP/1.01*", "syntax: HEAD /hello.txt\\r\\n", "syntax: method of 9000", "syntax: \\r\\rGET*"],
     COLON: ["syntax: GET /hello.txt HTTP/1.1\\r\\nHost: localhost\\r\\nX\\r\\n\\r\\n", "syntax: GET /hello.txt HTTP/1.1\\r\\nHost: localhost\\r\\nX: a\\r\\r\\n\\r\\n"],
     FIELDS: ["plain: GET /digits.txt | Range: bytes=0-1\t", "header options: GET / | X: \t a \t", "hosts: GET / | Host: \tfirst", "syntax: POST *Transfer-Encoding: \\tchunked*"],
     OPTIONS: ["syntax: GET /hello.txt | Connection: x-close", "syntax: GET /hello.txt | Connection: closed", "syntax: GET /hello.txt | Connection: close;x",

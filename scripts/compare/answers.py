@@ -142,6 +142,8 @@ def read_answer(program, head, rest, method, lengths):
             # A page that the server wrote: the two names are not equally long.
             off = 6 if program.name == "bolide" else 5
             field = str(int(field) - (12 if "/" in value.get("server", "/") else off))
+        if lower == "allow" and status == "405":
+            continue
         if packed and lower in ("content-length", "transfer-encoding", "etag"):
             continue
         if lengths == "any" and lower in ("content-length", "transfer-encoding"):

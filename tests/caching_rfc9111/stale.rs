@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use testkit::app::http_date;
+
 use super::{Lab, run};
 
 /// Asks for these pages, waits until they are stale, and says their paths.
@@ -151,4 +153,31 @@ fn an_origin_that_says_nothing_or_nonsense_is_hidden() {
         assert!(told.ends_with("; detail=stale-if-error"), "{told}");
     }
     lab.app.release();
+}
+
+#[test]
+fn by_itself_a_server_sends_nothing_stale_that_nobody_permits() {
+    let lab = Lab::new("page_cache auto; cache_status on;");
+    let next = "Cache-Control: max-age=60";
+    let expires = format!("Date: {}\nExpires: {}", http_date(0), http_date(1));
+    let paths = staled(
+        &lab,
+        &[
+            &["Cache-Control: max-age=1", next],
+            &[&expires, next],
+            &["CDN-Cache-Control: max-age=1", next],
+            &["Surrogate-Control: max-age=1", next],
+            &["Cache-Control: max-age=1, stale-while-revalidate=60", next],
+            &["X-LiteSpeed-Cache-Control: public, max-age=1", next],
+            &["Cache-Control: max-age=1\nX-LiteSpeed-Tag: a", next],
+        ],
+    );
+    // `Expires` counts in whole seconds.
+    testkit::pause(1000);
+    let found: Vec<usize> = paths.iter().map(|path| run(&lab.get(path))).collect();
+    assert_eq!(found, [2, 2, 2, 2, 1, 1, 1]);
+    let gone = staled(&lab, &[&["Cache-Control: max-age=1"], &["Cache-Control: max-age=60"]]);
+    lab.app.vanish();
+    let found: Vec<u16> = gone.iter().map(|path| lab.get(path).status).collect();
+    assert_eq!(found, [502, 200]);
 }

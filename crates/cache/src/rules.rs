@@ -33,7 +33,7 @@ pub use policy::{Heuristic, Ignore, Mode, Policy, SessionRule, SetCookie, Valid,
 pub use query::QueryRules;
 pub use strip::{for_client, for_front, for_store, is_forged};
 pub use validate::{conditions, freshen, invalidated, is_same};
-pub use words::{PurgeOrder, PurgeTarget, TagWord, asked_purges, purges, tags};
+pub use words::{PurgeOrder, PurgeTarget, TagWord, asked_purges, is_lscache, purges, tags};
 pub use zone::grace;
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use files::{Encoder, Meta};
 use http::range::ByteRange;
 use http::{Fields, Name, ResponseHead};
 
+use crate::content::allow::Allowed;
 use crate::content::origin::Asked;
 use crate::content::page::Cached;
 
@@ -484,6 +485,8 @@ pub(crate) struct Answer {
     pub(crate) carried: Fields,
     /// What stood behind the body.
     pub(crate) trailers: Fields,
+    /// What the location knows that refused the method.
+    pub(crate) allowed: Option<Allowed>,
     /// What the store had to do with it.
     pub(crate) cached: Cached,
     /// The kept answer that it is.
@@ -506,6 +509,7 @@ impl Answer {
         self.retry_after = None;
         self.carried.clear();
         self.trailers.clear();
+        self.allowed = None;
         self.cached = Cached::No;
         self.object = None;
     }

@@ -1,6 +1,7 @@
 //! What answers a request: files, `return`, listings, error pages, origins.
 
 mod admin;
+pub(crate) mod allow;
 mod bind;
 pub(crate) mod confirm;
 pub(crate) mod controls;

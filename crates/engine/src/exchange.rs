@@ -594,6 +594,9 @@ impl Exchange {
         if site.location(self.request.location).reworks {
             self.rework(site, ctx);
         }
+        if self.answer.head.status == 405 {
+            self.say_allowed(site);
+        }
         self.announce_end(site);
         let settings = &site.location(self.request.location).settings;
         let age = self.request.started.mono.since(ctx.conn.started.mono);

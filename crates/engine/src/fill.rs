@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use base::Now;
 use cache::rules::{
-    self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget, Refusal, Verdict,
+    self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget, Refusal, Source, Verdict,
 };
 use cache::{
     Abandon, FillPermit, Key, KeyBuilder, NamespaceId, Object, ObjectHead, Purge, Session, Store,
@@ -278,7 +278,7 @@ impl Fill {
             self.keeping = Keeping::Unkept;
             return permit.abandon(Abandon::Gone);
         }
-        stretch(&mut decision, caching);
+        stretch(&mut decision, answer.fields, caching);
         self.ttl = Some(decision.ttl);
         if let (Scope::Public, Some(said)) = (scope, &decision.search)
             && caching.conf.page.key.is_none()
@@ -328,7 +328,7 @@ impl Fill {
         }
         // What is kept has its mark, whatever the confirmation says.
         decision.esi |= old.is_esi();
-        stretch(&mut decision, caching);
+        stretch(&mut decision, answer.fields, caching);
         // It is the same body, whatever the confirmation says or leaves out.
         decision.esi |= old.is_esi();
         if caching.is_page() && decision.cookies.is_empty() {
@@ -548,13 +548,18 @@ pub(crate) fn push_named<'a>(
 }
 
 /// What the configuration adds to how long an answer is good.
-fn stretch(decision: &mut Decision, caching: &Caching) {
+fn stretch(decision: &mut Decision, answer: &Fields, caching: &Caching) {
     let page = &caching.conf.page;
     if caching.is_page() {
         if let Some(max) = page.max_ttl {
             decision.ttl = decision.ttl.min(u32::try_from(max.as_secs()).unwrap_or(u32::MAX));
         }
-        if !decision.must_revalidate {
+        // RFC 9111 §4.2.4: HTTP's own words permit nothing stale that they do not name. Who speaks
+        // LSCache, or says nothing so that the configuration does, has LiteSpeed's habit.
+        let is_permitted = page.says_stale
+            || decision.source == Source::Configuration
+            || rules::is_lscache(answer);
+        if !decision.must_revalidate && is_permitted {
             let seconds = |time: std::time::Duration| time.as_secs() as u32;
             if !decision.says_refreshable {
                 decision.stale_while_revalidate = seconds(page.stale);

@@ -327,17 +327,18 @@ fn ranges_are_cut_only_where_that_is_forced_and_conditions_are_the_applications(
 }
 
 #[test]
-fn early_hints_go_ahead_with_their_links_only() {
+fn heads_before_the_answer_go_ahead_without_what_is_hidden() {
     let mut world = passing("");
     world.origin.answers = vec![vec![
-        Say::early(&["Link: </a.css>; rel=preload", "Set-Cookie: a=b"]),
-        Say::early(&["X-Nothing: 1"]),
+        Say::early(&["Link: </a.css>; rel=preload", "X-Accel-Expires: 1", "Keep-Alive: x"]),
+        Say::early(&["X-Step: 1", "Content-Length: 5"]),
         Say::head(0, &[]),
         Say::End,
     ]];
     let got = world.get("a.test", "/p");
     let link = vec![("Link".to_owned(), "</a.css>; rel=preload".to_owned())];
-    assert_eq!((got.status, got.interim), (200, vec![link]));
+    let step = vec![("X-Step".to_owned(), "1".to_owned())];
+    assert_eq!((got.status, got.interim), (200, vec![link, step]));
 }
 
 #[test]

@@ -106,7 +106,7 @@ const ROWS: &[Row] = &[
     row(Method::Post, A, &[], 405, &[("Content-Type", "text/html")], None),
     row(Method::Put, A, &[], 405, &[], None),
     row(Method::Delete, A, &[], 405, &[], None),
-    row(Method::Options, A, &[], 405, &[("Allow", "")], None),
+    row(Method::Options, A, &[], 405, &[("Allow", "GET, HEAD")], None),
     row(Method::Patch, A, &[], 405, &[], None),
     row(Method::Trace, A, &[], 405, &[], None),
     row(Method::Connect, A, &[], 405, &[], None),

@@ -10,6 +10,7 @@ pub mod digits;
 pub mod escape;
 pub mod fields;
 pub mod fuzz;
+pub mod hops;
 pub mod host;
 pub mod lscache;
 pub mod message;
@@ -26,6 +27,7 @@ pub mod uri;
 pub mod vary;
 
 pub use fields::Fields;
+pub use hops::Hops;
 pub use message::{
     BodyLen, CHUNK_SIZE, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme, Version,
 };

@@ -20,7 +20,7 @@ use std::time::Duration;
 use base::{Instant, Spool};
 use bytes::Bytes;
 use conf::model::{Level, PeerAddress, Protocol};
-use http::{Fields, OriginHead};
+use http::{Fields, Hops, OriginHead};
 use wire::{OriginError, OriginEvent};
 
 use crate::balance::{Choice, Cursor, Scales};
@@ -239,6 +239,7 @@ impl Fetch {
             connect_ms: None,
             header_ms: None,
             status: 0,
+            hops: Hops::default(),
             sent: 0,
             received: 0,
             body: 0,
@@ -405,9 +406,6 @@ impl Fetch {
             FetchWake::Event(OriginEvent::ExcessChunk) => {
                 self.log(Level::Warn, words::EXCESS_CHUNK, words::READING, ctx);
             }
-            FetchWake::Event(OriginEvent::Headless) => {
-                self.log(Level::Error, words::HEADLESS, words::READING_HEAD, ctx);
-            }
             FetchWake::Event(OriginEvent::Trailers(fields)) => self.handle_trailers(fields, ctx),
             FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
             FetchWake::Broken(error) => self.handle_broken(&error, ctx),
@@ -427,10 +425,13 @@ impl Fetch {
         }
     }
 
-    fn handle_head(&mut self, head: Box<OriginHead>, ctx: &mut FetchCtx<'_>) {
+    fn handle_head(&mut self, mut head: Box<OriginHead>, ctx: &mut FetchCtx<'_>) {
         if self.state == State::Answering {
             return;
         }
+        // RFC 9110 §7.6.1: nobody behind us is told of what the origin says to us only.
+        let hops = Hops::of(&head.fields);
+        hops.remove_named(&mut head.fields);
         if matches!(head.status, 100 | 102..200) {
             self.tell(OriginNews::Early(head), ctx);
             return;
@@ -446,6 +447,7 @@ impl Fetch {
         let is_last = !self.may_try_next(fault, ctx.now.mono);
         let Some(trial) = &mut self.trial else { return };
         trial.status = status;
+        trial.hops = hops;
         trial.header_ms = Some(words::millis(trial.began, ctx.now.mono));
         if !is_last {
             self.fail(fault, words::READING_HEAD, ctx);
@@ -467,8 +469,11 @@ impl Fetch {
         }
     }
 
-    fn handle_trailers(&self, fields: Box<Fields>, ctx: &mut FetchCtx<'_>) {
+    fn handle_trailers(&self, mut fields: Box<Fields>, ctx: &mut FetchCtx<'_>) {
         if self.state == State::Answering {
+            if let Some(trial) = &self.trial {
+                trial.hops.remove_named(&mut fields);
+            }
             self.tell(OriginNews::Trailers(fields), ctx);
         }
     }

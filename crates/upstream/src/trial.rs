@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::Instant;
+use http::Hops;
 
 use crate::ctx::Left;
 use crate::groups::Group;
@@ -26,6 +27,8 @@ pub(crate) struct Trial {
     pub(crate) connect_ms: Option<u64>,
     pub(crate) header_ms: Option<u64>,
     pub(crate) status: u16,
+    /// What the head of the answer said to us only.
+    pub(crate) hops: Hops,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) body: u64,

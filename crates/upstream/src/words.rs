@@ -19,7 +19,6 @@ pub(crate) const CLOSED_IDLE: &[u8] = b"upstream closed kept connection, trying 
 pub(crate) const EXCESS: &[u8] =
     b"upstream sent more data than specified in \"Content-Length\" header";
 pub(crate) const EXCESS_CHUNK: &[u8] = b"upstream sent data after final chunk";
-pub(crate) const HEADLESS: &[u8] = b"upstream sent no valid HTTP/1.0 header";
 
 /// Bytes of the error stream in one line of the log.
 const STDERR_MAX: usize = 2048;

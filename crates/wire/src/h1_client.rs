@@ -7,9 +7,8 @@
 //! ```text
 //!  sending   Idle ──start──▶ Body ──end of body──▶ Sent       answer over ──▶ Stopped
 //!  answer    None ──▶ Line ──▶ Fields ──▶ Plain │ Chunks ──▶ Over ──(Sent, kept)──▶ idle
-//!                      ▲ │       │ 1xx      │
-//!                      │ │ no line ──▶ Plain│  101 to an Upgrade ──▶ Tunnel ──end──▶ Over
-//!                      └─┴───────┘
+//!                      ▲         │ 1xx
+//!                      └─────────┘          │  101 to an Upgrade ──▶ Tunnel ──end──▶ Over
 //! ```
 //!
 //! INVARIANT: a connection is idle again only when its last request left completely and nothing
@@ -209,7 +208,7 @@ impl Client {
                 }
             }
             match &mut self.reading {
-                Reading::Line(_) => self.take_line(&mut input, events)?,
+                Reading::Line(_) => self.take_line(&mut input)?,
                 Reading::Fields(parser) => {
                     let (used, head) = parser.receive(input, self.settings.head_max)?;
                     input = &input[used..];
@@ -231,11 +230,7 @@ impl Client {
     }
 
     /// Takes bytes of a status line, or finds that they are none.
-    fn take_line(
-        &mut self,
-        input: &mut &[u8],
-        events: &mut Vec<OriginEvent>,
-    ) -> Result<(), OriginError> {
+    fn take_line(&mut self, input: &mut &[u8]) -> Result<(), OriginError> {
         let Reading::Line(line) = &mut self.reading else { return Ok(()) };
         while let Some((&byte, rest)) = input.split_first() {
             *input = rest;
@@ -256,25 +251,14 @@ impl Client {
                     self.reading = Reading::Fields(HeadParser::behind_line(head, line.len()));
                     return Ok(());
                 }
+                // RFC 9112 §4: what begins otherwise is no answer.
                 Step::NoLine => {
-                    let bytes = line.bytes().to_vec();
-                    self.begin_headless(&bytes, input.len(), events);
-                    return Ok(());
+                    let text = b"upstream sent no valid HTTP/1.0 header";
+                    return Err(cgi::invalid_head(text, b"", b""));
                 }
             }
         }
         Ok(())
-    }
-
-    /// Takes what has no head for a body, as nginx does.
-    fn begin_headless(&mut self, start: &[u8], expected: usize, events: &mut Vec<OriginEvent>) {
-        events.push(OriginEvent::Headless);
-        self.is_spoiled = true;
-        self.reading = Reading::Plain;
-        let head = Box::new(OriginHead { status: 200, ..OriginHead::default() });
-        self.answer.begin_body(head, Rule::Any, events);
-        self.answer.body(start, expected, events);
-        self.end_if_complete(b"", events);
     }
 
     fn take_head(

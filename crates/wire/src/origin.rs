@@ -27,9 +27,6 @@ pub enum OriginEvent {
     /// Bytes came behind the last chunk, and were dropped; `End` follows. A warning: `upstream sent
     /// data after final chunk`.
     ExcessChunk,
-    /// What comes has no head, and all of it is the body; a `Head` that nobody sent follows. An
-    /// error: `upstream sent no valid HTTP/1.0 header`.
-    Headless,
     /// The fields behind the last chunk, if there are any; `End` follows.
     Trailers(Box<Fields>),
     /// The answer is complete.

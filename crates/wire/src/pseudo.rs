@@ -239,7 +239,7 @@ impl<'a> Assembly<'a> {
                     self.note(refused(400, "client sent invalid method"));
                 }
             }
-            Label::Scheme if value.is_empty() => self.note(Flaw::Malformed("empty :scheme")),
+            Label::Scheme if !is_scheme(value) => self.note(Flaw::Malformed("invalid :scheme")),
             Label::Authority => self.authority(value),
             Label::Path => self.head.target.extend_from_slice(value),
             _ => {}
@@ -363,8 +363,8 @@ impl<'a> Assembly<'a> {
             _ => return Err(Flaw::Malformed("no :path in origin form")),
         }
         if self.seen & (SEEN_AUTHORITY | SEEN_HOST) == 0 {
-            // RFC 9114 §4.3.1: one of the two has to be there for https.
-            return Err(refused(400, "client sent neither \":authority\" nor \"Host\" header"));
+            // RFC 9113 §8.3.1, RFC 9114 §4.3.1: one of the two has to be there for http and https.
+            return Err(Flaw::Malformed("neither :authority nor host"));
         }
         Ok(())
     }
@@ -420,6 +420,12 @@ fn is_host(value: &[u8]) -> bool {
     let is_wrong =
         |byte: &u8| matches!(byte, 0..=b' ' | 0x7f | b'/' | b'@' | b'?' | b'#' | b'\\' | b',');
     !value.is_empty() && !value.iter().any(is_wrong)
+}
+
+/// RFC 3986 §3.1: a letter, then letters, digits and three signs.
+fn is_scheme(value: &[u8]) -> bool {
+    let is_right = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    value.first().is_some_and(u8::is_ascii_alphabetic) && value.iter().all(is_right)
 }
 
 fn parse_length(value: &[u8]) -> Option<u64> {

@@ -3,7 +3,7 @@
 use http::cache_control::RequestControl;
 use http::cookies::Cookies;
 use http::lscache::{Control, Scope};
-use http::{Method, Name};
+use http::{Hops, Method, Name};
 
 use crate::rules::claims;
 use crate::rules::identity::Facts;
@@ -158,6 +158,10 @@ pub fn gate(policy: &Policy, facts: &Facts<'_>, has_session: bool) -> Result<Gat
     }
     // What cannot be seen cannot be told apart, and an override makes it another request.
     if !is_zone && (Cookies::of(facts.fields).is_cut() || claims::overrides_method(facts.fields)) {
+        return Err(Bypass::Unkeyed);
+    }
+    // RFC 9110 §7.6.1: the origin is not told of what keys would tell apart.
+    if Hops::of(facts.fields).hide_any(facts.fields) {
         return Err(Bypass::Unkeyed);
     }
     if policy.honour_request && RequestControl::of(facts.fields).no_store {

@@ -1,6 +1,6 @@
 //! Fields that go: from what is kept, from what a client is sent, from what an origin is asked.
 
-use http::{Fields, Name};
+use http::{Fields, Hops, Name};
 
 use crate::rules::claims;
 use crate::rules::policy::Mode;
@@ -41,14 +41,7 @@ const SHARED: &[&[u8]] = &[b"X-LiteSpeed-Cache-Control", b"X-LiteSpeed-Tag", b"X
 /// Removes what is not kept of an answer. Its `ETag` and `Last-Modified` are to be noted before;
 /// the age it came with is in the decision.
 pub fn for_store(answer: &mut Fields, mode: Mode) {
-    let listed: Vec<Vec<u8>> = answer
-        .all(Name::Connection)
-        .flat_map(|line| line.split(|&byte| byte == b','))
-        .map(|name| name.trim_ascii().to_vec())
-        .collect();
-    for name in listed.iter().filter(|name| !name.is_empty()) {
-        answer.remove_text(name);
-    }
+    Hops::of(answer).remove_named(answer);
     for &name in OF_CONNECTIONS {
         answer.remove(name);
     }

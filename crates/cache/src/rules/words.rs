@@ -121,7 +121,8 @@ pub fn asked_purges(request: &Fields) -> Option<Vec<PurgeOrder>> {
 }
 
 /// Whether an answer has one of LSCache's fields: its application drives the cache.
-pub(crate) fn is_lscache(answer: &Fields) -> bool {
+#[must_use]
+pub fn is_lscache(answer: &Fields) -> bool {
     let mut names = [
         &b"X-LiteSpeed-Cache-Control"[..],
         b"X-LiteSpeed-Purge",

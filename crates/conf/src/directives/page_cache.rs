@@ -260,6 +260,7 @@ fn stale(r: &mut Reader, node: &Node) -> Parsed {
         word => read(word.strip_prefix(b"error=").ok_or_else(|| invalid_parameter(word))?)?,
     };
     (page(r).stale, page(r).stale_error) = (stale, error);
+    page(r).says_stale = true;
     Ok(())
 }
 

@@ -31,6 +31,7 @@ pub(super) const TABLE: &[Directive] = &[
     value("CacheStaleAge", HSL, Args::ONE, |r, node| {
         let stale = time(node.arg(0))?;
         (page(r).stale, page(r).stale_error) = (stale, stale);
+        page(r).says_stale = true;
         Ok(())
     })
     .doc("LiteSpeed's name of `page_cache_stale`.", "CacheStaleAge 200;"),

@@ -225,6 +225,9 @@ pub struct PageCache {
     /// `page_cache_stale`: how long after its time an answer still serves while a new one is
     /// fetched, where the answer does not say.
     pub stale: Duration,
+    /// Whether configuration says so; unsaid, it holds only for answers that speak LSCache or whose
+    /// lifetime is the configuration's.
+    pub says_stale: bool,
     /// `page_cache_stale … error=`: the same, when none can be fetched.
     pub stale_error: Duration,
     /// `page_cache_control`: words that hold for a request and for an answer that says nothing.
@@ -495,6 +498,7 @@ impl Default for PageCache {
             heuristic: None,
             max_object: 10 << 20,
             stale: Duration::from_secs(200),
+            says_stale: false,
             stale_error: Duration::from_secs(200),
             control: Arc::default(),
             vary: Arc::default(),

@@ -20,6 +20,9 @@ impl Exchange {
             return next;
         }
         self.trace_failure(status, site);
+        if status == 405 {
+            self.note_refused_method(site);
+        }
         self.answer.head.close |= closes(status);
         self.answer.forced_status = 0;
         self.request.is_straight = false;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::{Instant, Spool};
 use conf::model::{Balance, BodyFiles, Level, PassTo, Protocol, ProxyUrl, UpstreamId};
+use http::hops::is_no_trailer;
 use http::{Fields, Method, Name, OriginHead, RequestBody, ResponseHead};
 use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused, request::Target};
 
@@ -417,7 +418,7 @@ impl Exchange {
     pub(crate) fn take_news(&mut self, news: OriginNews, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         match news {
             OriginNews::Early(head) => {
-                self.push_early(&head, ctx);
+                self.push_early(&head, site.location(self.request.location), ctx);
                 Next::Fetch
             }
             OriginNews::Head(head) => self.take_origin_head(&head, site, ctx),
@@ -542,15 +543,20 @@ impl Exchange {
         }
     }
 
-    /// RFC 8297 §2: a 103 tells fields that the answer will probably have.
-    fn push_early(&mut self, head: &OriginHead, ctx: &mut Ctx<'_>) {
-        let mut interim = Box::new(ResponseHead { status: 103, ..ResponseHead::default() });
-        for field in head.fields.iter().filter(|field| field.name == Name::Link) {
-            interim.fields.push_parsed(field.name, field.text, field.value);
+    /// RFC 9110 §15.2: a head that another one follows goes on to the client, with all that is not
+    /// about one connection.
+    fn push_early(&self, head: &OriginHead, location: &Location, ctx: &mut Ctx<'_>) {
+        let mut interim = Box::new(ResponseHead { status: head.status, ..ResponseHead::default() });
+        for field in head.fields.iter().filter(|field| !is_no_trailer(field.name)) {
+            let is_hidden = match field.name {
+                Name::Other => location.hides_text(field.text),
+                name => location.hides(name),
+            };
+            if !is_hidden {
+                interim.fields.push_parsed(field.name, field.text, field.value);
+            }
         }
-        if !interim.fields.is_empty() {
-            ctx.effects.push(Effect::Interim(interim));
-        }
+        ctx.effects.push(Effect::Interim(interim));
     }
 
     /// The answer ends where it is, visibly.

@@ -9,7 +9,7 @@ use std::path::Path;
 use cache::rules::Environment;
 use conf::model::{PageCache, Param, PeerAddress, UpstreamId, UpstreamKind, VaryBy};
 use conf::vars::{Part, Template, Var};
-use http::{Fields, Name, Params, RequestBody, Version};
+use http::{Fields, Hops, Name, Params, RequestBody, Version};
 use upstream::request::Target;
 
 use crate::content::controls::is_trusted;
@@ -202,12 +202,13 @@ fn write_fields(
     out: &mut Params,
 ) {
     let head = scope.request.head();
+    let hops = Hops::of(&head.fields);
     for (at, field) in head.fields.iter().enumerate() {
         let is_decided = decided.iter().any(|name| is_same(name, field.text))
             || conditions.iter().any(|name| is_same(name, field.text))
             || is_forged(field.text)
-            // RFC 9110 §7.6.1: these are about one connection only.
-            || matches!(field.name, Name::KeepAlive | Name::Te | Name::ProxyConnection);
+            // Scripts are told of the client's connection by nginx, and some look at it.
+            || hops.has(field) && field.name != Name::Connection;
         if is_decided || head.fields.iter().take(at).any(|other| is_same_field(other, field)) {
             continue;
         }

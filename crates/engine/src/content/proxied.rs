@@ -9,7 +9,7 @@ use std::sync::Arc;
 use conf::model::{ProxyField, ProxySettings, ProxyUrl, ProxyVersion};
 use conf::vars::Template;
 use http::escape::{UriPart, push_uri};
-use http::{Method, Name, Params, RequestBody};
+use http::{Hops, Method, Name, Params, RequestBody};
 use upstream::request::Target;
 
 use crate::content::params::parse_target;
@@ -17,17 +17,8 @@ use crate::filter::proxied::Rewriter;
 use crate::site::Site;
 use crate::vars::Scope;
 
-/// Fields that a connection, or what comes between it and us, decides about.
-const OURS: [&[u8]; 8] = [
-    b"host",
-    b"connection",
-    b"keep-alive",
-    b"expect",
-    b"upgrade",
-    b"te",
-    b"content-length",
-    b"transfer-encoding",
-];
+/// Fields that are ours to say, beside those of one connection.
+const OURS: [&[u8]; 3] = [b"host", b"expect", b"content-length"];
 /// Fields that say where a request ends.
 const FRAMING: [&[u8]; 2] = [b"content-length", b"transfer-encoding"];
 /// Fields that speak of what the client has; who asks for the store has nothing.
@@ -181,10 +172,12 @@ pub(crate) fn write(
     }
     let is_believed = scope.site.store().is_none()
         || crate::content::controls::is_trusted(&scope.location().settings.cache.page, scope.conn);
+    let hops = Hops::of(&request.head().fields);
     for field in request.head().fields.iter() {
         let is = |names: &[&[u8]]| is_any(names, field.text);
         let is_forged = !is_believed && cache::rules::is_forged(field.text);
-        let is_kept_back = is(&OURS)
+        let is_kept_back = hops.has(field)
+            || is(&OURS)
             || plan.decides(field.text)
             || is_forged
             || asking.is_to_keep && is(&CONDITIONS);

@@ -7,6 +7,7 @@ use base::SpoolLimits;
 use conf::model::{CharsetOf, OriginSettings};
 use files::Answer as Verdict;
 use http::conditional::{Conditions, Validator};
+use http::hops::is_hop;
 use http::range::{ByteRange, Outcome};
 use http::{BodyLen, Fields, Method, Name, OriginHead, Scheme};
 
@@ -71,8 +72,10 @@ impl Exchange {
             && settings.error_pages.iter().any(|page| page.status == status)
         {
             self.drop_fetch(ctx);
-            if status == 401 {
-                self.answer.carry(&head.fields, |name| name == Name::WwwAuthenticate);
+            match status {
+                401 => self.answer.carry(&head.fields, |name| name == Name::WwwAuthenticate),
+                405 => self.answer.carry(&head.fields, |name| name == Name::Allow),
+                _ => {}
             }
             return Next::Fail(status);
         }
@@ -461,13 +464,10 @@ pub(crate) fn push_shown(fields: &mut Fields, head: &OriginHead, location: &Loca
 fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &Location) {
     for field in head.fields.iter() {
         match field.name {
-            Name::ContentType
-            | Name::ContentLength
-            | Name::Connection
-            | Name::KeepAlive
-            | Name::ProxyConnection
-            | Name::TransferEncoding => continue,
-            Name::Upgrade if head.status != 101 => continue,
+            Name::ContentType | Name::ContentLength => continue,
+            // RFC 9110 §7.8: only this says which protocol it is.
+            Name::Upgrade if head.status == 101 => {}
+            name if is_hop(name) => continue,
             Name::AcceptRanges
                 if shape.choice.coding.is_some()
                     || shape.ranges

@@ -3,6 +3,7 @@
 //! Owns whether an answer has trailers and what they are worth, which is known at its last byte;
 //! refuses parts of other answers, whose ends nobody sees.
 
+use http::hops::is_no_trailer;
 use http::{BodyLen, Fields, Method, Name, Version};
 
 use crate::ctx::Around;
@@ -71,12 +72,7 @@ impl Exchange {
 fn push_passed(location: &Location, trailers: &Fields, fields: &mut Fields) {
     for field in trailers.iter() {
         let is_kept_back = match field.name {
-            Name::Connection
-            | Name::ContentLength
-            | Name::KeepAlive
-            | Name::ProxyConnection
-            | Name::TransferEncoding
-            | Name::Upgrade => true,
+            name if is_no_trailer(name) => true,
             Name::Other => location.hides_text(field.text),
             name => location.hides(name),
         };

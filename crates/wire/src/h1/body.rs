@@ -4,9 +4,9 @@
 //! CRLF and nothing else, because there lenience is how requests are smuggled.
 //!
 //! ```text
-//!  Start ─hex▶ Size ─BWS▶ Blank ─;▶ Extension ─CR▶ SizeEnd ─LF▶ Data ─▶ DataCr ─▶ DataLf ─▶ Start
-//!                │──────────;─────────▲    ▲ │                │ (size 0)
-//!                └──────────CR─────────────┘ │                ▼
+//!  Start ─hex▶ Size ─BWS, ;▶ Extension ─CR▶ SizeEnd ─LF▶ Data ─▶ DataCr ─▶ DataLf ─▶ Start
+//!                └───────────CR───────────────▲ │ (size 0)
+//!                                               ▼
 //!      End ◀─LF─ LastLf ◀──────CR────────── TrailerStart ─▶ Name ─:▶ Value ─CR▶ ValueLf ─┐
 //!                                                ▲───────────────────────────────────────┘
 //! ```
@@ -43,8 +43,7 @@ pub(super) struct Chunks {
 enum State {
     Start,
     Size,
-    Blank,
-    Extension,
+    Extension(Extension),
     SizeEnd,
     Data,
     DataCr,
@@ -55,6 +54,55 @@ enum State {
     ValueLf,
     LastLf,
     End,
+}
+
+/// Where an extension of a chunk stands (RFC 9112 §7.1.1). Two readers who end a line in different
+/// places find different chunks, so a quotation must end and a blank must stand before something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    /// Blanks before the `;`.
+    Before,
+    /// Blanks before the name.
+    Start,
+    Name,
+    /// Blanks behind the name.
+    NameEnd,
+    /// Blanks before the value.
+    Equals,
+    Value,
+    Quoted,
+    /// Behind a backslash.
+    Escaped,
+    /// Behind the closing quote.
+    QuotedEnd,
+}
+
+impl Extension {
+    /// What `byte` makes of it; `None` if it must not stand here.
+    const fn step(self, byte: u8) -> Option<Self> {
+        let is_blank = matches!(byte, b' ' | b'\t');
+        Some(match (self, byte) {
+            (Self::Quoted, b'"') => Self::QuotedEnd,
+            (Self::Quoted, b'\\') => Self::Escaped,
+            (Self::Quoted | Self::Escaped, b' '..=b'~' | b'\t' | 0x80..) => Self::Quoted,
+            (Self::Before | Self::Start | Self::NameEnd | Self::Equals, _) if is_blank => self,
+            (Self::Name, _) if is_blank => Self::NameEnd,
+            (Self::Value | Self::QuotedEnd, _) if is_blank => Self::Before,
+            (Self::Start | Self::Name, _) if is_token(byte) => Self::Name,
+            (Self::Name | Self::NameEnd, b'=') => Self::Equals,
+            (Self::Equals, b'"') => Self::Quoted,
+            (Self::Equals | Self::Value, _) if is_token(byte) => Self::Value,
+            (Self::Before | Self::Name | Self::NameEnd | Self::Value | Self::QuotedEnd, b';') => {
+                Self::Start
+            }
+            _ => return None,
+        })
+    }
+
+    /// Whether the line may end here.
+    const fn may_end(self) -> bool {
+        matches!(self, Self::Name | Self::Value | Self::QuotedEnd)
+    }
 }
 
 /// How far a body is.
@@ -148,13 +196,13 @@ impl Chunks {
                 self.digit(byte)
             }
             (State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.digit(byte),
-            (State::Size | State::Blank, b' ' | b'\t') => self.count(State::Blank),
-            (State::Size | State::Blank, b';') => {
+            (State::Size, b' ' | b'\t' | b';') => {
                 self.counted = 0;
-                Some(State::Extension)
+                Extension::Before.step(byte).map(State::Extension)
             }
-            (State::Extension, b' '..=b'~' | b'\t') => self.count(State::Extension),
-            (State::Size | State::Blank | State::Extension, b'\r') => Some(State::SizeEnd),
+            (State::Size, b'\r') => Some(State::SizeEnd),
+            (State::Extension(at), b'\r') if at.may_end() => Some(State::SizeEnd),
+            (State::Extension(at), _) => self.count(State::Extension(at.step(byte)?)),
             (State::SizeEnd, b'\n') if self.left > 0 => Some(State::Data),
             (State::SizeEnd, b'\n') => {
                 self.counted = 0;
@@ -186,7 +234,7 @@ impl Chunks {
 
     fn count(&mut self, next: State) -> Option<State> {
         let bound = match next {
-            State::Blank | State::Extension => EXTENSION_SIZE_MAX,
+            State::Extension(_) => EXTENSION_SIZE_MAX,
             _ => TRAILER_SIZE_MAX,
         };
         self.counted += 1;

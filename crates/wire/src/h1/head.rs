@@ -17,7 +17,7 @@ use memchr::memchr;
 
 use super::Settings;
 use super::grammar::{
-    PLAIN, UNDERSCORE, has_line_control, is_host, list_has, parse_decimal, scan_name, trim,
+    FOREIGN, PLAIN, UNDERSCORE, has_line_control, is_host, list_has, parse_decimal, scan_name, trim,
 };
 use super::line::{self, Authority, METHOD_SIZE_MAX};
 use crate::{HeadPool, Refusal};
@@ -309,8 +309,14 @@ impl Parser {
         if has_line_control(value) || end > usize::from(u16::MAX) {
             return Err(INVALID_LINE);
         }
-        if classes != PLAIN && !accepts_name(settings, classes) {
-            return Ok(());
+        if classes != PLAIN {
+            // RFC 9110 §5.1: what is no token names no field, whatever the configuration overlooks.
+            if classes & FOREIGN != 0 {
+                return Err(INVALID_LINE);
+            }
+            if !accepts_name(settings, classes) {
+                return Ok(());
+            }
         }
         self.lines = self.lines.saturating_add(1);
         if u32::from(self.lines) > settings.fields_max {

@@ -128,9 +128,10 @@ fn parse_version(text: &[u8]) -> Result<Version, Refusal> {
     let numbers = text.strip_prefix(b"HTTP/").ok_or(INVALID_REQUEST)?;
     match numbers {
         b"1.1" => Ok(Version::Http11),
-        b"1.0" | b"1.00" => Ok(Version::Http10),
-        // RFC 9110 §2.5: a higher minor version is answered as the highest we know.
-        [b'1', b'.', b'0'..=b'9'] | [b'1', b'.', b'0'..=b'9', b'0'..=b'9'] => Ok(Version::Http11),
+        b"1.0" => Ok(Version::Http10),
+        // RFC 9110 §2.5: a higher minor version is answered as the highest we know; RFC 9112 §2.3:
+        // it is one digit.
+        [b'1', b'.', b'0'..=b'9'] => Ok(Version::Http11),
         [b'2'..=b'9', ..] | [b'1', b'0'..=b'9', ..] => Err(INVALID_VERSION),
         _ => Err(INVALID_REQUEST),
     }

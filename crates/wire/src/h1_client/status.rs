@@ -1,7 +1,7 @@
 //! The status line of an answer, byte by byte, as nginx reads it (RFC 9112 §4).
 //!
-//! It tells a line from bytes that are none as soon as one of them shows it, for those are a body
-//! then. It bounds nothing; its owner counts bytes.
+//! It tells a line from bytes that are none as soon as one of them shows it. It bounds nothing; its
+//! owner counts bytes.
 //!
 //! ```text
 //!  Name ─/▶ Major ─.▶ Minor ─blank▶ Code ─3rd digit▶ Behind ─blank . ▶ Reason
@@ -60,11 +60,6 @@ impl StatusLine {
             reason_at: 0,
             bytes: Vec::new(),
         }
-    }
-
-    /// All bytes that were taken.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// How many bytes were taken.

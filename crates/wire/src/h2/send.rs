@@ -4,7 +4,8 @@
 //! frame size do not let out.
 
 use base::{Now, SendChain};
-use http::{BodyLen, Fields, Name, ResponseHead, status};
+use http::hops::is_no_trailer;
+use http::{BodyLen, Fields, ResponseHead, status};
 
 use super::frame::{self, HEADER_LEN, Header, Kind, code, flag};
 use super::streams::{Closed, Receiving, Sending, UNKNOWN};
@@ -254,7 +255,7 @@ impl Conn {
         let start = self.begin_head();
         let Self { encoder, queue, .. } = self;
         encoder.begin(queue);
-        for field in fields.iter().filter(|field| !is_hop(field.name)) {
+        for field in fields.iter().filter(|field| !is_no_trailer(field.name)) {
             encoder.field(field.name, field.text, field.value, queue);
         }
         self.end_head(start, id, flag::END_STREAM);
@@ -303,12 +304,6 @@ impl Conn {
             frame::push(&mut self.queue, Kind::Continuation, flags, id, chunk);
         }
     }
-}
-
-/// RFC 9113 §8.2.2, RFC 9110 §6.5.1: fields that have no place in trailers.
-const fn is_hop(name: Name) -> bool {
-    matches!(name, Name::Connection | Name::ContentLength | Name::KeepAlive)
-        || matches!(name, Name::TransferEncoding | Name::Upgrade | Name::ProxyConnection)
 }
 
 /// Pulls until `max` bytes are there or the body has no more for now.

@@ -213,7 +213,6 @@ impl Story {
                 OriginEvent::Stderr(text) => format!("stderr {}", text.escape_ascii()),
                 OriginEvent::Excess => "excess".to_owned(),
                 OriginEvent::ExcessChunk => "excess chunk".to_owned(),
-                OriginEvent::Headless => "headless".to_owned(),
                 OriginEvent::Trailers(fields) => {
                     let mut text = "trailers".to_owned();
                     for field in fields.iter() {

@@ -134,12 +134,13 @@ fn malformed_messages_are_stream_errors() {
     }
     assert!(malformed(&get_with(&[("content-length", "0"), ("content-length", "1")])));
     assert!(malformed(&get_with(&[("host", "a.example"), ("host", "a.example")])));
-    for missing in [0, 1, 3] {
+    for missing in 0..4 {
         let mut lines = GET.to_vec();
         lines.remove(missing);
         assert!(malformed(&lines), "{lines:?}");
     }
-    for (at, value) in [(1, ""), (3, ""), (3, "x"), (3, "*")] {
+    for (at, value) in [(1, ""), (1, "ht tp"), (1, "1x"), (1, "http:"), (3, ""), (3, "x"), (3, "*")]
+    {
         let mut lines = GET;
         lines[at].1 = value;
         assert!(malformed(&lines), "{lines:?}");
@@ -160,7 +161,6 @@ fn what_a_user_may_have_meant_is_answered_with_an_error() {
     assert_eq!(status(&with(2, "a/b")), 400);
     assert_eq!(status(&with(2, "me@a")), 400);
     assert_eq!(status(&with(3, "/a b")), 400);
-    assert_eq!(status(&[GET[0], GET[1], GET[3]]), 400);
     assert_eq!(status(&[(":method", "CONNECT"), GET[2]]), 405);
     let long = "x".repeat(401);
     assert_eq!(status(&[GET[0], GET[1], GET[2], (":path", &long)]), 414);

@@ -1,0 +1,59 @@
+//! `Allow`: which methods a location knows that refused another one (RFC 9110 §15.5.6).
+//!
+//! Every 405 that is ours comes by here; one of an origin is passed on as it came.
+
+use http::{Method, Name};
+
+use crate::exchange::Exchange;
+use crate::site::{Location, Site};
+
+/// Methods by what answers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// Files and what else the server makes itself.
+    Reading,
+    /// Origins, which decide for themselves about the rest.
+    All,
+}
+
+impl Allowed {
+    fn of(location: &Location) -> Self {
+        if location.pass.is_some() { Self::All } else { Self::Reading }
+    }
+
+    const fn methods(self) -> &'static [&'static str] {
+        match self {
+            Self::Reading => &["GET", "HEAD"],
+            Self::All => &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+        }
+    }
+}
+
+impl Exchange {
+    /// Remembers who refused the method; an error page may come from elsewhere.
+    #[cold]
+    pub(crate) fn note_refused_method(&mut self, site: &Site) {
+        self.answer.allowed = Some(Allowed::of(site.location(self.request.location)));
+    }
+
+    /// RFC 9110 §15.5.6: a 405 says what is allowed; all but the method that was not.
+    #[cold]
+    pub(crate) fn say_allowed(&mut self, site: &Site) {
+        let is_ours = !self.answer.is_from_origin() && self.answer.object.is_none();
+        let here = || is_ours.then(|| Allowed::of(site.location(self.request.location)));
+        let Some(allowed) = self.answer.allowed.or_else(here) else { return };
+        let fields = &mut self.answer.head.fields;
+        if fields.get(Name::Allow).is_some() {
+            return;
+        }
+        let head = self.request.head();
+        let refused = std::str::from_utf8(&head.method_text).unwrap_or_default();
+        let is_left = |method: &&&str| match head.method {
+            // What cannot be read cannot be asked about either.
+            Method::Get => !matches!(**method, "GET" | "HEAD"),
+            _ => **method != refused,
+        };
+        let left: Vec<&str> = allowed.methods().iter().filter(is_left).copied().collect();
+        fields.push(Name::Allow, left.join(", ").as_bytes());
+    }
+}
