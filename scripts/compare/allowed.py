@@ -5,6 +5,7 @@ none fails the comparison.
 import fnmatch
 
 STRICT = "Request lines are read strictly"
+NAMES = "Names of fields are tokens"
 FIELDS = "White space around field values"
 COLON = "Field lines without a colon, and bare CR"
 OPTIONS = "Connection is a list of options"
@@ -44,6 +45,7 @@ _PATTERNS = {
     STRICT: ["syntax: GET  /hello.txt HTTP/1.1*", "syntax: GET /hello.txt  HTTP/1.1*", "syntax: GET /hello.txt HTTP/1.1 *",
              "syntax: GET /hello.txt \\r\\nHost*", "syntax: GET /hello.txt HTTP/1.10*", "syntax: GET /hello.txt HTTP/1.99*", "syntax: GET /hello.txt HTTP/1.01*", "syntax: HEAD /hello.txt\\r\\n", "syntax: method of 9000", "syntax: \\r\\rGET*"],
     COLON: ["syntax: GET /hello.txt HTTP/1.1\\r\\nHost: localhost\\r\\nX\\r\\n\\r\\n", "syntax: GET /hello.txt HTTP/1.1\\r\\nHost: localhost\\r\\nX: a\\r\\r\\n\\r\\n"],
+    NAMES: ["syntax: GET /hello.txt HTTP/1.1\\r\\nHost: localhost\\r\\nX" + name + ": 1\\r\\n\\r\\n" for name in ("\\xc3\\xa4", "\\xff", "/Y", "(Y)", "\"Y\"", "@Y", "[Y]", ";Y", "=Y")] + ["headers that are wrong are refused: GET /hello.txt | @: 1", "headers that are wrong are refused: GET /hello.txt | A/B: 1"],
     FIELDS: ["plain: GET /digits.txt | Range: bytes=0-1\t", "header options: GET / | X: \t a \t", "hosts: GET / | Host: \tfirst", "syntax: POST *Transfer-Encoding: \\tchunked*"],
     OPTIONS: ["syntax: GET /hello.txt | Connection: x-close", "syntax: GET /hello.txt | Connection: closed", "syntax: GET /hello.txt | Connection: close;x",
               "syntax: GET /hello.txt | Connection: \"close\"", "syntax: GET /hello.txt | Connection: close | Connection: keep-alive"],
@@ -68,7 +70,7 @@ _PATTERNS = {
     VARIABLES: ["inherits uninitialized_variable_warn *"],
     TLS: ["generated: main: ssl_engine *", "generated: *: ssl_password_file *", "generated: *: proxy_ssl_password_file *", "generated: *: ssl_ech_file *", "test: *ssl_certificate *"],
     REASONS: ["php reasons: GET /say.php?s=302", "php reasons: GET /say.php?s=405", "php reasons: *Not%20Here", "php passed headers: *Status%3A*"],
-    HOPS: ["php paths: GET /env.php | Keep-Alive: 5", "php paths: GET /env.php | TE: trailers", "php answers: *=Upgrade%3A*", "php answers: *=Content-Length%3A%200&s=204&b=", "proxy answers*Keep-Alive: 5\\nProx*", "proxy answers*204 None\\nContent-Length: 5*"],
+    HOPS: ["php paths: GET /env.php | Keep-Alive: 5", "php paths: GET /env.php | TE: trailers", "php paths: GET /env.php | Upgrade: *", "proxy fields: GET / | Proxy-Connection: x", "php answers: *=Upgrade%3A*", "php answers: *=Content-Length%3A%200&s=204&b=", "proxy answers*Keep-Alive: 5\\nProx*", "proxy answers*204 None\\nContent-Length: 5*"],
     LENGTH: ["php unbuffered requests: POST /echo.php chunked 10000,*"],
     DIED: ["php slow: GET /slow.php?ms=1500&first=1", "php children that die: GET /die.php?first=1"],
     REDIRECTED: ["php X-Accel: *none.txt", "php X-Accel: */a%2520b", "php X-Accel: *relative", "php X-Accel: */../x", "php X-Accel: GET /say.php?h[]=X-Accel-Redirect%3A", "php X-Accel: *//other/x", "php X-Accel: *file.txt | If-Modified-Since: *", "php X-Accel: */loop",

@@ -11,7 +11,7 @@ server { listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; access_lo
  location /lr { limit_rate 10k; return 200 "$limit_rate"; } location /lr2 { limit_rate 1m; set $x $limit_rate; limit_rate_after 5; return 200 $limit_rate$x; }
  location /setargs0 { set $args ""; return 200 "$args|$is_args|$query_string|$arg_a"; }
  location /rw { rewrite ^/rw(.*)$ /tgt$1?z=$1 last; } location /tgt { return 200 "$uri|$args|$request_uri|$document_uri"; }
- location /static/ { alias @DIR@/www/; }
+ location /static/ { alias @DIR@/www/; add_header Allow "GET, HEAD" always; }
 }
 """, [
     'GET /',

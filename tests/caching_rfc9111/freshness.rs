@@ -35,6 +35,12 @@ fn expires_is_a_date_or_the_past() {
     let rows = [
         ("Expires: Sun, 06 Nov 2094 08:49:37 GMT".to_owned(), true),
         ("Expires: Sat Nov  6 08:49:37 2094".into(), true),
+        ("Expires: Saturday, 06-Nov-50 08:49:37 GMT".into(), true),
+        ("Expires: Sat, 06 Nov 2094 08:49:37 AEST".into(), false),
+        ("Expires: Sat, 06 Nov 2094 08:49:37 gmt".into(), false),
+        ("Expires: Sat, 06 Nov 2094 08:49:37".into(), false),
+        ("Expires: Sat, 06 NOV 2094 08:49:37 GMT".into(), false),
+        ("Expires: SAT, 06 Nov 2094 08:49:37 GMT".into(), false),
         ("Expires: 0".into(), false),
         ("Expires: -1".into(), false),
         ("Expires: tomorrow".into(), false),

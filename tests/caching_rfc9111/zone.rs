@@ -174,3 +174,65 @@ fn each_value_of_a_field_has_its_answer() {
     assert_eq!((ask("X-A: 2\r\n"), ask("X-A: 2\r\n")), (2, 2));
     assert_eq!((ask("x-a: 1\r\n"), ask("")), (1, 3));
 }
+
+#[test]
+fn strictly_zones_keep_what_nginx_leaves_out() {
+    let lab = zone("fastcgi_cache_valid 1m; cache_rfc9111 on;");
+    // RFC 9111 §3.5
+    for (head, kept) in [
+        ("Cache-Control: max-age=60", false),
+        ("", false),
+        ("Cache-Control: public, max-age=60", true),
+        ("Cache-Control: max-age=60, must-revalidate", true),
+        ("Cache-Control: s-maxage=60", true),
+    ] {
+        assert_eq!(lab.keeps_for(head, "Authorization: Basic YTpi\r\n"), kept, "{head}");
+    }
+    // RFC 9111 §4.2.3, §5.1
+    assert!(!lab.keeps("Cache-Control: max-age=60\nAge: 70"));
+    let date = http_date(-30);
+    let path = lab.page(&format!("Cache-Control: max-age=600\nAge: 100\nDate: {date}"));
+    assert_eq!(run(&lab.get(&path)), 1);
+    let kept = lab.get(&path);
+    assert_eq!((run(&kept), kept.header("date")), (1, Some(&*date)));
+    let age: u32 = kept.header("age").expect("an age").parse().unwrap();
+    assert!((100..400).contains(&age), "{age}");
+    let fields = kept.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("date"));
+    assert_eq!(fields.count(), 1);
+    // RFC 9111 §4.4
+    let renews = |method: &str, head: &str| {
+        let path = lab.pages(&["Cache-Control: max-age=60", head, "Cache-Control: max-age=60"]);
+        assert_eq!(run(&lab.get(&path)), 1);
+        assert_eq!(run(&lab.send(method, &path, "x")), 2);
+        run(&lab.get(&path)) == 3
+    };
+    assert!(renews("POST", "Status: 200") && renews("PUT", "Status: 201"));
+    assert!(renews("DELETE", "Status: 303\nLocation: /x"));
+    assert!(!renews("POST", "Status: 400") && !renews("POST", "Status: 500"));
+}
+
+#[test]
+fn a_confirmation_renews_the_fields_at_once() {
+    let lab = zone("fastcgi_cache_revalidate on;");
+    let path = lab.pages(&[
+        "Cache-Control: max-age=1\nETag: \"a\"\nX-New: no\nX-Old: stays",
+        "Status: 304\nCache-Control: max-age=60\nX-New: yes",
+    ]);
+    assert_eq!(run(&lab.get(&path)), 1);
+    testkit::pause(1100);
+    for status in ["REVALIDATED", "HIT"] {
+        let reply = lab.get(&path);
+        assert_eq!((reply.status, run(&reply)), (200, 1));
+        let told = ["x-status", "x-new", "x-old", "etag"].map(|name| reply.header(name));
+        assert_eq!(told, [Some(status), Some("yes"), Some("stays"), Some("\"a\"")]);
+    }
+    // One that says that it must not be kept is good for this client alone.
+    let path = lab.pages(&[
+        "Cache-Control: max-age=1\nETag: \"a\"\nX-New: no",
+        "Status: 304\nCache-Control: no-store\nX-New: yes",
+    ]);
+    assert_eq!(run(&lab.get(&path)), 1);
+    testkit::pause(1100);
+    let reply = lab.get(&path);
+    assert_eq!((reply.status, run(&reply), reply.header("x-new")), (200, 1, Some("yes")));
+}

@@ -587,11 +587,12 @@ fn kept_head(
     let mut fields = answer.clone();
     rules::for_store(&mut fields, caching.policy.mode);
     // RFC 9110 §6.6.1: whoever counts from the date to `Expires` needs the date of the answer.
-    if caching.is_page()
-        && let Some(date) = answer.get(Name::Date)
-    {
+    let own = answer.get(Name::Date);
+    if let Some(date) = own.filter(|_| caching.is_page()) {
         fields.push(Name::Date, date);
-    } else if caching.is_page() && answer.get(Name::Expires).is_some() {
+    } else if own.is_none()
+        && (caching.policy.is_strict || caching.is_page() && answer.get(Name::Expires).is_some())
+    {
         fields.push_writing(Name::Date, |out| {
             out.extend_from_slice(&date::http_date((now_ms / 1000) as i64));
         });

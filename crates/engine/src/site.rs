@@ -193,6 +193,18 @@ impl Location {
         self.hides(name) || !is_proxied && fields.get(name).is_none()
     }
 
+    /// Whether an answer of an origin is dated anew, as nginx does; not where it may come out of a
+    /// store that says how old it is (RFC 9110 §6.6.1).
+    pub(crate) fn dates(&self, fields: &http::Fields) -> bool {
+        !(self.keeps_dates() && fields.get(http::Name::Date).is_some())
+            && self.adds(http::Name::Date, fields)
+    }
+
+    /// Whether the date of an answer is passed on though proxies usually hide it.
+    pub(crate) fn keeps_dates(&self) -> bool {
+        self.caching.as_ref().is_some_and(Caching::tells_age)
+    }
+
     /// Whether clients do not see the origin's field `text`, which is none of the known ones.
     pub(crate) fn hides_text(&self, text: &[u8]) -> bool {
         let is_hidden = |pass: &Arc<Origin>| {

@@ -319,11 +319,12 @@ pub fn seconds(text: &[u8]) -> Option<u32> {
     Some(number.min(SECONDS_MAX))
 }
 
-/// When a response says that it expires, in seconds since 1970. A date that is none is 0, the past
-/// (RFC 9111 §5.3); of several fields the earliest counts.
+/// When a response says that it expires, in seconds since 1970. A date that is none, or in another
+/// zone than `GMT`, is 0, the past (RFC 9111 §5.3, RFC 9110 §5.6.7); of several fields the earliest
+/// counts.
 #[must_use]
 pub fn expires(fields: &Fields) -> Option<u64> {
-    fields.all(Name::Expires).map(|text| date::parse(text).unwrap_or(0)).min()
+    fields.all(Name::Expires).map(|text| date::parse_strictly(text).unwrap_or(0)).min()
 }
 
 /// The age that a response arrived with, in seconds: the first `Age`; what is no number is nothing

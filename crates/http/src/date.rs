@@ -7,6 +7,9 @@ use base::Now;
 use crate::digits::{put_four, put_two};
 
 const DAYS: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
+/// The same as RFC 850 spells them.
+const LONG_DAYS: [&[u8]; 7] =
+    [b"Sunday", b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday"];
 /// English month names as all formats here write them, January first.
 pub const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
@@ -286,6 +289,45 @@ pub fn parse(text: &[u8]) -> Option<u64> {
         return None;
     }
     u64::try_from(civil.to_unix()).ok()
+}
+
+/// The same without tolerance: the zone is `GMT`, and names are spelled as they are (RFC 9110
+/// §5.6.7). Which day of the week it was is not looked at, since nobody goes by it.
+#[must_use]
+pub fn parse_strictly(text: &[u8]) -> Option<u64> {
+    let seconds = parse(text)?;
+    let civil = Civil::from_unix(seconds as i64);
+    let (day, rest) = text.split_at(memchr::memchr2(b',', b' ', text)?);
+    let names: &[&[u8]] = if day.len() == 3 { &DAYS.map(|day| &day[..]) } else { &LONG_DAYS };
+    let is_exact = match (day.len(), rest.first()) {
+        (3, Some(b',')) => *rest == http_date(seconds as i64)[3..],
+        (3, _) => *rest == asctime_behind_day(&civil),
+        _ => *rest == rfc850_behind_day(&civil),
+    };
+    (is_exact && names.contains(&day)).then_some(seconds)
+}
+
+/// ` Nov  6 08:49:37 1994`
+const fn asctime_behind_day(civil: &Civil) -> [u8; 21] {
+    let mut text = *b" Jan 00 00:00:00 0000";
+    put(&mut text, 1, MONTHS[civil.month as usize - 1]);
+    put_two(&mut text, 5, civil.day);
+    if text[5] == b'0' {
+        text[5] = b' ';
+    }
+    put_clock(&mut text, 8, civil);
+    put_four(&mut text, 17, civil.year);
+    text
+}
+
+/// `, 06-Nov-94 08:49:37 GMT`
+const fn rfc850_behind_day(civil: &Civil) -> [u8; 24] {
+    let mut text = *b", 00-Jan-00 00:00:00 GMT";
+    put_two(&mut text, 2, civil.day);
+    put(&mut text, 5, MONTHS[civil.month as usize - 1]);
+    put_two(&mut text, 9, civil.year % 100);
+    put_clock(&mut text, 12, civil);
+    text
 }
 
 /// `06 Nov 1994 08:49:37` or, as in RFC 850, `06-Nov-94 08:49:37`.

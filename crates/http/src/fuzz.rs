@@ -51,7 +51,9 @@ pub fn check_uri(data: &[u8], merge: MergeSlashes) {
 pub fn date(data: &[u8]) {
     if let Some(seconds) = date::parse(data) {
         let seconds_signed = i64::try_from(seconds).unwrap_or(i64::MAX);
-        assert_eq!(date::parse(&date::http_date(seconds_signed)), Some(seconds));
+        let written = date::http_date(seconds_signed);
+        assert_eq!(date::parse(&written), Some(seconds));
+        assert_eq!(date::parse_strictly(&written), Some(seconds));
     }
 }
 

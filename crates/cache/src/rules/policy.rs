@@ -126,6 +126,8 @@ pub struct Policy {
     pub vary_cookies: Vec<Box<[u8]>>,
     /// Whether answers to POST are looked up and kept too (zones only).
     pub with_post: bool,
+    /// Whether RFC 9111 is kept where nginx does not (zones only).
+    pub is_strict: bool,
 }
 
 impl Default for Policy {
@@ -152,6 +154,7 @@ impl Default for Policy {
             query: QueryRules::default(),
             vary_cookies: Vec::new(),
             with_post: false,
+            is_strict: false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! nginx's rules for its zones: `X-Accel-Expires` before `Expires` and `Cache-Control`, then the
-//! seconds by status; `Set-Cookie` and `Vary: *` prevent.
+//! seconds by status; `Set-Cookie` and `Vary: *` prevent. A strict policy adds what RFC 9111 has
+//! beyond that.
 
-use http::cache_control::{self, AccelExpires};
+use http::cache_control::{self, AccelExpires, CacheControl};
 use http::vary::Vary;
 use http::{Fields, Method, Name, date};
 use memchr::memmem;
@@ -21,6 +22,7 @@ pub(crate) fn decide(
     decision: &mut Decision,
 ) -> Result<(), Refusal> {
     // nginx counts from the arrival, whatever age the answer came with.
+    let age = if policy.is_strict { decision.age } else { 0 };
     decision.age = 0;
     match facts.method {
         Method::Get => {}
@@ -33,7 +35,15 @@ pub(crate) fn decide(
     if !policy.ignore.set_cookie && answer.fields.get(Name::SetCookie).is_some() {
         return Err(Refusal::SetCookie);
     }
-    let (seconds, source) = lifetime(policy, answer, decision)?;
+    if policy.is_strict && is_for_one(facts, answer.fields) {
+        return Err(Refusal::Authorization);
+    }
+    let (mut seconds, source) = lifetime(policy, answer, decision)?;
+    if matches!(source, Source::CacheControl | Source::Expires) {
+        decision.age = age;
+        // The lifetime of `Expires` was counted from the arrival.
+        seconds = seconds.saturating_sub(if source == Source::CacheControl { age } else { 0 });
+    }
     if seconds == 0 {
         return Err(Refusal::Stale);
     }
@@ -48,6 +58,15 @@ pub(crate) fn decide(
         decision.vary = vary.names().to_vec();
     }
     Ok(())
+}
+
+/// RFC 9111 §3.5: an answer to one who proved who he is, and which does not say that others may
+/// have it.
+fn is_for_one(facts: &Facts<'_>, answer: &Fields) -> bool {
+    let is_proved =
+        facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
+    let said = CacheControl::of(answer.all(Name::CacheControl));
+    is_proved && !(said.public || said.must_revalidate || said.s_maxage.is_some())
 }
 
 fn lifetime(
@@ -80,7 +99,7 @@ fn lifetime(
     if !policy.ignore.expires
         && let Some(text) = answer.fields.get(Name::Expires)
     {
-        return Ok((date::parse(text).map_or(0, until), Source::Expires));
+        return Ok((date::parse_strictly(text).map_or(0, until), Source::Expires));
     }
     let seconds = policy.valid.seconds(answer.status).ok_or(Refusal::NoLifetime)?;
     Ok((seconds, Source::Configuration))

@@ -149,6 +149,8 @@ pub(super) const TABLE: &[Directive] = &[
         "How clients learn of a hit: `X-Cache`, or `lscache` for `X-LiteSpeed-Cache`.",
         "page_cache_status_header on;",
     ),
+    flag("cache_rfc9111", HSL, |r| &mut r.cache().rfc9111)
+        .doc("Whether zones keep RFC 9111 where nginx does not.", "cache_rfc9111 on;"),
     value("cache_status", HSL, Args::between(1, 2), cache_status)
         .doc("Whether answers have `Cache-Status`, and by what name.", "cache_status on edge;"),
     list("page_cache_trusted", HSL, Args::at_least(1), |r, node| {

@@ -100,6 +100,8 @@ pub struct CacheSettings {
     pub max_range_offset: Option<u64>,
     /// `fastcgi_cache_purge`
     pub purge: CachePurge,
+    /// `cache_rfc9111`: whether zones keep RFC 9111 where nginx does not.
+    pub rfc9111: bool,
     /// `page_cache*`
     pub page: PageCache,
 }
@@ -479,6 +481,7 @@ impl Default for CacheSettings {
             revalidate: false,
             max_range_offset: None,
             purge: CachePurge::Off,
+            rfc9111: false,
             page: PageCache::default(),
         }
     }

@@ -55,9 +55,7 @@ impl Exchange {
             self.take_over(caching, ctx);
             return Some(Next::Step(Step::Ask));
         }
-        if !caching.is_page() {
-            return Some(self.serve_kept(old, Cached::Revalidated, site, ctx));
-        }
+        // RFC 9111 §4.3.4: the answer has the new fields at once, in nginx's zones, too.
         let now_ms = ctx.now.unix_millis;
         let key = self.page.keys.public();
         match ctx.cache.as_deref_mut()?.lookup(&key, now_ms) {

@@ -101,7 +101,7 @@ pub(crate) struct Page {
     pub(crate) head: http::OriginHead,
     /// The location whose turn it was.
     looked: Option<LocationId>,
-    space: Option<NamespaceId>,
+    pub(super) space: Option<NamespaceId>,
     gate: Option<Gate>,
     pub(crate) environment: Environment,
     pub(super) permit: Option<FillPermit>,

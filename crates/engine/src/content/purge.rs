@@ -178,6 +178,27 @@ impl Exchange {
         text != b"off"
     }
 
+    /// RFC 9111 §4.4: what an unsafe request has changed is not answered out of a zone any more.
+    pub(crate) fn invalidate_zone(
+        &mut self,
+        status: u16,
+        caching: &Caching,
+        site: &Site,
+        ctx: &Ctx<'_>,
+    ) {
+        let is_kept = self.request.method == Method::Post && caching.policy.with_post;
+        if !caching.policy.is_strict
+            || self.request.head().method.is_safe()
+            || is_kept
+            || !matches!(status, 200..=399)
+        {
+            return;
+        }
+        let (Some(space), Some(kept)) = (self.page.space, site.kept()) else { return };
+        self.build_key(caching, space, site, ctx);
+        kept.store.purge_url(&self.page.keys.public(), Purge::Dead);
+    }
+
     fn purge_zone(
         &mut self,
         caching: &Caching,

@@ -58,6 +58,7 @@ impl Exchange {
         }
         if let Some(caching) = &location.caching {
             self.page.way.status = status;
+            self.invalidate_zone(status, caching, site, ctx);
             let next = match status {
                 304 => self.confirmed(head, caching, site, ctx),
                 _ => self.stand_in(Trouble::Status(status), site, ctx),
@@ -292,7 +293,7 @@ impl Exchange {
         if location.adds(Name::Server, &head.fields) {
             fields.push(Name::Server, location.signature.text().as_bytes());
         }
-        if location.adds(Name::Date, &head.fields) {
+        if location.dates(&head.fields) {
             fields.push(Name::Date, ctx.clock.http());
         }
         if let Some(value) = head.fields.get(Name::ContentType)
@@ -481,6 +482,7 @@ fn push_passed(fields: &mut Fields, head: &OriginHead, shape: Shape, location: &
                 continue;
             }
             Name::Other if location.hides_text(field.text) => continue,
+            Name::Date if location.keeps_dates() => {}
             name if location.hides(name) => continue,
             _ => {}
         }

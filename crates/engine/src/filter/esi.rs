@@ -197,7 +197,7 @@ impl Exchange {
         }
         let fields = self.passed_fields(head, &kind, shape, site, ctx);
         if let Some(object) = keep.filter(|_| status == 200) {
-            let own_date = location.adds(Name::Date, &head.fields);
+            let own_date = location.dates(&head.fields);
             self.remember_page(object, &fields, own_date, site, ctx);
         }
         self.decorate(fields, status, None, site, ctx);

@@ -224,10 +224,12 @@ impl Exchange {
         let times = object.times();
         let cached = self.answer.cached;
         let fields = &mut self.answer.head.fields;
-        if caching.is_page() {
+        if caching.tells_age() {
             fields.push_writing(Name::Age, |out| {
                 http::digits::push_decimal(out, times.age_seconds(now_ms));
             });
+        }
+        if caching.is_page() {
             match caching.conf.page.status_header {
                 StatusHeader::Off => {}
                 StatusHeader::XCache if cached == Cached::Hit => {

@@ -61,7 +61,7 @@ impl Exchange {
         let Some(tag) = self.warm_tag(location, site, ctx).filter(|_| charset) else { return };
         let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
-        let own_date = location.adds(Name::Date, &given.head.fields);
+        let own_date = location.dates(&given.head.fields);
         let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
         front.remember(object, memo);
     }

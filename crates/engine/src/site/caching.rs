@@ -86,6 +86,11 @@ impl Caching {
         matches!(self.space, Space::Page)
     }
 
+    /// Whether answers keep the dates that they came with, and tell their age.
+    pub(crate) const fn tells_age(&self) -> bool {
+        self.is_page() || self.policy.is_strict
+    }
+
     /// Whether `old` is served in place of what there would be.
     pub(crate) fn stands_in(&self, old: &Object, trouble: Trouble, now_ms: u64) -> bool {
         if self.is_page() {
@@ -181,6 +186,7 @@ fn zone_policy(settings: &model::Settings) -> Policy {
         ignore: ignored(settings),
         object_max: u64::MAX,
         with_post: conf.methods.post,
+        is_strict: conf.rfc9111,
         private: false,
         esi: false,
         invalidates: false,

@@ -1,7 +1,8 @@
 //! Known dates, tolerance, and format and parse as inverses.
 
 use super::{
-    Civil, Clock, LAST_SECOND, error_date, http_date, iso_date, log_date, parse, syslog_date,
+    Civil, Clock, LAST_SECOND, error_date, http_date, iso_date, log_date, parse, parse_strictly,
+    syslog_date,
 };
 use base::{Instant, Now};
 use proptest::prelude::{any, proptest};
@@ -57,6 +58,40 @@ fn what_is_no_date_is_refused() {
     ];
     for text in cases {
         assert_eq!(parse(text.as_bytes()), None, "{text}");
+    }
+}
+
+#[test]
+fn strictly_a_date_has_one_of_three_spellings_and_is_in_gmt() {
+    let good = [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Mon, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+    ];
+    for text in good {
+        assert_eq!(parse_strictly(text.as_bytes()), Some(784_111_777), "{text}");
+    }
+    let bad = [
+        "Sun, 06 Nov 1994 08:49:37 AEST",
+        "Sun, 06 Nov 1994 08:49:37 gmt",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 1994 08:49:37 GMT ",
+        "Sun, 06 NOV 1994 08:49:37 GMT",
+        "sun, 06 Nov 1994 08:49:37 GMT",
+        "Foo, 06 Nov 1994 08:49:37 GMT",
+        "Sun,  06 Nov 1994 08:49:37 GMT",
+        "Sun, 6 Nov 1994 08:49:37 GMT",
+        "Sun, 06-Nov-94 08:49:37 GMT",
+        "Sunday, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-nov-94 08:49:37 GMT",
+        "Sun nov  6 08:49:37 1994",
+        "Sun Nov 06 08:49:37 1994",
+        "Sun Nov  6 08:49:37 1994 GMT",
+        "",
+    ];
+    for text in bad {
+        assert_eq!(parse_strictly(text.as_bytes()), None, "{text}");
     }
 }
 

@@ -302,7 +302,8 @@ impl Conn {
             return Err(format!("fields cannot be decoded: {error:?}"));
         }
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
-        if stream.answer.status != 0 {
+        // RFC 9110 §15.2: heads with 1xx come before the answer's own.
+        if stream.answer.status >= 200 {
             return Err("a second head".to_owned());
         }
         let mut fields = fields.0.into_iter();
