@@ -31,14 +31,14 @@ pub use server::{Exit, Server};
 pub use tools::{Companion, Finished, run, tool};
 pub use wordpress::WordPress;
 
-/// Asks `ready` every 10 ms until it says yes, and fails with `what` after 30 seconds.
+/// Asks `ready` every 10 ms until it says yes, and fails with `what` after a minute.
 ///
 /// # Panics
 /// When `ready` never says yes: the calling test has failed.
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !ready() {
-        assert!(start.elapsed().as_secs() < 30, "waited 30 seconds in vain for: {what}");
+        assert!(start.elapsed().as_secs() < 60, "waited a minute in vain for: {what}");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
