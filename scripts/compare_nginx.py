@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -43,6 +44,10 @@ from explore.run import explore_some  # noqa: E402
 ROOT = Path(__file__).parent.parent
 # Seconds between two that are sent side by side.
 STEP = 0.05
+# On a busy machine one of the two may be late for the other; what differs, differs each time.
+TRIES = 3
+# Seconds that a program has for one command.
+PATIENCE = 60
 
 
 def request_of(case):
@@ -70,7 +75,7 @@ class Judge:
 
     def __init__(self, verbose):
         self.cases, self.configs, self.failures, self.excused, self.used = 0, 0, 0, 0, set()
-        self.verbose = verbose
+        self.verbose, self.told = verbose, []
 
     def compare(self, key, wanted, found):
         self.cases += 1
@@ -83,17 +88,18 @@ class Judge:
             self.used.add(excuse)
             return
         self.failures += 1
-        print(f"DIFFERS {key}")
-        for line in blame(wanted, found):
-            print(f"    {line}")
+        self.told.append(f"DIFFERS {key}")
+        self.told += [f"    {line}" for line in blame(wanted, found)]
 
     def add(self, other):
         """What another found, who compared something else meanwhile."""
         self.cases, self.configs = self.cases + other.cases, self.configs + other.configs
         self.failures, self.excused = self.failures + other.failures, self.excused + other.excused
         self.used |= other.used
+        self.told += other.told
 
     def finish(self, only):
+        print("\n".join(self.told))
         gaps = [] if only else list(coverage.gaps(all_sites()))
         for gap in gaps:
             print(gap)
@@ -192,6 +198,16 @@ def compare_cases(site, programs, judge):
         judge.compare(f"{site['name']}: {who}{key}", *seen)
 
 
+def steadily(compare, judge):
+    """Compares anew while something differs, at most TRIES times; the last counts."""
+    for _ in range(TRIES):
+        trial = Judge(judge.verbose)
+        compare(trial)
+        if not trial.failures:
+            break
+    judge.add(trial)
+
+
 def compare_site(site, programs, judge):
     text = PRELUDE % user_line() + site["conf"] + "\n}\n"
     judge.configs += 1
@@ -217,7 +233,7 @@ def all_sites():
 def compare_sites(programs, judge, options):
     for site in all_sites():
         if options.only in site["name"]:
-            compare_site(site, programs, judge)
+            steadily(partial(compare_site, site, programs), judge)
 
 
 def complaint(program, text, *options):
@@ -226,7 +242,7 @@ def complaint(program, text, *options):
     log = program.logs / "start.log"
     log.unlink(missing_ok=True)
     done = subprocess.run(program.command(conf, *options), capture_output=True, text=True,
-                          timeout=20, cwd=program.home)
+                          timeout=PATIENCE, cwd=program.home)
     logged = log.read_text() if log.exists() else ""
     said = STAMP.sub(r"DATE [\1] PID: ", done.stderr)
     lines = [f"exit {done.returncode}"]
@@ -295,11 +311,11 @@ def main():
 
 def explored(programs, judge, options):
     if not options.only or options.only in "explored":
-        explore_some(programs, user_line(), judge)
+        steadily(partial(explore_some, programs, user_line()), judge)
 
 
 def commands(programs, judge, options):
-    compare_commands(programs, judge, options.only)
+    steadily(lambda trial: compare_commands(programs, trial, options.only), judge)
 
 
 def generated(programs, judge, options):

@@ -67,7 +67,7 @@ def command(program, args):
     # A test of nginx leaves an empty one behind.
     (program.logs / "none.pid").unlink(missing_ok=True)
     whole = [program.path, "-p", f"{program.home}/"] + (["-e", str(log)] if "-e" not in args else []) + args
-    done = subprocess.run(whole, capture_output=True, text=True, timeout=20, cwd=program.home)
+    done = subprocess.run(whole, capture_output=True, text=True, timeout=60, cwd=program.home)
     logged = log.read_text() if log.exists() else ""
     return [f"exit {done.returncode}"] + lines_of(program, "stdout", done.stdout) + lines_of(program, "stderr", done.stderr) + lines_of(program, "log", logged)
 
@@ -78,7 +78,7 @@ def life(program, steps):
     conf = program.home / "life.conf"
     conf.write_text(program.expand(LIFE))
     base = [program.path, "-p", f"{program.home}/", "-e", str(log), "-c", str(conf)]
-    done = subprocess.run(base, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(base, capture_output=True, text=True, timeout=60)
     told = [f"start {done.returncode} {done.stderr}"]
     if not until(lambda: pidfile.exists() and pidfile.read_text().endswith("\n")):
         return told + ["no pid file"]
@@ -87,7 +87,7 @@ def life(program, steps):
         if step == "bad":
             conf.write_text(program.expand(LIFE + "foo;"))
         elif step.startswith("-s"):
-            done = subprocess.run(base + step.split(), capture_output=True, text=True, timeout=20)
+            done = subprocess.run(base + step.split(), capture_output=True, text=True, timeout=60)
             told += [f"{step} {done.returncode}"] + lines_of(program, "stderr", done.stderr)
         else:
             os.kill(pid, getattr(signal, f"SIG{step}"))
@@ -112,7 +112,7 @@ def running(pid):
 
 
 def until(what):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if what():
             return True

@@ -159,7 +159,7 @@ class Php:
         log = open(self.home / "fpm.stderr", "wb")
         self.child = subprocess.Popen([fpm, "-F", "-R", "-y", str(conf)], stdin=subprocess.DEVNULL,
                                       stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not (self.home / "b.sock").exists() or "ready to handle" not in (self.home / "fpm.log").read_text():
             if self.child.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit("php-fpm does not start:\n" + (self.home / "fpm.stderr").read_text())

@@ -58,7 +58,7 @@ class Program:
         conf = self.write(f"{self.name}.conf", text)
         self.stderr = open(self.logs / "stderr", "wb")
         self.child = subprocess.Popen(self.command(conf), stderr=self.stderr, stdin=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.base), 1).close()
@@ -73,7 +73,7 @@ class Program:
         """What the error log got since this was asked last, from [warn] on; with `which` "info" all
         that is about requests. An answer may come before the lines about it: `count` of them are
         waited for."""
-        lines, deadline = [], time.monotonic() + 0.5
+        lines, deadline = [], time.monotonic() + 3
         time.sleep(0.002)
         while True:
             lines += self.read_errors(which)

@@ -68,7 +68,7 @@ class Runner:
     def test(self, program, case):
         """What -t says of one case: nothing if it is well."""
         conf = program.write("explored.conf", self.text([case]))
-        done = subprocess.run(program.command(conf, "-t"), capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(program.command(conf, "-t"), capture_output=True, text=True, timeout=60, check=False)
         if done.returncode == 0:
             return ""
         said = [line for line in done.stderr.splitlines() if "[emerg]" in line]
