@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Owns: the order in which a change is checked. Cheap gates first, then every
-# test, then the release build; the test totals are repeated at the end, as a sum.
+# Owns: the order in which a change is checked. Cheap gates first, then one build,
+# then every test; the test totals are repeated at the end, as a sum.
 #
 #   scripts/test.sh [check]     check: the gates without tests, only
+#
+# What needs the compiler and what does not runs side by side, and so do the tests of the real
+# binary, which mostly wait, and all others, which mostly compute.
 # Needs what `scripts/setup.sh build test` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,39 +13,61 @@ cd "$(dirname "$0")/.."
 export BOLIDE_TOOLS=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
 export PATH=$BOLIDE_TOOLS/bin:$PATH:$HOME/.cargo/bin
 
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
 run() {
     printf '\n==> %s\n' "$*"
     local t=$SECONDS
     "$@" || { printf '==> FAILED: %s\n' "$*"; return 1; }
-    printf '==> ok (%s s)\n' "$((SECONDS - t))"
+    printf '==> ok: %s (%s s)\n' "$*" "$((SECONDS - t))"
 }
 
 # What the laboratory's own Python does, in its directory.
 in_lab() { (cd lab && PATH=$BOLIDE_TOOLS/venv/bin:$PATH "$@"); }
 
-run in_lab ruff format --check .
-run in_lab ruff check .
-run in_lab mypy
-run scripts/lab check
-run cargo fmt --all --check
-run cargo clippy --workspace --all-targets --locked -- -D warnings
-[ "${1:-}" = check ] && exit
+check_lab() {
+    run in_lab ruff format --check . && run in_lab ruff check . && run in_lab mypy &&
+        run scripts/lab check && { [ -z "$1" ] || run in_lab pytest --color=no -rs; }
+}
 
-log=$(mktemp)
-trap 'rm -f "$log" "$log.lab"' EXIT
-tested=0
-run in_lab pytest --color=no -rs 2>&1 | tee "$log.lab" || tested=$?
-run cargo test --workspace --locked --no-fail-fast 2>&1 | tee "$log" || tested=$?
-[ $tested != 0 ] || run cargo build --release --locked
+# beside LANE COMMAND...: starts a command whose output waits until `joined` prints it.
+declare -A lanes
+beside() {
+    local lane=$1; shift
+    "$@" >"$logs/$lane" 2>&1 &
+    lanes[$lane]=$!
+}
+joined() {
+    local ended=0
+    wait "${lanes[$1]}" || ended=$?
+    cat "$logs/$1"
+    return $ended
+}
+
+tests=yes failed=0
+[ "${1:-}" != check ] || tests=
+run cargo fmt --all --check
+beside lab check_lab "$tests"
+run cargo clippy --workspace --all-targets --locked -- -D warnings || failed=1
+joined lab || failed=1
+[ -n "$tests" ] && [ $failed = 0 ] || exit $failed
+
+run cargo test --workspace --locked --no-run
+beside crates run cargo test --workspace --exclude bolide --locked --no-fail-fast
+run cargo test -p bolide --locked --no-fail-fast 2>&1 | tee "$logs/binary" || failed=1
+joined crates || failed=1
 
 # Cargo ends with the summary of the last crate, often an empty one: add them up, and pytest's.
 printf '\n==> tests\n'
-summary=$(tail -n 20 "$log.lab" | grep -E "^[0-9]+ [a-z]+.* in [0-9.]+s") || summary="1 failed: no summary of pytest"
+summary=$(tail -n 20 "$logs/lab" | grep -E "^[0-9]+ [a-z]+.* in [0-9.]+s") || summary="1 failed: no summary of pytest"
 printf 'lab: %s\n' "$summary"
-grep '^test result: ' "$log" | grep -v ' 0 passed; 0 failed; 0 ignored' || true
-{ grep "^test result: " "$log" || true; echo "lab: $summary"; } |
+cat "$logs/binary" "$logs/crates" >"$logs/all"
+grep '^test result: ' "$logs/all" | grep -v ' 0 passed; 0 failed; 0 ignored' || true
+{ grep '^test .* FAILED$' "$logs/all" || true; } | sort -u
+{ grep "^test result: " "$logs/all" || true; echo "lab: $summary"; } |
     awk '/^test result: / { p += $4; f += $6; s += $8 }
          /^lab: / { for (i = 2; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i
                         if ($(i+1) ~ /^(failed|error)/) f += $i; if ($(i+1) ~ /^skipped/) s += $i } }
-         END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit p + f == 0 }' || tested=1
-exit $tested
+         END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit p + f == 0 }' || failed=1
+exit $failed
