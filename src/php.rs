@@ -38,6 +38,8 @@ pub(crate) const SIGNALS: u64 = 0;
 const COMMANDS: u64 = 1;
 /// Time for a command to be said.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long commands wait when there is no descriptor for them.
+const COMMAND_REST: Duration = Duration::from_millis(500);
 /// Time for processes to end when the server does.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -52,6 +54,10 @@ pub(crate) struct Desk<'a> {
 pub(crate) struct Pools {
     pools: Vec<Pool>,
     commands: Option<UnixListener>,
+    /// A descriptor for a command that comes when no other is left.
+    reserve: Option<std::fs::File>,
+    /// Until then the command socket is not watched.
+    rests_until: Option<Instant>,
     /// Commands that are not for pools, and who waits for their answers.
     orders: Vec<(UnixStream, Words)>,
     /// Behind what lies in it, as it is removed last.
@@ -181,6 +187,7 @@ impl Pools {
             Ok(socket) => {
                 desk.door.watch(io::Fd(socket.as_raw_fd()), COMMANDS, io::Watch::Level);
                 self.commands = Some(socket);
+                self.tend_commands(io::process::now().mono, desk);
             }
             Err(error) => {
                 let text = format!("bind() to unix:{} failed ({error})", path.display());
@@ -207,6 +214,7 @@ impl Pools {
     /// Reaps, starts again, ends: what is due. A child `except` is left to who waits for it.
     pub(crate) fn tick(&mut self, except: Option<u32>, desk: &mut Desk<'_>) {
         let now = io::process::now().mono;
+        self.tend_commands(now, desk);
         while let Some((pid, end)) = child::reap(except) {
             self.with(desk, now, |pools, ctx| {
                 for pool in pools {
@@ -220,14 +228,33 @@ impl Pools {
         self.pools.retain(|pool| !pool.is_over());
     }
 
+    /// Sees to it that commands are taken again.
+    fn tend_commands(&mut self, now: Instant, desk: &mut Desk<'_>) {
+        let Some(socket) = &self.commands else { return };
+        if self.reserve.is_none() {
+            self.reserve = std::fs::File::open("/dev/null").ok();
+        }
+        if self.rests_until.take_if(|until| *until <= now).is_some() {
+            desk.door.watch(io::Fd(socket.as_raw_fd()), COMMANDS, io::Watch::Level);
+        }
+    }
+
     /// When to call [`Self::tick`] at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.pools.iter().filter_map(Pool::deadline).min()
     }
 
     fn take_command(&mut self, now: Instant, desk: &mut Desk<'_>) {
-        let Some(client) = self.commands.as_ref().and_then(|socket| Some(socket.accept().ok()?.0))
-        else {
+        let Some(socket) = &self.commands else { return };
+        let mut taken = socket.accept();
+        if taken.is_err() && self.reserve.take().is_some() {
+            // Who asks while no descriptor is left may want to know just that.
+            taken = socket.accept();
+        }
+        let Ok((client, _)) = taken else {
+            // Who waits would be reported again at once, and again.
+            desk.door.unwatch(io::Fd(socket.as_raw_fd()));
+            self.rests_until = Some(now.after(COMMAND_REST));
             return;
         };
         // Only our own account can connect, and whoever commands speaks at once.

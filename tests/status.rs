@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 
+use testkit::server::prelude;
 use testkit::{Php, Server, wait_until};
 
 use crate::explain::ask;
@@ -64,6 +65,27 @@ fn requests_are_counted_with_their_origins_the_cache_and_the_pools() {
     assert_eq!((sum(&server, "fetches"), sum(&server, "queued")), (0, 0));
     let text = ask(&server, &["status"]).succeeded().text();
     assert!(text.contains("cache: 1 objects, "), "{text}");
+}
+
+#[test]
+fn who_asks_while_no_descriptor_is_left_is_told_that() {
+    let limits = "worker_rlimit_nofile 100;";
+    let http = "http { server { listen @HTTP@; client_header_timeout 10m; root @DIR@/www; } }";
+    let server = Server::conf(crate::BOLIDE, &format!("{limits} {} {http}", prelude(1)));
+    let crowd: Vec<TcpStream> = (0..150)
+        .map(|_| {
+            let mut one = TcpStream::connect(server.http()).unwrap();
+            // Who is in the middle of a head is not closed to make room.
+            one.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+            one
+        })
+        .collect();
+    wait_until("none is left", || server.error_log().contains("accept4() failed (24:"));
+    let json = status(&server);
+    let (held, most) = (figures(&json, "descriptors"), figures(&json, "descriptors_max"));
+    assert_eq!((held, most), (vec![100], vec![100]), "{json}");
+    drop(crowd);
+    wait_until("all have left", || sum(&server, "tcp") == 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use engine::explain::Json;
-use worker::{Holdings, Mail, Post, Slots};
+use worker::{Holdings, Intake, Mail, Post, Slots};
 
 use super::tell::size;
 use super::words::Words;
@@ -50,7 +50,7 @@ struct Answered {
 struct Process {
     descriptors: u64,
     descriptors_max: u64,
-    resident: u64,
+    resident: Option<u64>,
 }
 
 pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
@@ -108,9 +108,10 @@ const FIGURES: [(&str, fn(&Holdings) -> usize); 4] = [
 
 /// What a worker does with clients that come.
 const fn state(of: &Holdings) -> &'static str {
-    match of.is_draining {
-        true => "draining",
-        false => "accepting",
+    match of.intake {
+        Intake::Accepting => "accepting",
+        Intake::Paused => "paused",
+        Intake::Draining => "draining",
     }
 }
 
@@ -148,7 +149,7 @@ fn json(desk: &Desk, scene: &Scene, process: &Process, workers: &[Answered]) -> 
         ("configuration", Json::number(scene.generation)),
         ("descriptors", Json::number(process.descriptors)),
         ("descriptors_max", Json::number(process.descriptors_max)),
-        ("resident_bytes", Json::number(process.resident)),
+        ("resident_bytes", process.resident.map_or(Json::Null, Json::number)),
         ("workers", Json::list(workers, worker)),
         ("cache", cache),
         ("php", Json::list(&scene.pools, pool)),
@@ -170,12 +171,12 @@ fn pool(of: &Report) -> Json {
 
 fn text(desk: &Desk, scene: &Scene, process: &Process, workers: &[Answered]) -> String {
     let mut out = format!(
-        "process {}, configuration {}: {} of {} descriptors, {} resident\n",
+        "process {}, configuration {}: {} of {} descriptors, {}\n",
         std::process::id(),
         scene.generation,
         process.descriptors,
         process.descriptors_max,
-        size(process.resident),
+        process.resident.map_or("-".to_owned(), |bytes| format!("{} resident", size(bytes))),
     );
     let names = SLABS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
     out.push_str(&row("worker", names.map(|name| name.replace('_', " ")), "state"));

@@ -108,13 +108,13 @@ pub fn descriptors() -> Option<u64> {
     Some((std::fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
-/// Bytes of memory that are the process's own or mapped, and present; 0 if that cannot be told.
+/// Bytes of memory that are the process's own or mapped, and present; none if that cannot be told.
 #[must_use]
-pub fn resident_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-    kibibytes.unwrap_or(0_u64) * 1024
+pub fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 /// The kernel's name and version.

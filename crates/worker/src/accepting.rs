@@ -36,6 +36,13 @@ pub(crate) struct Accepting {
     armed: Armed,
 }
 
+impl Accepting {
+    /// Whether listeners rest.
+    pub(crate) const fn rests(&self) -> bool {
+        self.rests_until.is_some()
+    }
+}
+
 impl<I: Io> Worker<I> {
     /// Takes waiting clients, a bounded number per turn.
     pub(crate) fn accept(&mut self, slot: usize) {
@@ -110,7 +117,7 @@ impl<I: Io> Worker<I> {
     /// A descriptor of ours became free.
     #[inline]
     pub(crate) fn note_freed(&mut self) {
-        if self.accepting.rests_until.is_some() {
+        if self.accepting.rests() {
             self.watch_listeners();
         }
     }

@@ -18,6 +18,18 @@ pub struct Slots {
     pub max: u32,
 }
 
+/// What a worker does with clients that come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Intake {
+    /// They are taken.
+    #[default]
+    Accepting,
+    /// They wait, as something that taking them needs is used up.
+    Paused,
+    /// None is taken any more.
+    Draining,
+}
+
 /// What one worker holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
@@ -45,8 +57,8 @@ pub struct Holdings {
     pub queued: usize,
     /// Entries of the wheel, stale ones included.
     pub deadlines: usize,
-    /// It takes no new connections any more.
-    pub is_draining: bool,
+    /// What it does with clients that come.
+    pub intake: Intake,
 }
 
 impl Slots {
@@ -73,7 +85,11 @@ impl<I: Io> Worker<I> {
             links_idle: origins.pools.idle(),
             queued: origins.pools.queued(),
             deadlines: self.wheel.len(),
-            is_draining: self.draining,
+            intake: match (self.draining, self.accepting.rests()) {
+                (true, _) => Intake::Draining,
+                (false, true) => Intake::Paused,
+                (false, false) => Intake::Accepting,
+            },
         });
     }
 }

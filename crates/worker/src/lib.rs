@@ -42,7 +42,7 @@ mod worker;
 
 pub use effects::look;
 pub use generation::{Addresses, Generation, Handout, Sockets};
-pub use holdings::{Holdings, Slots};
+pub use holdings::{Holdings, Intake, Slots};
 pub use jobs::Jobs;
 pub use log::{LogFile, OpenLogs};
 pub use mail::{Inbox, Mail, Post};
