@@ -2,7 +2,7 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench lab setup clean distclean
+.PHONY: help run test check soak bench lab setup clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,11 @@ test: ## install what is needed, then run every check and test
 check: ## formatting and lints only
 	@scripts/setup.sh build lab
 	scripts/test.sh check
+
+soak: ## ten minutes of mixed traffic, and whether anything grew; SOAK=60 for an hour
+	@scripts/setup.sh build test
+	cargo build --release --locked --bin bolide
+	scripts/soak.sh --minutes $(or $(SOAK),10)
 
 bench: ## measure beside nginx, h2o and caddy
 	@scripts/setup.sh build test peers
