@@ -55,7 +55,7 @@ pub(crate) struct Pools {
     pools: Vec<Pool>,
     commands: Option<UnixListener>,
     /// A descriptor for a command that comes when no other is left.
-    reserve: Option<std::fs::File>,
+    reserve: Option<std::os::fd::OwnedFd>,
     /// Until then the command socket is not watched.
     rests_until: Option<Instant>,
     /// Commands that are not for pools, and who waits for their answers.
@@ -232,7 +232,7 @@ impl Pools {
     fn tend_commands(&mut self, now: Instant, desk: &mut Desk<'_>) {
         let Some(socket) = &self.commands else { return };
         if self.reserve.is_none() {
-            self.reserve = std::fs::File::open("/dev/null").ok();
+            self.reserve = io::process::spare_descriptor();
         }
         if self.rests_until.take_if(|until| *until <= now).is_some() {
             desk.door.watch(io::Fd(socket.as_raw_fd()), COMMANDS, io::Watch::Level);

@@ -3,7 +3,7 @@
 //! Owns the asking and the showing. A worker that does not answer in time is shown as that: it
 //! stands in a turn, which is what somebody who asks may be looking for.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use engine::explain::Json;
@@ -68,7 +68,7 @@ fn ask(scene: &Scene) -> Vec<Answered> {
     let mut asked = Vec::new();
     for crew in &scene.crews {
         for (post, &thread) in crew.posts.iter().zip(&crew.threads) {
-            let (teller, answer) = channel();
+            let (teller, answer) = sync_channel(1);
             // A box takes every order, however full it is.
             let _ = post.send(Mail::Tell(teller));
             asked.push(Asked { thread, answer });
@@ -90,8 +90,10 @@ impl Process {
     }
 }
 
-/// The columns, for people and for machines.
-const SLABS: [(&str, fn(&Holdings) -> Slots); 6] = [
+/// A figure's name, for people and for machines, and where it is found.
+type Column<T> = (&'static str, fn(&Holdings) -> T);
+
+const SLABS: [Column<Slots>; 6] = [
     ("tcp", |of| of.tcp),
     ("quic", |of| of.quic),
     ("exchanges", |of| of.exchanges),
@@ -99,7 +101,7 @@ const SLABS: [(&str, fn(&Holdings) -> Slots); 6] = [
     ("fetches", |of| of.fetches),
     ("links", |of| of.links),
 ];
-const FIGURES: [(&str, fn(&Holdings) -> usize); 4] = [
+const FIGURES: [Column<usize>; 4] = [
     ("links_idle", |of| of.links_idle),
     ("queued", |of| of.queued),
     ("quic_states", |of| of.quic_states),

@@ -108,6 +108,13 @@ pub fn descriptors() -> Option<u64> {
     Some((std::fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
+/// A descriptor that is held so that it can be let go when no other is left.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "what is opened is nothing")]
+pub fn spare_descriptor() -> Option<std::os::fd::OwnedFd> {
+    std::fs::File::open("/dev/null").ok().map(Into::into)
+}
+
 /// Bytes of memory that are the process's own or mapped, and present; none if that cannot be told.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {

@@ -1,6 +1,6 @@
 //! What one worker holds, for whoever asks the running server: figures only, and nothing changes.
 
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 
 use base::Slab;
 use io::Io;
@@ -69,10 +69,10 @@ impl Slots {
 
 impl<I: Io> Worker<I> {
     /// Tells what it holds; who asked may have left.
-    pub(crate) fn tell_holdings(&mut self, teller: &Sender<Holdings>) {
+    pub(crate) fn tell_holdings(&mut self, teller: &SyncSender<Holdings>) {
         let quic_states = self.udp.iter_mut().map(|udp| udp.endpoint.ids().count()).sum();
         let origins = &self.origins;
-        let _ = teller.send(Holdings {
+        let _ = teller.try_send(Holdings {
             worker: self.number,
             generation: self.generation.number,
             tcp: Slots::of(&self.conns),

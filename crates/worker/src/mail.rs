@@ -1,7 +1,7 @@
 //! Notes to workers: bounded mailboxes with a bell.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::Tally;
@@ -35,7 +35,7 @@ pub enum Mail {
     /// A background job is done.
     Finished(Finished),
     /// Tell what you hold.
-    Tell(Sender<Holdings>),
+    Tell(SyncSender<Holdings>),
     /// What the exchange with this key waits for has moved.
     News {
         /// Names it on the worker that gets this.
