@@ -1,13 +1,14 @@
 //! The control thread: takes signals, reloads, hands over, ends.
 
 mod crew;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use conf::model::{Config, Level};
+use conf::model::{Config, Level, Watchdog};
 use io::Io as _;
 use io::epoll::Epoll;
 use io::signal::{Signal, Signals, Taken};
@@ -18,7 +19,7 @@ use crate::admin::{self, Office};
 use crate::assemble::{self, Shared};
 use crate::cli::{ADMIN_HELP, Command, Invocation, Php, Purpose};
 use crate::control_log::ControlLog;
-use crate::librarian::Librarian;
+use crate::librarian::{self, Librarian};
 use crate::messages::{err, out};
 use crate::php::{self, Desk, Pools};
 use crate::pid::PidFile;
@@ -31,6 +32,12 @@ use crew::{Crew, Orders};
 
 /// How often the control thread looks up from waiting for signals.
 const TICK: Duration = Duration::from_millis(500);
+
+/// How long workers may take to stop; those that do not are left behind, and end with the process.
+const STOP_MAX: Duration = Duration::from_millis(base::limits::STOP_MS);
+
+/// Exit status of a process that is to be started again (EX_SOFTWARE of sysexits.h).
+const RESTART_STATUS: i32 = 70;
 
 /// Whom the workers of a server that root starts become where the configuration names nobody.
 pub(crate) const NOBODY: &str = "nobody";
@@ -151,6 +158,8 @@ pub(crate) struct Control<'a> {
     /// Workers that were told to end before newer ones were started.
     leaving: Vec<Crew>,
     life: Life,
+    /// Until when workers are waited for, once told to stop.
+    stops_by: Option<base::Instant>,
     ground: Ground,
     /// None when the server was started without a configuration file, so that there is none to
     /// read again.
@@ -201,6 +210,7 @@ impl<'a> Control<'a> {
             crew: Crew::default(),
             leaving: Vec::new(),
             life: Life::Serving,
+            stops_by: None,
             ground,
             pid: None,
             successor: None,
@@ -292,7 +302,7 @@ impl<'a> Control<'a> {
     pub(crate) fn obey(mut self, pid: Option<PidFile>) {
         self.pid = pid;
         let mut ready = Vec::new();
-        while !self.is_over() {
+        while !self.is_over() && !self.is_late() {
             let tick = io::process::now().mono.after(TICK);
             let taken = self.wait(tick, &mut ready);
             self.look_after();
@@ -300,11 +310,27 @@ impl<'a> Control<'a> {
                 self.handle(taken);
             }
         }
-        self.librarian.end();
+        let is_left = !self.is_over();
+        self.every_crew(|crew| crew.give_up(&self.log));
+        // Who is left behind may hold what the librarian waits for.
+        self.librarian.end(if is_left { Duration::ZERO } else { librarian::PATIENCE });
+        self.wind_up();
+        if is_left {
+            io::process::end(0);
+        }
+    }
+
+    /// The last that the process does.
+    fn wind_up(&mut self) {
         self.pools.shutdown();
         // Before the last line, as who reads it starts the next server.
         self.pid = None;
         self.log.write(Level::Notice, "exit");
+    }
+
+    /// Whether workers have not stopped in time.
+    fn is_late(&self) -> bool {
+        self.stops_by.is_some_and(|by| io::process::now().mono >= by)
     }
 
     /// Whether nothing is left to do: told to end, or every worker has failed.
@@ -320,12 +346,36 @@ impl<'a> Control<'a> {
             crew.look_after(now, &self.log);
         }
         self.leaving.retain(|crew| !crew.is_over());
+        self.watch_workers(now);
         if self.retired.sweep() {
             self.every_crew(|crew| crew.post_all(|| Mail::Tidy));
         }
         self.open.succeed(&self.shared.quic_keys);
         if let Some(pid) = &mut self.pid {
             upgrade::watch_successor(&mut self.successor, pid, &self.log);
+        }
+    }
+
+    /// Tells of workers that have come to stand, and does what is wanted then.
+    fn watch_workers(&mut self, now: base::Instant) {
+        let crews = self.leaving.iter_mut().chain([&mut self.crew]);
+        let standing: Vec<_> = crews.flat_map(|crew| crew.look_at_pulses(now)).collect();
+        for (id, doing) in &standing {
+            let (seconds, doing) = (base::limits::STAND_MS / 1000, doing.text());
+            let text = format!("worker process {id} stands still for {seconds}s while {doing}");
+            self.log.write(Level::Alert, &text);
+        }
+        match self.config.main.worker_watchdog {
+            _ if standing.is_empty() => {}
+            Watchdog::Log => {}
+            Watchdog::Abort => std::process::abort(),
+            Watchdog::Restart => {
+                self.log.write(Level::Alert, "exiting to be started again");
+                let is_shared = self.successor.is_some() || self.open.has_elder();
+                self.open.close(if is_shared { Names::Keep } else { Names::Remove });
+                self.wind_up();
+                io::process::end(RESTART_STATUS);
+            }
         }
     }
 
@@ -352,6 +402,7 @@ impl<'a> Control<'a> {
         match taken.signal {
             Signal::Stop => {
                 self.life = Life::Ending;
+                self.stops_by.get_or_insert(io::process::now().mono.after(STOP_MAX));
                 self.every_crew(|crew| crew.post_all(|| Mail::Stop));
                 self.close();
             }

@@ -15,7 +15,7 @@ use crate::control::Account;
 use crate::control_log::ControlLog;
 
 /// How long what waits to be written may hold up the end.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The thread, if there is one, and how to call it.
 #[derive(Debug)]
@@ -94,13 +94,13 @@ impl Librarian {
         Ok(())
     }
 
-    /// Lets it write what waits and ends it.
-    pub(crate) fn end(&mut self) {
+    /// Lets it write what waits and ends it; so long it is waited for.
+    pub(crate) fn end(&mut self, patience: Duration) {
         self.is_over.store(true, Ordering::Release);
         self.bell.ring();
         let Some(thread) = self.thread.take() else { return };
         let step = Duration::from_millis(5);
-        for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+        for _ in 0..patience.as_millis() / step.as_millis() {
             if thread.is_finished() {
                 return;
             }

@@ -71,6 +71,7 @@ mod tls_keys;
 mod tls_origins;
 mod upgrade;
 mod variables;
+mod watchdog;
 mod wordpress;
 mod wordpress_cache;
 mod zones;

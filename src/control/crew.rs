@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use conf::model::{CpuAffinity, Level};
 use io::epoll::Epoll;
-use worker::{Inbox, Jobs, Mail, Post, Startup, Worker};
+use worker::{Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use super::Account;
+use super::watch::Watch;
 use crate::admin::status::Members;
 use crate::control_log::ControlLog;
 use crate::messages::err;
@@ -33,6 +34,7 @@ struct Member {
     number: usize,
     thread: JoinHandle<()>,
     id: u32,
+    watch: Watch,
 }
 
 /// What all members are started with.
@@ -149,6 +151,21 @@ impl Crew {
         }
     }
 
+    /// Workers that have come to stand in one turn: their thread and what they do.
+    pub(super) fn look_at_pulses(&mut self, now: base::Instant) -> Vec<(u32, Doing)> {
+        let look = |member: &mut Member| Some((member.id, member.watch.look(now)?));
+        self.members.iter_mut().filter_map(look).collect()
+    }
+
+    /// Tells of those that have not ended and will be left behind.
+    pub(super) fn give_up(&self, log: &ControlLog) {
+        for Member { id, watch, .. } in &self.members {
+            let doing = watch.doing().text();
+            let text = format!("worker process {id} does not stop while {doing}, left behind");
+            log.write(Level::Alert, &text);
+        }
+    }
+
     /// Waits a moment for workers that end at once, so that a stop takes no whole tick.
     pub(super) fn hasten(&self) {
         for _ in 0..20 {
@@ -165,6 +182,8 @@ impl Member {
         let (teller, told) = mpsc::sync_channel(1);
         let main = &orders.generation.site.config().main;
         let number = startup.number;
+        let pulse = startup.posts[usize::from(number)].pulse();
+        let watch = Watch::new(pulse, io::process::now().mono);
         let cores = cores_of(&main.worker_cpu_affinity, usize::from(number));
         let (priority, account) = (main.worker_priority, orders.account.cloned());
         let body = move || {
@@ -180,7 +199,7 @@ impl Member {
         };
         let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(body)?;
         let id = told.recv().unwrap_or_default();
-        Ok(Self { number: usize::from(number), thread, id })
+        Ok(Self { number: usize::from(number), thread, id, watch })
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O or knows HTTP.
 
+mod bound;
 pub mod chain;
 pub mod client_cert;
 pub mod file;
@@ -13,6 +14,7 @@ mod tcp_info;
 pub mod time;
 pub mod wheel;
 
+pub use bound::Bound;
 pub use chain::{FileRange, Segment, SendChain, Stamp, Weave};
 pub use client_cert::ClientCert;
 pub use file::FileRef;

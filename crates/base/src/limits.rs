@@ -48,6 +48,10 @@ pub const VARIABLE_DEPTH_MAX: u8 = 100;
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
 /// Milliseconds that connections which have asked nothing yet outlive the order to drain.
 pub const DRAIN_GRACE_MS: u64 = 2000;
+/// Milliseconds that a worker may stand in one turn before that is told.
+pub const STAND_MS: u64 = 5000;
+/// Milliseconds that workers may take to stop; those that do not are left behind.
+pub const STOP_MS: u64 = 4000;
 /// Certificates that a client may send beside its own, to lead from it to an authority.
 pub const CLIENT_CHAIN_MAX: usize = 8;
 /// Certificates with one subject that are looked at among them: ways multiply with namesakes.

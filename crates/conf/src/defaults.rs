@@ -10,7 +10,7 @@ use crate::model::{
     Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit,
     LogTarget, Main, Mapping, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Root,
     Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TempPath, TlsConf, TypeSet,
-    TypesMap, Workers, Zstd,
+    TypesMap, Watchdog, Workers, Zstd,
 };
 use crate::source::Options;
 use crate::vars::{Part, Template, Var};
@@ -37,6 +37,7 @@ pub(crate) fn main(options: &Options) -> Main {
         worker_priority: 0,
         worker_cpu_affinity: CpuAffinity::None,
         worker_shutdown_timeout: None,
+        worker_watchdog: Watchdog::Log,
         working_directory: None,
         error_log: Arc::new(vec![ErrorLog {
             target: LogTarget::File(error_log),

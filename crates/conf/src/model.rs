@@ -113,12 +113,25 @@ pub struct Main {
     pub worker_cpu_affinity: CpuAffinity,
     /// `worker_shutdown_timeout`: how long draining may take.
     pub worker_shutdown_timeout: Option<Duration>,
+    /// `worker_watchdog`
+    pub worker_watchdog: Watchdog,
     /// `working_directory`
     pub working_directory: Option<PathBuf>,
     /// `error_log` of the main block.
     pub error_log: Arc<Vec<ErrorLog>>,
     /// `env`: names to keep, with a value where one is given.
     pub env: Vec<(String, Option<String>)>,
+}
+
+/// What becomes of a worker that stands in one turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watchdog {
+    /// It is told in the log.
+    Log,
+    /// The process ends by SIGABRT, so that its memory can be looked at.
+    Abort,
+    /// The process ends, for who manages services to start it again.
+    Restart,
 }
 
 /// How many workers there are.

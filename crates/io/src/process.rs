@@ -66,6 +66,11 @@ pub fn daemonize() -> std::io::Result<Waiting> {
     sys::daemonize().map(Waiting)
 }
 
+/// Ends the process at once, whatever its other threads hold or do.
+pub fn end(status: i32) -> ! {
+    sys::end(status)
+}
+
 /// The kernel's number of the calling thread.
 #[must_use]
 pub fn thread_id() -> u32 {

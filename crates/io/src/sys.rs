@@ -17,7 +17,7 @@ pub(crate) use file::{
     stat_fd, write, write_at, write_unwaiting,
 };
 pub(crate) use process::{
-    allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid,
+    allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid, end,
     find_user, kernel, kill, monotonic_nanos, nofile, now, pin_to_cores, raise_nofile,
     set_core_max, set_environment, set_nofile, set_priority, signal_fd, take_signal, thread_id,
     user_name, utc_offset_seconds, zone_name,

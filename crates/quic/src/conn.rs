@@ -14,7 +14,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use base::{Instant, Now};
+use base::{Bound, Instant, Now};
 use bytes::Bytes;
 use quinn_proto::{
     Connection, ConnectionError, ConnectionHandle, Dir, Event, FinishError, ReadError, Side,
@@ -244,8 +244,8 @@ impl Conn {
     /// When the peer stopped the stream, or the stream or the connection is over.
     pub fn write(&mut self, stream: u64, bytes: &mut Bytes) -> Result<usize, Gone> {
         let id = self.sending(stream).ok_or(Gone)?;
-        let mut written = 0;
-        while !bytes.is_empty() {
+        let (mut written, mut bound) = (0, Bound::new());
+        while !bytes.is_empty() && bound.goes_on() {
             let result = self.inner.send_stream(id).write_chunks(std::slice::from_mut(bytes));
             match result {
                 Ok(part) => written += part.bytes,
@@ -410,7 +410,8 @@ impl Conn {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<QuicEvent> {
-        loop {
+        let mut bound = Bound::new();
+        while bound.goes_on() {
             if let Some(id) = self.poll_opened() {
                 return Some(QuicEvent::StreamReadable(id));
             }
@@ -440,6 +441,7 @@ impl Conn {
                 Event::DatagramReceived | Event::DatagramsUnblocked => {}
             }
         }
+        None
     }
 
     fn stream_event(&mut self, event: &StreamEvent) -> Option<QuicEvent> {

@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Instant, Key, Now, Slab};
+use base::{Bound, Instant, Key, Now, Slab};
 use bytes::BytesMut;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig};
 
@@ -258,7 +258,10 @@ impl Endpoint {
     /// Carries events between the library's endpoint and one connection until both are silent.
     fn exchange_events(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(id) else { return };
-        while let Some(event) = conn.inner.poll_endpoint_events() {
+        let mut bound = Bound::new();
+        while bound.goes_on()
+            && let Some(event) = conn.inner.poll_endpoint_events()
+        {
             let drained = event.is_drained();
             if let Some(event) = self.inner.handle_event(conn.handle, event) {
                 conn.inner.handle_event(event);

@@ -104,7 +104,10 @@ impl Pools {
     /// Names the fetches whose turn it is, and workers that must be told that theirs may have come.
     /// To be called after steps, until both lists stay empty.
     pub fn take_turns(&mut self, turns: &mut Turns) {
-        while let Some(number) = self.due.pop() {
+        let mut bound = base::Bound::new();
+        while bound.goes_on()
+            && let Some(number) = self.due.pop()
+        {
             let Some(Some(pool)) = self.groups.get_mut(number as usize) else { continue };
             let wanted = std::mem::take(&mut pool.turns);
             let given = wanted.min(pool.queue.len());

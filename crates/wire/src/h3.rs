@@ -22,8 +22,8 @@ mod recv;
 mod send;
 mod streams;
 
-use base::SendChain;
 use base::limits::BODY_WINDOW;
+use base::{Bound, SendChain};
 use bytes::Bytes;
 use http::status::is_bodiless;
 use http::{Fields, ResponseHead};
@@ -406,8 +406,10 @@ impl Conn {
         if self.goaway.is_none() && self.requests >= settings.keepalive_requests {
             self.announce_end();
         }
-        let mut room = room;
-        while let Some(slot) = self.sched.first() {
+        let (mut room, mut bound) = (room, Bound::new());
+        while bound.goes_on()
+            && let Some(slot) = self.sched.first()
+        {
             let Some(stream) = self.streams.at(slot) else {
                 self.sched.remove(slot);
                 continue;

@@ -216,7 +216,8 @@ impl<I: Io> Worker<I> {
 
     /// Ends fragments and parts that are over, in order.
     fn end_children(&mut self) {
-        while !self.origins.family.over.is_empty() {
+        let mut bound = base::Bound::new();
+        while !self.origins.family.over.is_empty() && bound.goes_on() {
             for (child, end) in std::mem::take(&mut self.origins.family.over) {
                 match end {
                     End::Sent(body_bytes) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::{Instant, Key};
+use base::{Bound, Instant, Key};
 use conf::model::Level;
 use engine::{ConnInfo, Count, Ctx, Exchange, SiteRef, TlsFacts, Wake};
 use http::{RequestBody, RequestHead};
@@ -109,7 +109,8 @@ const PLAIN_ON_TLS: engine::Refusal =
 impl<I: Io> Worker<I> {
     /// Handles what the framing of a connection has told.
     pub(crate) fn handle_events(&mut self, owner: Owner) {
-        while !self.scratch.events.is_empty() {
+        let mut bound = Bound::new();
+        while !self.scratch.events.is_empty() && bound.goes_on() {
             let mut events = std::mem::take(&mut self.scratch.events);
             for event in events.drain(..) {
                 self.handle_event(owner, event);
@@ -429,8 +430,10 @@ impl<I: Io> Worker<I> {
 
     /// Steps an exchange and performs what it wants done.
     pub(crate) fn step(&mut self, key: Key<Live>, wake: Wake) {
-        let mut next = Some(wake);
-        while let Some(wake) = next.take() {
+        let (mut next, mut bound) = (Some(wake), Bound::new());
+        while bound.goes_on()
+            && let Some(wake) = next.take()
+        {
             let Some((live, mut ctx)) = self.lend(key) else { return };
             live.exchange.step(wake, &mut ctx);
             self.note_purges();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::wheel::Armed;
-use base::{Instant, Key};
+use base::{Bound, Instant, Key};
 use bytes::Bytes;
 use engine::{Fill, Held, Wake};
 use io::Io;
@@ -261,8 +261,10 @@ impl<I: Io> Worker<I> {
     /// Steps a fetch and does what it wants done.
     pub(crate) fn step_fetch(&mut self, key: Key<LiveFetch>, wake: FetchWake) {
         self.origins.stepped = true;
-        let mut next = Some(wake);
-        while let Some(wake) = next.take() {
+        let (mut next, mut bound) = (Some(wake), Bound::new());
+        while bound.goes_on()
+            && let Some(wake) = next.take()
+        {
             let Some(live) = self.origins.fetches.get_mut(key) else { return };
             let mut ctx = FetchCtx {
                 now: self.now,
@@ -367,7 +369,8 @@ impl<I: Io> Worker<I> {
     /// Wakes those whose turn in the queue of a group has come.
     pub(crate) fn take_turns(&mut self) {
         let mut turns = std::mem::take(&mut self.origins.turns);
-        loop {
+        let mut bound = Bound::new();
+        while bound.goes_on() {
             self.origins.pools.take_turns(&mut turns);
             if turns.wake.is_empty() && turns.tell.is_empty() {
                 break;

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use base::Key;
 use base::limits::RECEIVE_SIZE;
 use base::wheel::Armed;
+use base::{Bound, Key};
 use conf::model::Level;
 use engine::{ConnInfo, Count};
 use http::Scheme;
@@ -218,8 +218,8 @@ impl<I: Io> Worker<I> {
 
     /// Gives the framing its bytes and handles what they meant; what is left is kept.
     pub(crate) fn feed(&mut self, key: Key<TcpConn>, bytes: &[u8]) {
-        let mut from = 0;
-        loop {
+        let (mut from, mut bound) = (0, Bound::new());
+        while bound.goes_on() {
             let before = from;
             self.feed_some(key, bytes, &mut from);
             if self.scratch.early.is_empty() {
@@ -239,7 +239,8 @@ impl<I: Io> Worker<I> {
     }
 
     fn feed_some(&mut self, key: Key<TcpConn>, bytes: &[u8], from: &mut usize) {
-        while *from < bytes.len() {
+        let mut bound = Bound::new();
+        while *from < bytes.len() && bound.goes_on() {
             let Some(conn) = self.conns.get_mut(key) else { return };
             if conn.framing.is_none() {
                 match choose(conn, &bytes[*from..]) {

@@ -26,7 +26,10 @@ impl<I: Io> Worker<I> {
     /// Writes log lines that are due.
     pub(crate) fn write_logs(&mut self, due: Due) {
         let now = self.now.mono;
-        while let Some(id) = self.core.logs.poll_write(now, due) {
+        let mut bound = base::Bound::new();
+        while bound.goes_on()
+            && let Some(id) = self.core.logs.poll_write(now, due)
+        {
             let batch = self.core.logs.batch(id);
             let report = self.log_files.write(&mut self.io, batch, now);
             let lost = match &report.packed {

@@ -9,6 +9,7 @@ use io::wake::Bell;
 
 use crate::jobs::Finished;
 use crate::log::OpenLogs;
+use crate::pulse::Pulse;
 use crate::{Generation, Holdings};
 
 /// LIMIT: notes in a mailbox that takes another datagram.
@@ -64,6 +65,7 @@ struct Slot {
     notes: Mutex<VecDeque<Mail>>,
     bell: Bell,
     tally: Arc<Tally>,
+    pulse: Arc<Pulse>,
 }
 
 /// Sends notes to one worker. Cheap to copy.
@@ -101,13 +103,17 @@ impl Inbox {
     ///
     /// No descriptor is left for the bell.
     pub fn new() -> std::io::Result<(Post, Self)> {
-        let slot =
-            Arc::new(Slot { notes: Mutex::default(), bell: Bell::new()?, tally: Arc::default() });
+        let (tally, pulse) = (Arc::default(), Arc::default());
+        let slot = Arc::new(Slot { notes: Mutex::default(), bell: Bell::new()?, tally, pulse });
         Ok((Post(slot.clone()), Self(slot)))
     }
 
     pub(crate) fn bell(&self) -> &Bell {
         &self.0.bell
+    }
+
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        self.0.pulse.clone()
     }
 
     /// The oldest note.
@@ -120,6 +126,12 @@ impl Post {
     /// What the worker counts.
     pub(crate) fn tally(&self) -> Arc<Tally> {
         self.0.tally.clone()
+    }
+
+    /// What the worker does.
+    #[must_use]
+    pub fn pulse(&self) -> Arc<Pulse> {
+        self.0.pulse.clone()
     }
 
     /// Whether a note waits, for the simulator, which hears no bells.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use base::limits::{EXCHANGES_MAX, LINKS_MAX};
 use base::wheel::Armed;
-use base::{Key, SendChain, Slab, Weave};
+use base::{Bound, Key, SendChain, Slab, Weave};
 use engine::{SpoolPlace, Wake};
 use io::Io;
 use upstream::{FetchEffect, Pools, Turns};
@@ -106,6 +106,16 @@ impl Origins {
             && self.unsent.is_empty())
     }
 
+    /// Whether somebody is to be told something before the turn goes on.
+    #[inline]
+    fn is_unsettled(&self) -> bool {
+        !self.news.is_empty()
+            || self.stepped
+            || !self.left.is_empty()
+            || !self.unheard.is_empty()
+            || !self.family.is_idle()
+    }
+
     /// A fetch with its connection.
     pub(crate) fn with_link(
         &mut self,
@@ -121,18 +131,17 @@ impl<I: Io> Worker<I> {
     /// Wakes the exchanges that origins have news for, and the fetches whose turn it is.
     #[inline]
     pub(crate) fn settle_origins(&mut self) {
-        while !self.origins.news.is_empty()
-            || self.origins.stepped
-            || !self.origins.left.is_empty()
-            || !self.origins.unheard.is_empty()
-            || !self.origins.family.is_idle()
-        {
+        let mut bound = Bound::new();
+        while self.origins.is_unsettled() && bound.goes_on() {
             self.settle_some();
         }
     }
 
     fn settle_some(&mut self) {
-        while let Some((key, wake)) = self.origins.news.pop_front() {
+        let mut bound = Bound::new();
+        while bound.goes_on()
+            && let Some((key, wake)) = self.origins.news.pop_front()
+        {
             self.step(key, wake);
         }
         while let Some(key) = self.origins.left.pop() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use base::{Key, Segment, SendChain, Weave};
+use base::{Bound, Key, Segment, SendChain, Weave};
 use bytes::Bytes;
 use conf::model::LingeringClose;
 use io::{Io, Reset, Sent};
@@ -63,7 +63,10 @@ impl<I: Io> Worker<I> {
         let weave = if plain { Weave::Shared(SHARE_MIN) } else { Weave::Contiguous };
         self.scratch.chain.configure(weave, plain);
         let room = conn.room;
-        while let Some(conn) = self.conns.get_mut(key) {
+        let mut bound = Bound::new();
+        while bound.goes_on()
+            && let Some(conn) = self.conns.get_mut(key)
+        {
             let Some(framing) = &mut conn.framing else { break };
             let left = (room as u64).saturating_sub(self.scratch.chain.len()) as usize;
             let mut bodies = Bodies {

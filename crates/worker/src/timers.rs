@@ -9,6 +9,7 @@ use io::{Io, Reset};
 
 use crate::exchanges::Owner;
 use crate::framing::Framing;
+use crate::pulse::Doing;
 use crate::tcp::{TcpConn, Waiting};
 use crate::token::Token;
 use crate::worker::Worker;
@@ -44,11 +45,14 @@ impl<I: Io> Worker<I> {
         self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
     }
 
-    /// Handles what is due, a bounded number per turn: the rest is due in the next.
-    pub(crate) fn expire(&mut self) {
+    /// Handles what is due, a bounded number per turn: the rest is due in the next. Whether that
+    /// was all.
+    pub(crate) fn expire(&mut self) -> bool {
         for _ in 0..DEADLINES_PER_TURN {
-            let Some((at, word)) = self.wheel.expire(self.now.mono) else { return };
-            match Token::unpack(word) {
+            let Some((at, word)) = self.wheel.expire(self.now.mono) else { return true };
+            let token = Token::unpack(word);
+            self.does(token.map_or(Doing::OtherDeadline, Token::deadline_doing));
+            match token {
                 Some(Token::Tcp(key)) => self.expire_tcp(key, at),
                 Some(Token::Quic(key)) => self.expire_quic(key, at),
                 Some(Token::Exchange(key)) => self.expire_exchange_of(key),
@@ -66,6 +70,7 @@ impl<I: Io> Worker<I> {
                 _ => debug_assert!(false, "listeners have no deadlines"),
             }
         }
+        false
     }
 
     fn expire_tcp(&mut self, key: Key<TcpConn>, at: base::Instant) {

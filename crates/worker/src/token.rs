@@ -4,6 +4,7 @@ use base::Key;
 
 use crate::exchanges::Live;
 use crate::links::Link;
+use crate::pulse::Doing;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 
@@ -64,6 +65,30 @@ impl Token {
             Self::Accepting => (13, 0),
         };
         kind << KIND_SHIFT | bits & BITS
+    }
+
+    /// What a worker does who follows a readiness report.
+    pub(crate) const fn report_doing(self) -> Doing {
+        match self {
+            Self::Mail => Doing::Mail,
+            Self::Listener(_) | Self::Accepting => Doing::Accepting,
+            Self::Udp(_) | Self::Quic(_) | Self::Ping(_) => Doing::Datagrams,
+            Self::Tcp(_) => Doing::Reading,
+            Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::Origins,
+            Self::Exchange(_) | Self::Body(_) | Self::Stall(_) | Self::Overtime => Doing::Reading,
+        }
+    }
+
+    /// What a worker does who follows a deadline.
+    pub(crate) const fn deadline_doing(self) -> Doing {
+        match self {
+            Self::Tcp(_) => Doing::ConnDeadline,
+            Self::Quic(_) | Self::Ping(_) => Doing::QuicDeadline,
+            Self::Exchange(_) | Self::Body(_) | Self::Stall(_) => Doing::RequestDeadline,
+            Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::OriginDeadline,
+            Self::Mail | Self::Listener(_) | Self::Udp(_) => Doing::OtherDeadline,
+            Self::Overtime | Self::Accepting => Doing::OtherDeadline,
+        }
     }
 
     pub(crate) fn unpack(word: u64) -> Option<Self> {

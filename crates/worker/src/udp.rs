@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Instant, Key, Weave};
+use base::{Bound, Instant, Key, Weave};
 use bytes::Bytes;
 use conf::model::Level;
 use engine::{ConnInfo, Count, Peer};
@@ -227,7 +227,8 @@ impl<I: Io> Worker<I> {
 
     /// Carries the transport's events to the framing.
     pub(crate) fn handle_quic(&mut self, key: Key<QuicConn>) {
-        loop {
+        let mut bound = Bound::new();
+        while bound.goes_on() {
             let Some(conn) = self.quics.get_mut(key) else { return };
             let (slot, id) = (conn.slot, conn.id);
             let Some(event) = self.udp[slot].endpoint.poll_event(id) else { break };
@@ -280,7 +281,8 @@ impl<I: Io> Worker<I> {
 
     /// Reads what a stream has and gives it to the framing.
     fn read_stream(&mut self, key: Key<QuicConn>, stream: u64) {
-        loop {
+        let mut bound = Bound::new();
+        while bound.goes_on() {
             let Some(conn) = self.quics.get_mut(key) else { return };
             if !conn.started || conn.lost {
                 return;
@@ -552,7 +554,10 @@ impl<I: Io> Worker<I> {
         if rest == Rest::More || framing_waits {
             self.mark_quic(key);
         }
-        while let Some(event) = self.udp[slot].endpoint.poll_event(id) {
+        let mut bound = Bound::new();
+        while bound.goes_on()
+            && let Some(event) = self.udp[slot].endpoint.poll_event(id)
+        {
             self.handle_quic_event(key, event);
             self.mark_quic(key);
         }

@@ -8,6 +8,7 @@ use base::limits::{CONNS_MAX, EXCHANGES_MAX};
 use base::prng::Prng;
 use base::wheel::Wheel;
 use base::{Key, Now, SendChain, Slab, Weave};
+use conf::model::Level;
 use engine::{Count, Effect, Exchange, Logs, SiteRef, Tallies, Tally};
 use http::date::Clock;
 use io::listen::Listener;
@@ -23,6 +24,7 @@ use crate::log::{LogFiles, OpenLogs};
 use crate::mail::{Inbox, Mail, Post};
 use crate::origin::Origins;
 use crate::overtime::Overtime;
+use crate::pulse::{Doing, Pulse, Unrest};
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::token::Token;
@@ -166,6 +168,10 @@ pub struct Worker<I> {
     ready: Vec<Ready>,
     pub(crate) draining: bool,
     done: bool,
+    pulse: Arc<Pulse>,
+    /// Counts turns.
+    turns: u64,
+    unrest: Unrest,
 }
 
 impl<I: Io> Worker<I> {
@@ -195,6 +201,7 @@ impl<I: Io> Worker<I> {
             early: Vec::new(),
             paced: Vec::new(),
         };
+        let pulse = inbox.pulse();
         let tallies = Tallies::new(posts.iter().map(Post::tally));
         let mut worker = Self {
             io,
@@ -238,6 +245,9 @@ impl<I: Io> Worker<I> {
             ready: Vec::new(),
             draining: false,
             done: false,
+            pulse,
+            turns: 0,
+            unrest: Unrest::default(),
         };
         let bell = worker.inbox.bell().fd();
         let watched = worker.io.watch(bell, Token::Mail.pack(), Watch::Level);
@@ -254,6 +264,7 @@ impl<I: Io> Worker<I> {
             self.turn();
         }
         self.write_last_logs();
+        self.does(Doing::Waiting);
     }
 
     /// One turn: learn what happened, think, then speak once per connection.
@@ -261,13 +272,20 @@ impl<I: Io> Worker<I> {
         let more_input = !self.again.is_empty();
         let more_output = !self.again_output.is_empty() || !self.dirty.is_empty();
         let more_quic = !self.dirty_quic.is_empty();
-        let until = if more_input || more_output || more_quic || self.origins.is_busy() {
-            Some(self.now.mono)
+        let is_busy = more_input || more_output || more_quic || self.origins.is_busy();
+        let until = if is_busy {
+            Some(self.unrest.next_turn(self.now.mono))
         } else {
             [self.wheel.next(), self.core.logs.next_deadline()].into_iter().flatten().min()
         };
         let mut ready = std::mem::take(&mut self.ready);
+        self.does(Doing::Waiting);
         self.now = self.io.wait(until, &mut ready);
+        self.turns += 1;
+        self.does(Doing::Beginning);
+        if self.unrest.note(is_busy && ready.is_empty()) {
+            self.log_server(Level::Alert, "turns follow one another though nothing happens");
+        }
         self.tell_time();
         let mut again = std::mem::take(&mut self.again);
         for key in std::mem::take(&mut self.again_output) {
@@ -277,11 +295,14 @@ impl<I: Io> Worker<I> {
             self.dispatch(report);
         }
         self.ready = ready;
+        self.does(Doing::Reading);
         for key in again.drain(..) {
             self.receive(key);
         }
-        self.expire();
+        let is_all = self.expire();
+        self.does(Doing::Origins);
         self.turn_origins();
+        self.does(Doing::Writing);
         let mut dirty = std::mem::take(&mut self.dirty);
         for key in dirty.drain(..) {
             if self.conns.get(key).is_some_and(|conn| conn.dirty) {
@@ -291,14 +312,27 @@ impl<I: Io> Worker<I> {
         if self.dirty.is_empty() {
             self.dirty = dirty;
         }
+        self.does(Doing::Quic);
         self.transmit_quic();
+        self.does(Doing::Cache);
         self.tend_cache();
+        self.does(Doing::Logs);
         self.write_logs(engine::Due::Only);
+        debug_assert!(
+            !is_all || self.wheel.next().is_none_or(|at| at > self.now.mono),
+            "a turn leaves a deadline that has passed"
+        );
         let alone = self.conns.live() == 0 && self.quics.live() == 0;
         let alone = alone && self.epilogues.live() == 0;
         if self.draining && alone && self.origins.fetches.live() == 0 {
             self.done = true;
         }
+    }
+
+    /// Tells who watches from outside what it does now.
+    #[inline]
+    pub(crate) fn does(&self, what: Doing) {
+        self.pulse.note(self.turns, what);
     }
 
     fn tell_time(&mut self) {
@@ -313,7 +347,9 @@ impl<I: Io> Worker<I> {
     }
 
     fn dispatch(&mut self, report: Ready) {
-        match Token::unpack(report.token) {
+        let token = Token::unpack(report.token);
+        self.does(token.map_or(Doing::Beginning, Token::report_doing));
+        match token {
             Some(Token::Mail) => self.read_mail(),
             Some(Token::Listener(slot)) => self.accept(slot as usize),
             Some(Token::Udp(slot)) => self.receive_datagrams(slot as usize),

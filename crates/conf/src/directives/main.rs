@@ -1,8 +1,9 @@
 //! Directives of the main block: the process and its workers.
 
 use crate::ast::Node;
+use crate::choice::chosen;
 use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
-use crate::model::{CpuAffinity, Workers};
+use crate::model::{CpuAffinity, Watchdog, Workers};
 use crate::reader::{Fault, INVALID, Parsed, Reader, show};
 use crate::value::{self as values, Unit};
 
@@ -44,6 +45,18 @@ pub(super) const TABLE: &[Directive] = &[
         "How long requests may go on when the server ends, or when a reload has replaced the \
          configuration that they began with.",
         "worker_shutdown_timeout 30s;",
+    ),
+    value("worker_watchdog", M, Args::ONE, |r, node| {
+        let choices =
+            [("log", Watchdog::Log), ("abort", Watchdog::Abort), ("restart", Watchdog::Restart)];
+        r.main.worker_watchdog = chosen(node, &choices)?;
+        Ok(())
+    })
+    .doc(
+        "What follows when a worker stands in one turn for five seconds: `log` says so in the \
+         error log; `abort` and `restart` also end the process, by SIGABRT or with status 70, for \
+         who manages services to start it again.",
+        "worker_watchdog restart;",
     ),
     value("working_directory", M, Args::ONE, |r, node| {
         r.main.working_directory = Some(r.below_prefix(node.arg(0)));

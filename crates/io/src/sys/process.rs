@@ -94,6 +94,11 @@ pub(crate) fn take_signal(fd: i32) -> Option<(i32, u32)> {
     if read == report.len() { Some((i32::try_from(number).ok()?, sender)) } else { None }
 }
 
+pub(crate) fn end(status: i32) -> ! {
+    // SAFETY: no pointers are involved, and nothing of ours runs afterwards.
+    unsafe { libc::_exit(status) }
+}
+
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: no pointers are involved.
     u32::try_from(unsafe { libc::gettid() }).unwrap_or(0)

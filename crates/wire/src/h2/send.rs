@@ -104,7 +104,8 @@ impl Conn {
         events.append(&mut self.deferred);
         let limit = out.mark() + room;
         self.flush_queue(out, events);
-        while self.flow.send > 0 {
+        let mut bound = base::Bound::new();
+        while self.flow.send > 0 && bound.goes_on() {
             let Some(slot) = self.sched.first() else { break };
             let space = limit.saturating_sub(out.mark() + HEADER_LEN);
             if space < CHUNK_MIN.min(room.saturating_sub(HEADER_LEN)) || space == 0 {

@@ -1,0 +1,87 @@
+//! Whether a worker still turns: its pulse is looked at again and again.
+//!
+//! Owns what is known of one worker between two looks. Easiest to break: the process, or the whole
+//! machine, may have been stopped for a while, and then no worker stood; so what counts is the time
+//! between looks, and no more of it than looks are apart while all is well.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Instant;
+use worker::{Beat, Doing, Pulse};
+
+/// How long a worker may stand in one turn before that is told.
+const STAND_MAX: Duration = Duration::from_millis(base::limits::STAND_MS);
+
+/// Time between two looks that counts.
+const GAP_MAX: Duration = Duration::from_secs(1);
+
+/// What is known of one worker.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pulse: Arc<Pulse>,
+    seen: Beat,
+    looked: Instant,
+    stood: Duration,
+    is_told: bool,
+}
+
+impl Watch {
+    /// Begins to look.
+    pub(super) fn new(pulse: Arc<Pulse>, now: Instant) -> Self {
+        let seen = pulse.beat();
+        Self { pulse, seen, looked: now, stood: Duration::ZERO, is_told: false }
+    }
+
+    /// Looks. What the worker does, when it has stood in one turn for too long; told once.
+    pub(super) fn look(&mut self, now: Instant) -> Option<Doing> {
+        let gap = now.since(self.looked).min(GAP_MAX);
+        self.looked = now;
+        let before = std::mem::replace(&mut self.seen, self.pulse.beat());
+        if self.seen.turn != before.turn || self.seen.doing == Doing::Waiting {
+            (self.stood, self.is_told) = (Duration::ZERO, false);
+            return None;
+        }
+        self.stood += gap;
+        let is_news = self.stood >= STAND_MAX && !self.is_told;
+        self.is_told |= is_news;
+        is_news.then_some(self.seen.doing)
+    }
+
+    /// What the worker does now.
+    pub(super) fn doing(&self) -> Doing {
+        self.pulse.beat().doing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use base::Instant;
+    use worker::{Doing, Inbox};
+
+    use super::Watch;
+
+    #[test]
+    fn a_turn_that_stands_is_told_once_and_a_stopped_process_is_none() {
+        let (post, _inbox) = Inbox::new().unwrap();
+        let mut now = Instant::from_nanos(0);
+        let mut watch = Watch::new(post.pulse(), now);
+        let mut look = |millis| {
+            now = now.after(Duration::from_millis(millis));
+            watch.look(now)
+        };
+        // One that waits may do so for ever.
+        assert!((0..100).all(|_| look(500).is_none()));
+        post.pulse().note(1, Doing::Reading);
+        assert_eq!(look(500), None);
+        // Nobody looked: the process was stopped.
+        assert_eq!(look(3_600_000), None);
+        post.pulse().note(1, Doing::QuicDeadline);
+        let told: Vec<_> = (0..100).filter_map(|_| look(500)).collect();
+        assert_eq!(told, [Doing::QuicDeadline]);
+        post.pulse().note(2, Doing::Logs);
+        assert_eq!((0..11).filter_map(|_| look(500)).collect::<Vec<_>>(), [Doing::Logs]);
+    }
+}

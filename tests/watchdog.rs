@@ -1,0 +1,87 @@
+//! Owns: what is told of a worker that stands in one turn, and what follows.
+//!
+//! A worker is brought to stand by a debugger's means. Where the system does not permit them, which
+//! is said, there is nothing to see.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use testkit::{Companion, Server, wait_until};
+
+use crate::BOLIDE;
+
+const STANDSTILL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/standstill.py");
+
+fn server(directive: &str) -> Server {
+    let prelude = testkit::server::prelude(1);
+    let http = "http { server { listen 127.0.0.1:@HTTP@; return 200 ok; } }";
+    Server::conf(BOLIDE, &format!("{directive}\n{prelude}{http}"))
+}
+
+/// Brings the worker to stand where it takes a client, as long as what is returned lives; nothing
+/// where that is not permitted.
+fn hold(server: &Server) -> Option<Companion> {
+    let pid = server.pid().to_string();
+    let holder = Companion::start(STANDSTILL, [pid.as_str(), "worker-0"]);
+    let is_over = AtomicBool::new(false);
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Something to do, sooner or later after the debugger is there.
+            for _ in 0..5000 {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                server.connect().send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+                testkit::pause(20);
+            }
+        });
+        let said = holder.line();
+        is_over.store(true, Ordering::Relaxed);
+        said
+    });
+    if said.starts_with("not permitted") {
+        println!("nothing is seen here: {said}");
+        return None;
+    }
+    assert_eq!(said, "held");
+    Some(holder)
+}
+
+fn has_told(server: &Server, text: &str) -> bool {
+    server.error_log().lines().any(|line| line.contains("[alert]") && line.contains(text))
+}
+
+const STANDS: &str = "stands still for 5s while ";
+
+#[test]
+fn a_worker_that_stands_is_told_and_goes_on_when_it_can() {
+    let server = server("");
+    let Some(held) = hold(&server) else { return };
+    wait_until("the alert", || has_told(&server, STANDS));
+    drop(held);
+    wait_until("an answer", || {
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.try_answer("GET").is_ok_and(|answer| answer.text() == "ok")
+    });
+    assert_eq!(server.stop("TERM").code, 0);
+}
+
+#[test]
+fn the_process_stops_although_a_worker_stands() {
+    let server = server("worker_watchdog log;");
+    let Some(_held) = hold(&server) else { return };
+    let exit = server.stop("TERM");
+    assert_eq!(exit.code, 0, "{}", exit.error_log);
+    assert!(exit.error_log.contains("left behind"), "{}", exit.error_log);
+}
+
+#[test]
+fn a_worker_that_stands_ends_the_process_where_that_is_wanted() {
+    for (directive, code) in [("worker_watchdog restart;", 70), ("worker_watchdog abort;", -1)] {
+        let mut server = server(directive);
+        let Some(_held) = hold(&server) else { return };
+        let exit = server.wait_exit();
+        assert_eq!(exit.code, code, "{directive} {}", exit.error_log);
+        assert!(exit.error_log.contains(STANDS), "{}", exit.error_log);
+    }
+}
