@@ -1,7 +1,7 @@
 //! Owns: what is told of a worker that stands in one turn, and what follows.
 //!
-//! A worker is brought to stand by a debugger's means. Where the system does not permit them, which
-//! is said, there is nothing to see.
+//! A worker is brought to stand by a debugger's means. Where the system does not permit them there
+//! is nothing to see.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,7 +39,6 @@ fn hold(server: &Server) -> Option<Companion> {
         said
     });
     if said.starts_with("not permitted") {
-        println!("nothing is seen here: {said}");
         return None;
     }
     assert_eq!(said, "held");
