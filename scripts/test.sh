@@ -28,6 +28,8 @@ in_lab() { (cd lab && PATH=$BOLIDE_TOOLS/venv/bin:$PATH "$@"); }
 
 check_lab() {
     run in_lab ruff format --check . && run in_lab ruff check . && run in_lab mypy &&
+        run in_lab ruff format --check --config pyproject.toml ../tests/soak &&
+        run in_lab ruff check --config pyproject.toml ../tests/soak &&
         run scripts/lab check && { [ -z "$1" ] || run in_lab pytest --color=no -rs; }
 }
 
