@@ -5,6 +5,7 @@ Owns options and the end; the course is that of `rounds`.
 
 import argparse
 import asyncio
+import signal
 import socket
 import subprocess
 import sys
@@ -45,6 +46,9 @@ async def ready(server: Server, place: Place) -> None:
 async def soak(asked: argparse.Namespace) -> bool:
     """Soaks; whether all is well."""
     start = time.monotonic()
+    if me := asyncio.current_task():
+        # Who ends the soak ends everything that it started.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - start:6.0f} s  {text}", flush=True)
@@ -65,8 +69,7 @@ async def soak(asked: argparse.Namespace) -> bool:
         print(f"report: {asked.report}/report.json")
         return not course.verdict.faults
     finally:
-        if server.is_alive():
-            server.child.kill()
+        server.kill()
         app.kill()
         app.wait()
         place.remove()

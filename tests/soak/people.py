@@ -41,10 +41,10 @@ async def program(*command: str, data: bytes | None = None) -> tuple[int, bytes,
     run = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
     try:
         out, err = await asyncio.wait_for(run.communicate(data), PATIENCE)
-    except TimeoutError:
-        run.kill()
-        await run.wait()
-        raise
+    finally:
+        if run.returncode is None:
+            run.kill()
+            await run.wait()
     return run.returncode or 0, out, err.decode(errors="replace")
 
 

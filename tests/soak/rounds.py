@@ -20,6 +20,10 @@ REST = 40.0
 """Seconds in which all that was left must have run out: more than twice the longest timeout."""
 
 
+SILENCE = 60.0
+"""Seconds that the server may be silent; a crowd with all descriptors is there for a few."""
+
+
 class Soak:
     """One soak."""
 
@@ -93,8 +97,31 @@ class Soak:
             f"{sum(self.book.done.values())} jobs done, {len(self.book.failed)} failed"
         )
 
+    async def watch(self) -> None:
+        """Ends the soak when the server has been silent for longer than it may."""
+        answered = time.monotonic()
+        while True:
+            await asyncio.sleep(3)
+            try:
+                await self.server.status()
+                answered = time.monotonic()
+            except Exception as why:
+                if time.monotonic() > answered + SILENCE:
+                    raise RuntimeError(f"no answer to bolide status for {SILENCE:.0f} s") from why
+
     async def run(self, minutes: float) -> None:
-        """The whole course, about so long."""
+        """The whole course, about so long, as long as the server is alive."""
+        course, watch = (asyncio.create_task(one) for one in (self.course(minutes), self.watch()))
+        try:
+            await asyncio.wait({course, watch}, return_when=asyncio.FIRST_COMPLETED)
+            (watch if watch.done() else course).result()
+        finally:
+            course.cancel()
+            watch.cancel()
+            await asyncio.gather(course, watch, return_exceptions=True)
+
+    async def course(self, minutes: float) -> None:
+        """The whole course."""
         end = time.monotonic() + 60 * minutes
         length = min(max(60 * minutes / 8, 15), 180)
         self.say(f"warm-up: two rounds of {length:.0f} s with an upgrade between them")
@@ -107,4 +134,6 @@ class Soak:
             number += 1
             await self.round(length)
             await self.rest()
-        self.verdict.idle = await self.server.idle()
+        # Somebody who has asked all that he may and stays costs nothing either.
+        stays = self.book.note("outstayed", self.rude.outstayed)
+        self.verdict.idle, _ = await asyncio.gather(self.server.idle(), stays)

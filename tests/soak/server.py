@@ -119,7 +119,12 @@ class Server:
         command += ["--pid", str(self.pid)]
         pipe = subprocess.PIPE
         asked = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
-        told, why = await asyncio.wait_for(asked.communicate(), GENEROUS)
+        try:
+            told, why = await asyncio.wait_for(asked.communicate(), GENEROUS / 2)
+        finally:
+            if asked.returncode is None:
+                asked.kill()
+                await asked.wait()
         if asked.returncode != 0:
             raise RuntimeError(why.decode(errors="replace").strip())
         answer: dict[str, Any] = json.loads(told)
@@ -250,6 +255,12 @@ class Server:
                 break
         return best
 
+    def kill(self) -> None:
+        """Leaves no process of it."""
+        for pid in {self.child.pid, self.pid, self.pid_file} - {0}:
+            if self.is_alive(pid):
+                self.send(signal.SIGKILL, pid)
+
     async def stop(self) -> None:
         """Ends it; it has a while for that."""
         pid = self.pid
@@ -258,6 +269,5 @@ class Server:
         try:
             await until("the server's end", lambda: not self.is_alive(pid), 30)
         finally:
-            if self.is_alive(pid):
-                self.send(signal.SIGKILL)
+            self.kill()
             self.output.close()
