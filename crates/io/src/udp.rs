@@ -61,6 +61,26 @@ impl UdpBatch {
         self.messages.len()
     }
 
+    /// Forgets the messages of the last receive call; for who plays the kernel.
+    pub fn clear(&mut self) {
+        self.messages.clear();
+    }
+
+    /// Adds a message as a receive call does, if there is room for one more and it is not too
+    /// long; for who plays the kernel.
+    pub fn push(&mut self, message: DatagramIn, bytes: &[u8]) -> bool {
+        if self.messages.len() == MESSAGES || bytes.len() > MESSAGE_SIZE {
+            return false;
+        }
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; MESSAGES * MESSAGE_SIZE];
+        }
+        let start = self.messages.len() * MESSAGE_SIZE;
+        self.buffer[start..start + bytes.len()].copy_from_slice(bytes);
+        self.messages.push(DatagramIn { len: bytes.len(), ..message });
+        true
+    }
+
     /// The messages of the last receive call, with their bytes.
     pub fn messages(&mut self) -> impl Iterator<Item = (DatagramIn, &mut [u8])> {
         let chunks = self.buffer.chunks_mut(MESSAGE_SIZE);

@@ -129,7 +129,10 @@ impl Endpoint {
             settings::endpoint_config(worker, keys),
             Some(Arc::clone(&server.config)),
             settings.path_mtu == PathMtu::Discovered,
-            None,
+            settings.seed.map(|mut seed| {
+                seed[0] ^= worker;
+                seed
+            }),
         );
         Ok(Self {
             inner,

@@ -67,6 +67,9 @@ pub struct Settings {
     pub cutting: Cutting,
     /// Connection ids of a client that are kept; those that clients send unasked are never more.
     pub active_cids: u32,
+    /// Where the protocol's own chance comes from (its keys do not): none, the system's randomness;
+    /// for a simulation that is to be repeated.
+    pub seed: Option<[u8; 32]>,
 }
 
 /// Who cuts what is sent into datagrams.
@@ -105,6 +108,7 @@ impl Default for Settings {
             path_mtu: PathMtu::Discovered,
             cutting: Cutting::Kernel,
             active_cids: 2,
+            seed: None,
         }
     }
 }

@@ -416,10 +416,18 @@ pub struct Era {
     pub number: u32,
     /// Its ports.
     pub ports: Vec<u16>,
+    /// Those for QUIC.
+    pub quic_ports: Vec<u16>,
     /// When the workers were told.
     pub told: u64,
     /// When all of them had heard of its successor.
     pub over: u64,
+}
+
+impl Era {
+    fn has(&self, port: u16) -> bool {
+        self.ports.contains(&port) || self.quic_ports.contains(&port)
+    }
 }
 
 /// What answers are measured against.
@@ -535,7 +543,7 @@ impl Truth<'_> {
     /// Connections on a port that the newest configurations lack keep their own.
     fn is_orphaned(&self, era: &Era, port: u16) -> bool {
         let later = self.eras.iter().filter(|other| other.number > era.number);
-        era.ports.contains(&port) && later.into_iter().any(|era| !era.ports.contains(&port))
+        era.has(port) && later.into_iter().any(|era| !era.has(port))
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod h1;
 pub mod h2;
+pub mod h3;
 mod pipe;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -187,6 +188,8 @@ pub enum Client {
     H1(Box<h1::Client>),
     /// It speaks HTTP/2 with prior knowledge.
     H2(Box<h2::Client>),
+    /// It speaks HTTP/3.
+    H3(Box<h3::Client>),
 }
 
 impl Client {
@@ -194,7 +197,9 @@ impl Client {
     #[must_use]
     pub fn new(number: usize, seed: u64, habits: Habits) -> Self {
         let mut base = Base::new(number, seed, habits);
-        if base.chance.one_in(habits.http2_in) {
+        if habits.http3_of_4 > 0 && base.chance.below(4) < habits.http3_of_4 {
+            Self::H3(Box::new(h3::Client::new(base)))
+        } else if base.chance.one_in(habits.http2_in) {
             Self::H2(Box::new(h2::Client::new(base)))
         } else {
             Self::H1(Box::new(h1::Client::new(base)))
@@ -210,6 +215,7 @@ impl Client {
         match self {
             Self::H1(client) => client.act(kernel, eras),
             Self::H2(client) => client.act(kernel, eras),
+            Self::H3(client) => client.act(kernel, eras),
         }
     }
 
@@ -219,6 +225,7 @@ impl Client {
         match self {
             Self::H1(client) => &client.base,
             Self::H2(client) => &client.base,
+            Self::H3(client) => &client.base,
         }
     }
 }

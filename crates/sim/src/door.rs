@@ -285,12 +285,12 @@ impl Io for SimIo {
         kernel.tell(|| format!("#{number} close, reset {reset:?}, {unread} unread"));
     }
 
-    fn receive_datagrams(&mut self, _fd: Fd, _batch: &mut UdpBatch) -> usize {
-        0
+    fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize {
+        self.call().receive_datagrams(fd, batch)
     }
 
-    fn send_datagrams(&mut self, _fd: Fd, out: &[DatagramOut<'_>]) -> usize {
-        out.len()
+    fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize {
+        self.call().send_datagrams(fd, out)
     }
 
     fn tcp_info(&mut self, _: Fd) -> Option<base::TcpInfo> {

@@ -4,6 +4,7 @@
 //! happens by itself: time moves when a door waits and when the run says so.
 
 pub mod disk;
+pub mod net;
 mod power;
 pub mod socket;
 
@@ -18,6 +19,7 @@ use crate::pages::Pages;
 use crate::scenario::Faults;
 use crate::story::{Story, Telling};
 use disk::Disk;
+use net::Net;
 pub use socket::{Got, Socket};
 
 /// Descriptors of connections; far above those that the real kernel gives out.
@@ -88,6 +90,37 @@ pub struct Kernel {
     pub full_until: u64,
     /// Seconds for which pages are good, at most.
     pub age_max: u64,
+    /// What carries datagrams.
+    pub net: Net,
+    /// How long the server waits for clients.
+    pub patience: Patience,
+    /// Some port for datagrams is not listened on any more.
+    pub has_lost_ports: bool,
+}
+
+/// How long the server waits for clients of QUIC, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For any sign of life.
+    pub idle: u64,
+    /// For an answer to move.
+    pub send: u64,
+    /// For a request's body to move.
+    pub body: u64,
+}
+
+impl Patience {
+    /// Whether a network that loses datagrams can try it.
+    #[must_use]
+    pub const fn is_short(&self) -> bool {
+        self.send < 10_000_000_000 || self.body < 10_000_000_000
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { idle: 30_000_000_000, send: 20_000_000_000, body: 20_000_000_000 }
+    }
 }
 
 /// Error numbers of Linux.
@@ -133,6 +166,9 @@ impl Kernel {
             is_dead: false,
             full_until: 0,
             age_max: 3,
+            net: Net::new(Chance::new(seed, 4)),
+            patience: Patience::default(),
+            has_lost_ports: false,
         }
     }
 
@@ -169,6 +205,7 @@ impl Kernel {
             socket.close(io::Reset::Yes);
         }
         self.ports.clear();
+        self.net.bury();
         self.desks.iter_mut().for_each(|desk| *desk = Desk::default());
         (self.dies_in, self.is_dead, self.calls) = (None, false, 0);
         self.tell(|| "the server is dead".to_owned());
@@ -340,6 +377,8 @@ impl Kernel {
             socket.watch = Some((worker, token));
             // epoll reports what is already so when a descriptor is added.
             socket.edge = true;
+        } else if self.net.has_socket(fd) {
+            self.net.watch(fd, token);
         } else if self.ports.iter().any(|port| port.fd == fd) {
             self.desks[worker].listening.insert(fd, token);
         } else {
@@ -350,6 +389,7 @@ impl Kernel {
 
     pub(crate) fn unwatch(&mut self, worker: usize, fd: i32) {
         self.desks[worker].listening.remove(&fd);
+        self.net.close(fd);
     }
 
     /// Whether `worker` has something to do at this moment.
@@ -372,6 +412,7 @@ impl Kernel {
         let calls = |fd: &i32| self.ports.iter().any(|p| p.fd == *fd && !p.waiting.is_empty());
         desk.is_ringing
             || desk.listening.keys().any(calls)
+            || self.net.is_readable(worker)
             || self.sockets.values().any(|s| s.edge && s.watch.is_some_and(|(w, _)| w == worker))
     }
 
@@ -387,6 +428,7 @@ impl Kernel {
     pub(crate) fn wait(&mut self, worker: usize, until: Option<Instant>, out: &mut Vec<Ready>) {
         self.nanos += self.chance.between(1_000, 60_000);
         self.is_shedding = false;
+        self.deliver();
         let mut found = Vec::new();
         let level = |token| Ready { token, readable: true, writable: false, hangup: false };
         let desk = &self.desks[worker];
@@ -396,6 +438,7 @@ impl Kernel {
                 found.push(level(*token));
             }
         }
+        found.extend(self.net.readable(worker).map(level));
         let late = self.faults.late_in;
         found.retain(|_| !self.chance.one_in(late));
         for socket in self.sockets.values_mut() {

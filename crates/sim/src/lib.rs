@@ -2,9 +2,9 @@
 //!
 //! A seed decides everything: who connects when, which bytes arrive together, which send is short,
 //! which file changes, when time jumps. The workers are the real ones, driven turn by turn; only
-//! the door ([`io::Io`]) is ours. TLS and QUIC are out of scope: their libraries draw randomness of
-//! their own, so a run could not be repeated; they are tested beside their code and against the
-//! real binary. What a kernel really does is not proved here either, only imitated.
+//! the door ([`io::Io`]) is ours, and the network below it. What TLS draws for its keys is not ours
+//! to seed; sizes and times, which decide what happens, are the same in every run. TLS over TCP is
+//! out of scope. What a kernel really does is not proved here either, only imitated.
 
 pub mod ask;
 pub mod assembly;
@@ -16,6 +16,7 @@ pub mod origin;
 pub mod pages;
 pub mod run;
 pub mod scenario;
+pub mod secrets;
 pub mod site;
 pub mod story;
 

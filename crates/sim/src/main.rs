@@ -10,7 +10,8 @@ const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
                      \x20      sim --scenario SCENARIO --from N --to N    tells which seeds fail\n\
                      SCENARIO: calm clients disk reload drain slow mix apps origin tangle\n\
                      \x20         cache cache-origin cache-tight cache-change cache-esi\n\
-                     \x20         cache-disk\n";
+                     \x20         cache-disk proxy quic quic-rough quic-reload quic-drain\n\
+                     \x20         quic-tangle\n";
 
 struct Wanted {
     scenario: Scenario,

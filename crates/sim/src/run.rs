@@ -2,18 +2,19 @@
 
 mod books;
 mod harm;
+mod quic;
 mod server;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use worker::Mail;
+use worker::{Mail, Worker};
 
 use cache::StoreLimits;
 
 use crate::ask::{Era, Weights};
 use crate::chance::Chance;
 use crate::client::{Act, Client};
-use crate::door::{Anchor, Shared};
+use crate::door::{Anchor, Shared, SimIo};
 use crate::kernel::Kernel;
 use crate::kernel::disk::{STORES, is_stored};
 use crate::origin::Origin;
@@ -150,6 +151,7 @@ impl World {
         let is_tight = scenario == Scenario::Clients && chance.one_in(3);
         let connections = if is_tight { 3 } else { 512 };
         kernel.is_tight = is_tight;
+        let quic = quic::Offer::any(scenario, seed, &mut kernel);
         let layout = Layout {
             number: 1,
             ports: vec![8080, 8081],
@@ -159,13 +161,17 @@ impl World {
             page_path,
             keeps_long: has_shelves,
             speech: scenario.speech(),
+            quic_ports: quic.ports,
+            quic: quic.words,
+            early_data: quic.early_data,
         };
         let kernel = Rc::new(RefCell::new(kernel));
         let birth =
             Birth { anchor: &anchor, limits: store, layout: &layout, has_shelves, seed, life: 0 };
         let server = Server::start(&birth, &kernel)?;
         let clients = (0..habits.clients).map(|number| Client::new(number, seed, habits)).collect();
-        let first = Era { number: 1, ports: layout.ports.clone(), told: 0, over: u64::MAX };
+        let (ports, quic_ports) = (layout.ports.clone(), layout.quic_ports.clone());
+        let first = Era { number: 1, ports, quic_ports, told: 0, over: u64::MAX };
         let next_event = 5 * MILLI + chance.below(400 * MILLI);
         Ok(Self {
             scenario,
@@ -241,8 +247,11 @@ impl World {
             Act::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
             Act::Done => {}
         }
-        // What a client that left has begun may be finished.
-        round.all_left &= self.server.workers.iter().all(|worker| worker.live_origins().0 == 0);
+        // What a client that left has begun may be finished, and QUIC waits for who went silently.
+        let is_over =
+            |worker: &Worker<SimIo>| worker.live_origins().0 == 0 && worker.live_quic() == (0, 0);
+        round.all_left &= self.server.workers.iter().all(is_over);
+        self.kernel.borrow().net.next_arrival().into_iter().for_each(|at| round.sooner(at));
         if self.chance.one_in(3) && self.server.compute(&self.kernel) {
             round.any = true;
         }
@@ -256,7 +265,7 @@ impl World {
         if self.habits.change_every > 0 {
             round.sooner(self.next_change);
         }
-        if self.next_event > 0 && (self.scenario.reloads() || self.scenario == Scenario::Drain) {
+        if self.next_event > 0 && (self.scenario.reloads() || self.scenario.drains()) {
             round.sooner(self.next_event);
         }
         let Some(next) = round.next else {
@@ -307,7 +316,8 @@ impl World {
     /// Files, configurations and the network change.
     fn disturb(&mut self) -> bool {
         let now = self.kernel.borrow().nanos;
-        let mut any = false;
+        self.kernel.borrow_mut().change_weather();
+        let mut any = self.kernel.borrow_mut().deliver();
         if self.habits.change_every > 0 && now >= self.next_change {
             self.next_change = now + self.chance.below(2 * self.habits.change_every);
             self.change_file(now);
@@ -356,7 +366,7 @@ impl World {
             Scenario::CacheChange if self.chance.one_in(2) => self.jump(),
             Scenario::CacheDisk => self.harm(now),
             scenario if scenario.reloads() && self.layout.number < 6 => self.reload(now),
-            Scenario::Drain => {
+            scenario if scenario.drains() => {
                 self.next_event = 0;
                 self.server.tell_all(&self.kernel, "quit", || Mail::Quit);
                 let mut kernel = self.kernel.borrow_mut();
@@ -375,13 +385,20 @@ impl World {
 
     fn reload(&mut self, now: u64) {
         self.layout.number += 1;
-        let old = self.layout.ports.clone();
+        let (old, old_quic) = (self.layout.ports.clone(), self.layout.quic_ports.clone());
         self.layout.ports = match self.chance.below(4) {
             0 => vec![8081, 8080],
             1 => vec![8080],
             2 => vec![8082, 8080, 8081],
             _ => vec![8080, 8081],
         };
+        if self.scenario.has_quic() {
+            let (port_8443, has_other) = (8443, self.chance.one_in(2));
+            let mut kernel = self.kernel.borrow_mut();
+            kernel.has_lost_ports |= self.layout.quic_ports.len() > 1 && !has_other;
+            self.layout.quic_ports =
+                if has_other { vec![port_8443, 8444] } else { vec![port_8443] };
+        }
         if self.scenario.has_shelves() {
             let has_path = !self.chance.one_in(3);
             self.layout.page_path = if has_path { site::page_path(&mut self.chance) } else { "" };
@@ -395,11 +412,16 @@ impl World {
                 let mail = || Mail::Configure(generation.clone(), logs.clone());
                 self.server.tell_all(&self.kernel, "reload", mail);
                 let ports = self.layout.ports.clone();
-                let number = self.layout.number;
-                self.eras.push(Era { number, ports, told: now, over: u64::MAX });
+                let (number, quic_ports) = (self.layout.number, self.layout.quic_ports.clone());
+                self.eras.push(Era { number, ports, quic_ports, told: now, over: u64::MAX });
                 for port in old.iter().filter(|port| !self.layout.ports.contains(port)) {
                     self.server.sockets.forget(*port);
                     self.kernel.borrow_mut().close_port(*port);
+                }
+                // Workers hold what is left until the last connection there has ended.
+                let has_gone = |port: &&u16| !self.layout.quic_ports.contains(port);
+                for port in old_quic.iter().filter(has_gone) {
+                    self.server.sockets.forget(*port);
                 }
             }
             Err(problem) => self.complaints.push(problem),

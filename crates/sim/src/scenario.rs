@@ -1,6 +1,8 @@
 //! Which world a seed is put into.
 
 use crate::ask::Weights;
+use crate::chance::Chance;
+use crate::kernel::net::Weather;
 use crate::origin::Speech;
 
 /// A family of worlds.
@@ -45,6 +47,16 @@ pub enum Scenario {
     CacheEsi,
     /// Pages that lie on a bad disk most of the time, while the server dies and starts again.
     CacheDisk,
+    /// HTTP/3 over a network that delivers, to many configurations.
+    Quic,
+    /// The same over a network that does not, with clients that break rules.
+    QuicRough,
+    /// The same while configurations change.
+    QuicReload,
+    /// The server is told to quit in the middle.
+    QuicDrain,
+    /// Applications behind it that die, hang and talk nonsense.
+    QuicTangle,
 }
 
 /// How often things go wrong: once in so many times, 0 for never.
@@ -97,6 +109,8 @@ pub struct Habits {
     pub sabotage_in: u64,
     /// A client speaks HTTP/2, once in so many times.
     pub http2_in: u64,
+    /// Of four clients so many speak HTTP/3.
+    pub http3_of_4: u64,
     /// What is asked.
     pub weights: Weights,
     /// Who could act passes, once in so many times.
@@ -112,7 +126,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 24] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -132,6 +146,11 @@ impl Scenario {
         Self::CacheEsi,
         Self::CacheDisk,
         Self::Proxy,
+        Self::Quic,
+        Self::QuicRough,
+        Self::QuicReload,
+        Self::QuicDrain,
+        Self::QuicTangle,
     ];
 
     /// Its name on the command line.
@@ -157,6 +176,11 @@ impl Scenario {
             Self::CacheChange => "cache-change",
             Self::CacheEsi => "cache-esi",
             Self::CacheDisk => "cache-disk",
+            Self::Quic => "quic",
+            Self::QuicRough => "quic-rough",
+            Self::QuicReload => "quic-reload",
+            Self::QuicDrain => "quic-drain",
+            Self::QuicTangle => "quic-tangle",
         }
     }
 
@@ -186,6 +210,32 @@ impl Scenario {
         matches!(self, Self::CacheDisk)
     }
 
+    /// Whether QUIC is spoken.
+    #[must_use]
+    pub const fn has_quic(self) -> bool {
+        matches!(
+            self,
+            Self::Quic | Self::QuicRough | Self::QuicReload | Self::QuicDrain | Self::QuicTangle
+        )
+    }
+
+    /// Whether the server is told to quit.
+    #[must_use]
+    pub const fn drains(self) -> bool {
+        matches!(self, Self::Drain | Self::QuicDrain)
+    }
+
+    /// How its network treats datagrams.
+    #[must_use]
+    pub fn weather(self, chance: &mut Chance) -> Weather {
+        match self {
+            Self::QuicRough => Weather::rough(chance),
+            Self::QuicTangle if chance.one_in(2) => Weather::rough(chance),
+            _ if self.has_quic() => Weather::changeable(chance),
+            _ => Weather::calm(),
+        }
+    }
+
     /// What its applications speak.
     #[must_use]
     pub const fn speech(self) -> Speech {
@@ -195,7 +245,10 @@ impl Scenario {
     /// Whether configurations change in it.
     #[must_use]
     pub const fn reloads(self) -> bool {
-        matches!(self, Self::Reload | Self::Mix | Self::CacheChange | Self::CacheDisk)
+        matches!(
+            self,
+            Self::Reload | Self::QuicReload | Self::Mix | Self::CacheChange | Self::CacheDisk
+        )
     }
 
     /// What goes wrong in it.
@@ -205,6 +258,8 @@ impl Scenario {
         let disk = Faults { open_in: 8, race_in: 10, read_in: 60, short_read_in: 3, ..calm };
         match self {
             Self::Calm | Self::Reload | Self::Drain => calm,
+            Self::Quic | Self::QuicReload | Self::QuicDrain => calm,
+            Self::QuicRough => Faults { short_read_in: 4, ..calm },
             Self::Apps | Self::Assembly => Faults { short_read_in: 3, ..calm },
             Self::Cache | Self::CacheTight => Faults { short_read_in: 4, ..calm },
             Self::CacheEsi => Faults { deed_in: 10, cut_in: 1500, short_read_in: 4, ..calm },
@@ -231,7 +286,7 @@ impl Scenario {
                 outbound_max: 16 * 1024,
                 ..calm
             },
-            Self::Tangle | Self::Proxy => Faults {
+            Self::Tangle | Self::Proxy | Self::QuicTangle => Faults {
                 deed_in: 4,
                 refuse_in: 10,
                 spool_in: 20,
@@ -260,6 +315,7 @@ impl Scenario {
             rest_max: 300 * MILLI,
             sabotage_in: 0,
             http2_in: 3,
+            http3_of_4: 0,
             weights: Weights::Mixed,
             change_every: 0,
             chatter_max: u32::MAX,
@@ -273,7 +329,15 @@ impl Scenario {
             passes_in: 15,
             ..calm
         };
+        let quic = Habits { http3_of_4: 3, asks_max: 8, depth_max: 4, passes_in: 12, ..calm };
         match self {
+            Self::Quic => quic,
+            Self::QuicRough => Habits { sabotage_in: 3, read_max: 32 * 1024, ..quic },
+            Self::QuicReload => Habits { sabotage_in: 10, ..quic },
+            Self::QuicDrain => quic,
+            Self::QuicTangle => {
+                Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..quic }
+            }
             Self::Calm => calm,
             Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
             Self::Assembly => Habits { weights: Weights::Assemblies, ..calm },

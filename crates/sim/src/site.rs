@@ -1,16 +1,19 @@
 //! The site that is served: files, and configurations as text, compiled as the binary does it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
-use std::net::IpAddr;
+use std::fmt::Write as _;
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 
 use base::FileRef;
 use cache::{Store, StoreLimits};
-use conf::model::Address;
+use conf::model::{Address, Http, Transport};
 use engine::Site;
 use io::listen::Listener;
+use tls::EarlyData;
 use worker::{Generation, ListenSettings, OpenLogs};
 
 use crate::chance::Chance;
@@ -83,12 +86,25 @@ pub struct Layout {
     pub keeps_long: bool,
     /// What applications speak.
     pub speech: Speech,
+    /// Ports for QUIC.
+    pub quic_ports: Vec<u16>,
+    /// What the server says of QUIC.
+    pub quic: String,
+    /// Whether clients may ask before their handshakes are over.
+    pub early_data: EarlyData,
 }
 
 impl Layout {
     fn text(&self) -> String {
-        let listens: String =
+        let mut listens: String =
             self.ports.iter().map(|port| format!("        listen {port};\n")).collect();
+        for port in &self.quic_ports {
+            let _ = writeln!(listens, "        listen {port} quic;");
+        }
+        if !self.quic_ports.is_empty() {
+            listens.push_str("        ssl_certificate c.pem; ssl_certificate_key k.pem;\n");
+            listens.push_str(&self.quic);
+        }
         format!(
             "worker_processes {workers};
 error_log {LOG} info;
@@ -181,6 +197,9 @@ impl conf::Source for Text<'_> {
 pub struct Sockets {
     anchor: Anchor,
     open: BTreeMap<(u16, usize), Arc<Listener>>,
+    /// What stands for the sockets of each port for QUIC: their address is asked for.
+    bound: BTreeMap<u16, UdpSocket>,
+    seed: u64,
     log: FileRef,
     keys: Arc<quic::SharedKeys>,
     /// The groups of the configuration in force.
@@ -197,12 +216,13 @@ impl Sockets {
     /// # Errors
     ///
     /// The real kernel has no descriptor left.
-    pub fn new(anchor: Anchor, limits: StoreLimits) -> std::io::Result<Self> {
+    pub fn new(anchor: Anchor, limits: StoreLimits, seed: u64) -> std::io::Result<Self> {
         let log = FileRef::new(anchor.copy()?);
         let keys = Arc::new(quic::SharedKeys::from_secret([7; 32]));
         let store = Store::new(limits, 7);
         let zones = engine::Zones::default();
-        Ok(Self { anchor, open: BTreeMap::new(), log, keys, groups: None, store, zones })
+        let (open, bound) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { anchor, open, bound, seed, log, keys, groups: None, store, zones })
     }
 
     fn socket(
@@ -219,6 +239,46 @@ impl Sockets {
         kernel.add_port(port, worker, listener.fd());
         self.open.insert((port, worker), listener.clone());
         Ok(listener)
+    }
+
+    /// The same for QUIC.
+    fn udp_socket(
+        &mut self,
+        port: u16,
+        worker: usize,
+        kernel: &mut Kernel,
+    ) -> Result<Arc<Listener>, String> {
+        if let Some(open) = self.open.get(&(port, worker)) {
+            return Ok(open.clone());
+        }
+        let words = |error: std::io::Error| error.to_string();
+        let bound = match self.bound.entry(port) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(UdpSocket::bind(("127.0.0.1", 0)).map_err(words)?),
+        };
+        let fd = bound.try_clone().map_err(words)?.into();
+        let listener = Arc::new(Listener::adopt(fd));
+        kernel.net.keys = Some((*self.keys).clone());
+        kernel.add_udp_port(port, worker, listener.fd());
+        self.open.insert((port, worker), listener.clone());
+        Ok(listener)
+    }
+
+    /// What sockets need to know of a configuration.
+    fn listens(&self, layout: &Layout, http: &Http) -> Result<Vec<ListenSettings>, String> {
+        let acceptor = match layout.quic_ports.is_empty() {
+            true => None,
+            false => Some(crate::secrets::acceptor(layout.early_data)?),
+        };
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&self.seed.to_be_bytes());
+        let listens = http.listens.iter().map(|listen| {
+            let tls = acceptor.clone().filter(|_| listen.transport == Transport::Quic);
+            let mut settings = ListenSettings::new(http, listen, tls);
+            settings.quic.seed = Some(seed);
+            settings
+        });
+        Ok(listens.collect())
     }
 
     /// Compiles a configuration and opens what it listens on.
@@ -243,14 +303,17 @@ impl Sockets {
         let http = site.config().http.as_ref().ok_or("no http block")?;
         let groups = Arc::new(upstream::Groups::new(&http.upstreams, self.groups.as_deref()));
         self.groups = Some(Arc::clone(&groups));
-        let listens =
-            http.listens.iter().map(|listen| ListenSettings::new(http, listen, None)).collect();
+        let listens = self.listens(layout, http)?;
         let mut sockets = Vec::new();
         for worker in 0..layout.workers {
             let mut own = Vec::new();
             for (place, listen) in http.listens.iter().enumerate() {
                 let Address::Inet(at) = &listen.address else { return Err("not TCP".to_owned()) };
-                own.push((place, self.socket(at.port(), worker, kernel)?));
+                let socket = match listen.transport {
+                    Transport::Quic => self.udp_socket(at.port(), worker, kernel)?,
+                    Transport::Tcp => self.socket(at.port(), worker, kernel)?,
+                };
+                own.push((place, socket));
             }
             sockets.push(own);
         }

@@ -141,3 +141,13 @@ fn pages_are_put_together_from_what_their_client_may_see() {
 fn kept_answers_are_right_from_a_bad_disk_after_any_death() {
     try_all(Scenario::CacheDisk);
 }
+
+#[test]
+fn every_request_over_quic_is_answered_to_whoever_stays_moves_or_waits() {
+    try_all(Scenario::Quic);
+}
+
+#[test]
+fn a_reload_loses_no_request_over_quic() {
+    try_all(Scenario::QuicReload);
+}

@@ -97,6 +97,8 @@ enum Order {
     Abort(u32, u64),
     /// Reset and stop a stream that has no slot.
     Reject(u64),
+    /// Reset a stream that the peer gave up before any of it was read.
+    Forsake(u64),
     /// Stop a unidirectional stream that we do not know.
     StopUnknown(u64),
     /// Tell the stream's priority, if the slot still holds that stream.
@@ -217,7 +219,13 @@ impl Conn {
         if stream & 3 == 2 {
             return self.close_uni(stream);
         }
-        let Some(slot) = self.streams.slot_of(stream) else { return Ok(()) };
+        let Some(slot) = self.streams.slot_of(stream) else {
+            // Given up before any of it was read. Our side has to end as well: QUIC grants the
+            // peer another stream only when both sides of this one are over.
+            self.load.charge(load::ODD)?;
+            self.orders.push(Order::Forsake(stream));
+            return Ok(());
+        };
         self.load.charge(load::WASTED)?;
         if let Some(stream) = self.streams.at(slot) {
             // The peer's side is over, so it needs no STOP_SENDING, but QPACK has to know.

@@ -29,6 +29,10 @@ impl UdpSockets {
         self.places.get_mut(place)?.as_mut()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &UdpSocket> {
+        self.places.iter().flatten()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut UdpSocket> {
         self.places.iter_mut().flatten()
     }

@@ -460,6 +460,12 @@ impl<I: Io> Worker<I> {
         (self.conns.live() + self.quics.live(), self.core.exchanges.live())
     }
 
+    /// Counts for tests: live QUIC connections, and those of them that the transport still knows.
+    #[must_use]
+    pub fn live_quic(&self) -> (usize, usize) {
+        (self.quics.live(), self.udp.iter().map(|udp| udp.endpoint.live()).sum())
+    }
+
     /// Counts for tests: live requests to origins, connections to them, and those of the latter
     /// that nobody uses.
     #[must_use]

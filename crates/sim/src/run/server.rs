@@ -41,7 +41,7 @@ impl Server {
     pub(super) fn start(birth: &Birth<'_>, kernel: &Shared) -> Result<Self, String> {
         let words = |error: std::io::Error| error.to_string();
         let &Birth { anchor, limits, layout, has_shelves, seed, life } = birth;
-        let mut sockets = Sockets::new(anchor.clone(), limits).map_err(words)?;
+        let mut sockets = Sockets::new(anchor.clone(), limits, seed).map_err(words)?;
         let generation = sockets.generation(layout, &mut kernel.borrow_mut())?;
         let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
         for _ in 0..layout.workers {

@@ -194,6 +194,11 @@ impl Conn {
                     quic.stop(id, code::REQUEST_REJECTED);
                     self.decoder.cancel(id);
                 }
+                Order::Forsake(id) => {
+                    quic.reset(id, code::REQUEST_CANCELLED);
+                    // RFC 9204 §2.2.2.2: its sections are not read.
+                    self.decoder.cancel(id);
+                }
                 Order::StopUnknown(id) => quic.stop(id, code::STREAM_CREATION_ERROR),
                 Order::Prioritise(slot, id) => {
                     if let Some(stream) = self.streams.at(slot).filter(|stream| stream.id == id)

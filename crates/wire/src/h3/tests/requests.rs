@@ -259,6 +259,17 @@ fn a_stream_that_dies_waiting_is_cancelled_and_counted_no_more() {
 }
 
 #[test]
+fn a_request_given_up_before_any_of_it_was_read_ends_on_our_side_too() {
+    let mut world = World::new();
+    world.conn.handle_reset(4, 1, &mut world.events).unwrap();
+    assert!(world.conn.has_output(), "QUIC is to be told");
+    world.transmit();
+    assert_eq!(world.quic.resets, [(4, code::REQUEST_CANCELLED)]);
+    assert!(world.take_events().is_empty());
+    assert!(world.conn.is_idle());
+}
+
+#[test]
 fn the_cache_tells_sections_with_references_apart_by_what_was_inserted() {
     let mut world = World::new();
     let [first, _] = insertions();

@@ -1,0 +1,523 @@
+//! A client that speaks HTTP/3 over a QUIC machine of its own, from an address that may change.
+//!
+//! What it is owed is what other clients are: every request is answered, unless the server said
+//! beforehand that it would not be. A network that loses datagrams may break a connection; one that
+//! only delays them may not.
+
+mod conn;
+mod frame;
+mod mischief;
+mod talk;
+
+use std::sync::Arc;
+
+use quinn_proto::ConnectionError;
+use quinn_proto::crypto::rustls::QuicClientConfig;
+
+use crate::ask::Era;
+use crate::client::{Act, Base, truth};
+use crate::kernel::Kernel;
+use crate::scenario::MILLI;
+use crate::secrets;
+use conn::{Call, Conn, Tidings, Transport};
+use frame::code;
+use mischief::Manner;
+use talk::{CANCELLED, FAREWELL, News, Stream, Talk};
+
+/// Nanoseconds that a handshake may take.
+const HANDSHAKE_MAX: u64 = 20_000 * MILLI;
+/// Connections of one client, at most.
+const CALLS_MAX: u32 = 300;
+
+/// A client that speaks HTTP/3.
+#[derive(Debug)]
+pub struct Client {
+    pub(super) base: Base,
+    line: Option<Box<Line>>,
+    /// Its side of TLS, with the sessions that it may take up again.
+    tls: Option<Tls>,
+    calls: u32,
+}
+
+/// What connections share that may take up each other's sessions.
+#[derive(Clone)]
+struct Tls(Arc<QuicClientConfig>);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+/// A connection with all that belongs to it.
+#[derive(Debug)]
+struct Line {
+    conn: Conn,
+    talk: Talk,
+    manner: Manner,
+    depth: usize,
+    /// Streams may be used.
+    is_ready: bool,
+    /// What is sent now may be refused as a whole.
+    is_early: bool,
+    /// Rules were broken: whatever comes is right.
+    is_spoiled: bool,
+    /// Some answer was complete.
+    has_answers: bool,
+    /// It has changed its keys.
+    has_new_keys: bool,
+    /// It asks nothing more before this time.
+    asks_at: u64,
+    /// It reads nothing more before this time.
+    reads_at: u64,
+    /// It leaves then, if it has nothing more to ask.
+    leaves_at: Option<u64>,
+    began: u64,
+}
+
+impl Client {
+    pub(super) const fn new(base: Base) -> Self {
+        Self { base, line: None, tls: None, calls: 0 }
+    }
+
+    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+        let Some(mut line) = self.line.take() else { return self.call(kernel, eras) };
+        let mut worked = line.conn.receive(kernel);
+        while let Some(tidings) = line.conn.poll() {
+            worked = true;
+            if self.hear_transport(kernel, eras, &mut line, tidings) == Over::Yes {
+                kernel.abandon_host(line.conn.host);
+                return Act::Worked;
+            }
+        }
+        if !line.is_ready {
+            if kernel.nanos > line.began + HANDSHAKE_MAX {
+                return self.give_up(kernel, &line);
+            }
+            worked |= line.conn.transmit(kernel);
+            return self.keep(kernel, line, worked);
+        }
+        worked |= self.ask(kernel, &mut line);
+        worked |= line.talk.write(&mut line.conn, &mut self.base.chance);
+        match self.read(kernel, eras, &mut line) {
+            Ok(any) => worked |= any,
+            Err(problem) if line.is_spoiled => {
+                kernel.tell(|| format!("a spoiled line: {problem}"));
+                return self.hang_up(kernel, line);
+            }
+            Err(problem) => {
+                self.base.complain(kernel, &problem);
+                return self.hang_up(kernel, line);
+            }
+        }
+        worked |= self.misbehave(kernel, &mut line);
+        worked |= line.conn.transmit(kernel);
+        if self.wants_to_leave(kernel, &mut line) {
+            return self.leave(kernel, line);
+        }
+        self.keep(kernel, line, worked)
+    }
+
+    fn keep(&mut self, kernel: &Kernel, mut line: Box<Line>, worked: bool) -> Act {
+        let now = kernel.nanos;
+        let shaken_by = (!line.is_ready).then_some(line.began + HANDSHAKE_MAX + 1);
+        let times = [Some(line.asks_at), Some(line.reads_at), line.leaves_at, shaken_by];
+        let own = times.into_iter().flatten().filter(|at| *at > now);
+        let next = own.chain(line.conn.deadline()).min();
+        let waits = kernel.has_datagrams(line.conn.host);
+        self.line = Some(line);
+        if worked || waits { Act::Worked } else { Act::Waits(next) }
+    }
+
+    fn call(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+        if self.base.todo.is_empty() {
+            return Act::Done;
+        }
+        self.calls += 1;
+        if self.calls > CALLS_MAX {
+            self.base.complain(kernel, "calls and calls and comes to nothing");
+            self.base.todo.clear();
+            return Act::Done;
+        }
+        match self.dial(kernel, eras) {
+            Ok(line) => self.line = Some(Box::new(line)),
+            Err(problem) => {
+                self.base.complain(kernel, &problem);
+                self.base.todo.clear();
+            }
+        }
+        Act::Worked
+    }
+
+    fn dial(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Result<Line, String> {
+        let ports = eras.last().map_or(&[][..], |era| &era.quic_ports);
+        let Base { number: client, chance, habits, .. } = &mut self.base;
+        let port = ports[chance.index(ports.len())];
+        let forgets = chance.one_in(6);
+        let tls = match self.tls.clone().filter(|_| !forgets) {
+            Some(tls) => tls,
+            None => Tls(secrets::client(b"h3")?),
+        };
+        self.tls = Some(tls.clone());
+        let transport = Transport::any(chance);
+        let conn = Conn::new(kernel, &Call { tls: tls.0, port }, transport, chance)?;
+        let host = conn.host;
+        kernel.tell(|| format!("client {client} at host {host} calls {port}: {transport:?}"));
+        let manner = Manner::any(chance, habits);
+        kernel.tell(|| format!("host {host}: {manner:?}"));
+        Ok(Line {
+            conn,
+            talk: Talk::default(),
+            manner,
+            depth: chance.between(1, 2 * habits.depth_max) as usize,
+            is_ready: false,
+            is_early: false,
+            is_spoiled: false,
+            has_answers: false,
+            has_new_keys: false,
+            asks_at: 0,
+            reads_at: 0,
+            leaves_at: None,
+            began: kernel.nanos,
+        })
+    }
+
+    fn hear_transport(
+        &mut self,
+        kernel: &mut Kernel,
+        eras: &[Era],
+        line: &mut Line,
+        tidings: Tidings,
+    ) -> Over {
+        match tidings {
+            Tidings::Ready { early } => {
+                (line.is_ready, line.is_early) = (true, early);
+                if !line.talk.begin(&mut line.conn, &mut self.base.chance) {
+                    self.base.complain(kernel, "no streams of our own are allowed");
+                }
+            }
+            Tidings::EarlyRefused => {
+                for stream in line.talk.forget().into_values().rev() {
+                    self.base.todo.push_front(stream.ask);
+                }
+                line.is_early = false;
+                if !line.talk.begin(&mut line.conn, &mut self.base.chance) {
+                    self.base.complain(kernel, "no streams of our own are allowed");
+                }
+            }
+            Tidings::Readable(stream) => {
+                line.talk.readable.insert(stream);
+                while let Some(other) = line.conn.accept() {
+                    line.talk.readable.insert(other);
+                }
+            }
+            Tidings::Stopped(stream) => {
+                // RFC 9000 §3.5: whoever is told to stop says that it has.
+                line.conn.reset(stream, code::NO_ERROR);
+                if let Some(stream) = line.talk.streams.get_mut(&stream) {
+                    stream.mute();
+                }
+            }
+            Tidings::Confirmed => line.is_early = false,
+            Tidings::Writable => {}
+            Tidings::Lost(reason) => {
+                self.end(kernel, eras, line, &reason);
+                return Over::Yes;
+            }
+        }
+        Over::No
+    }
+
+    /// Makes another request, if the time has come for one.
+    fn ask(&mut self, kernel: &mut Kernel, line: &mut Line) -> bool {
+        let Base { chance, habits, .. } = &mut self.base;
+        if line.is_spoiled || line.talk.goaway.is_some() || line.asks_at > kernel.nanos {
+            return false;
+        }
+        if line.talk.streams.len() >= line.depth {
+            return false;
+        }
+        if chance.one_in(habits.rest_in) {
+            line.asks_at = kernel.nanos + chance.below(habits.rest_max);
+            return true;
+        }
+        let port = line.conn.port;
+        let Some(ask) = self.base.next(kernel.nanos, port) else { return false };
+        let what = format!("{} {}", ask.method(), ask.target());
+        let is_early = line.is_early;
+        match line.talk.request(&mut line.conn, ask, is_early, &mut self.base.chance) {
+            None => {
+                let client = self.base.number;
+                kernel.tell(|| format!("client {client} asks {what}"));
+                true
+            }
+            // The server grants no more streams for now.
+            Some(ask) => {
+                self.base.todo.push_front(ask);
+                false
+            }
+        }
+    }
+
+    fn read(&mut self, kernel: &mut Kernel, eras: &[Era], line: &mut Line) -> Result<bool, String> {
+        if line.reads_at > kernel.nanos || line.talk.readable.is_empty() {
+            return Ok(false);
+        }
+        let chance = &mut self.base.chance;
+        let max = match line.manner {
+            Manner::Stalls => return Ok(false),
+            Manner::Sips { bytes, pause } => {
+                line.reads_at = kernel.nanos + pause;
+                bytes
+            }
+            _ => chance.size(self.base.habits.read_max),
+        };
+        self.read_some(kernel, eras, line, max)
+    }
+
+    fn read_some(
+        &mut self,
+        kernel: &mut Kernel,
+        eras: &[Era],
+        line: &mut Line,
+        max: usize,
+    ) -> Result<bool, String> {
+        let (any, news) = line.talk.read(&mut line.conn, max, kernel.nanos)?;
+        for news in news {
+            match news {
+                News::Answer(id) => self.hear_answer(kernel, eras, line, id),
+                News::Reset(id, code) => self.hear_reset(kernel, eras, line, id, code),
+                News::GoAway(from) => {
+                    let host = line.conn.host;
+                    kernel.tell(|| format!("host {host}: GOAWAY {from}"));
+                    let unheard: Vec<u64> =
+                        line.talk.streams.range(from..).map(|(id, _)| *id).collect();
+                    for id in unheard.into_iter().rev() {
+                        if let Some(stream) = line.talk.streams.remove(&id) {
+                            line.conn.cancel(id, CANCELLED);
+                            self.base.todo.push_front(stream.ask);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    fn hear_answer(&mut self, kernel: &mut Kernel, eras: &[Era], line: &mut Line, id: u64) {
+        let Some(stream) = line.talk.streams.remove(&id) else { return };
+        if !stream.is_sent() {
+            // What is still to be uploaded is not wanted any more.
+            line.conn.reset(id, code::NO_ERROR);
+        }
+        line.has_answers = true;
+        // RFC 8470 §5.2: what might be a replay may have to be asked again.
+        if stream.answer.status == 425 && stream.is_early {
+            return self.base.todo.push_front(stream.ask);
+        }
+        self.base.judge(kernel, eras, &stream.ask, &stream.answer);
+    }
+
+    fn hear_reset(
+        &mut self,
+        kernel: &mut Kernel,
+        eras: &[Era],
+        line: &mut Line,
+        id: u64,
+        code: u64,
+    ) {
+        let Some(stream) = line.talk.streams.remove(&id) else { return };
+        let is_excused = line.is_spoiled
+            || self.may_be_late(kernel, line, &stream)
+            || truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos);
+        match code {
+            code::REQUEST_REJECTED => self.base.todo.push_front(stream.ask),
+            _ if is_excused => self.base.forgiven += 1,
+            _ => {
+                let target = stream.ask.target();
+                let has = stream.answer.body.len();
+                self.base.complain(kernel, &format!("{target} was reset with {code:x} at {has}"));
+            }
+        }
+    }
+
+    /// Whether the server may have been tired of waiting for us.
+    fn may_be_late(&self, kernel: &Kernel, line: &Line, stream: &Stream) -> bool {
+        match line.manner {
+            Manner::Stalls => true,
+            _ if kernel.net.weather.loses() => kernel.patience.is_short(),
+            // Whoever takes something every now and then is in time.
+            _ => kernel.nanos.saturating_sub(stream.moved) >= kernel.patience.send,
+        }
+    }
+
+    /// The connection is over: whom does it leave without an answer?
+    fn end(
+        &mut self,
+        kernel: &mut Kernel,
+        eras: &[Era],
+        line: &mut Line,
+        reason: &ConnectionError,
+    ) {
+        let (host, client) = (line.conn.host, self.base.number);
+        kernel.tell(|| format!("client {client} at host {host} is cut off: {reason}"));
+        // What has arrived may still be read.
+        line.talk.readable.extend(line.talk.streams.keys());
+        line.reads_at = 0;
+        match self.read_some(kernel, eras, line, usize::MAX) {
+            Err(problem) if !line.is_spoiled => self.base.complain(kernel, &problem),
+            _ => {}
+        }
+        let streams = std::mem::take(&mut line.talk.streams);
+        let verdict = self.verdict(kernel, line, reason);
+        if let Verdict::Wrong(problem) = &verdict {
+            self.base.complain(kernel, problem);
+        }
+        for (id, stream) in streams.into_iter().rev() {
+            let is_unheard = line.talk.goaway.is_some_and(|from| id >= from);
+            let ask = stream.ask;
+            if is_unheard || verdict == Verdict::Again {
+                self.base.todo.push_front(ask);
+            } else if matches!(verdict, Verdict::Forgiven | Verdict::Refused)
+                || truth(kernel, eras).may_be_cut(&ask, kernel.nanos)
+            {
+                self.base.forgiven += 1;
+            } else {
+                let (method, target) = (ask.method(), ask.target());
+                let goaway = line.talk.goaway;
+                let problem = format!("{method} {target} on {id} was lost ({reason}, {goaway:?})");
+                self.base.complain(kernel, &problem);
+            }
+        }
+        if verdict == Verdict::Refused {
+            self.base.forgiven += self.base.todo.len();
+            self.base.todo.clear();
+        }
+    }
+
+    /// What is to be thought of the way a connection ended.
+    fn verdict(&self, kernel: &Kernel, line: &Line, reason: &ConnectionError) -> Verdict {
+        if line.is_spoiled || line.manner == Manner::Stalls {
+            return Verdict::Forgiven;
+        }
+        // Whoever moves loses what is on its way to where it was.
+        let moves = matches!(line.manner, Manner::Moves(_));
+        let loses = kernel.net.weather.loses() || moves;
+        let silent = kernel.nanos.saturating_sub(line.conn.heard);
+        match reason {
+            ConnectionError::ApplicationClosed(close) => {
+                let code = u64::from(close.error_code);
+                match code {
+                    code::NO_ERROR if !line.is_ready => Verdict::Again,
+                    // GOAWAY may have been lost on the way.
+                    code::NO_ERROR if loses && line.talk.goaway.is_none() => Verdict::Again,
+                    code::NO_ERROR => Verdict::Owed,
+                    // The handshake took too long.
+                    0 if loses && (!line.is_ready || line.is_early) => Verdict::Again,
+                    _ => Verdict::Wrong(format!("closed with {code:x}")),
+                }
+            }
+            ConnectionError::ConnectionClosed(close) => match u64::from(close.error_code) {
+                // CONNECTION_REFUSED, and APPLICATION_ERROR in a handshake.
+                2 if kernel.draining => Verdict::Refused,
+                // We may be done with the handshake before the server is.
+                2 | 0xc if !line.talk.has_settings => Verdict::Again,
+                // The server cannot know yet that its handshake was confirmed.
+                0xe if loses && line.has_new_keys => Verdict::Again,
+                // INVALID_TOKEN: the address has changed since.
+                0xb if loses => Verdict::Again,
+                code => Verdict::Wrong(format!("closed by the transport with {code:x}: {close}")),
+            },
+            // A request that left when the server's patience ended.
+            ConnectionError::Reset | ConnectionError::TimedOut
+                if loses || silent + kernel.net.weather.way.1 * 4 >= kernel.patience.idle =>
+            {
+                Verdict::Again
+            }
+            // Its socket may be gone.
+            ConnectionError::Reset | ConnectionError::TimedOut if kernel.has_lost_ports => {
+                Verdict::Again
+            }
+            reason => Verdict::Wrong(format!("the connection broke: {reason}")),
+        }
+    }
+
+    fn wants_to_leave(&mut self, kernel: &Kernel, line: &mut Line) -> bool {
+        let is_idle = line.talk.streams.is_empty();
+        let is_told = line.talk.goaway.is_some();
+        if is_told && is_idle {
+            // Some stay to see whether the server hangs up by itself.
+            let chance = &mut self.base.chance;
+            let stay = if chance.one_in(3) { 30_000 * MILLI } else { 0 };
+            let leaves_at = *line.leaves_at.get_or_insert(kernel.nanos + stay);
+            return leaves_at <= kernel.nanos;
+        }
+        if line.is_spoiled || line.manner == Manner::Stalls {
+            let leaves_at = *line.leaves_at.get_or_insert(kernel.nanos + 60_000 * MILLI);
+            return leaves_at <= kernel.nanos;
+        }
+        if !is_idle || !self.base.todo.is_empty() {
+            return false;
+        }
+        let chance = &mut self.base.chance;
+        let stay = if chance.one_in(3) { 90_000 * MILLI } else { 0 };
+        let leaves_at = *line.leaves_at.get_or_insert_with(|| kernel.nanos + stay);
+        leaves_at <= kernel.nanos
+    }
+
+    /// It leaves, with a word or without one.
+    fn leave(&mut self, kernel: &mut Kernel, mut line: Box<Line>) -> Act {
+        let says = !self.base.chance.one_in(4);
+        let (host, client) = (line.conn.host, self.base.number);
+        kernel.tell(|| format!("client {client} leaves host {host}, says so: {says}"));
+        if says {
+            line.conn.close(kernel, FAREWELL);
+        }
+        self.forgive(&mut line);
+        kernel.abandon_host(host);
+        Act::Worked
+    }
+
+    /// Nobody answers a handshake.
+    fn give_up(&mut self, kernel: &mut Kernel, line: &Line) -> Act {
+        if !kernel.net.weather.loses() && !kernel.has_lost_ports && !kernel.draining {
+            self.base.complain(kernel, "a handshake comes to nothing");
+        }
+        kernel.abandon_host(line.conn.host);
+        Act::Worked
+    }
+
+    fn hang_up(&mut self, kernel: &mut Kernel, mut line: Box<Line>) -> Act {
+        line.conn.close(kernel, code::GENERAL_PROTOCOL_ERROR);
+        self.forgive(&mut line);
+        kernel.abandon_host(line.conn.host);
+        Act::Worked
+    }
+
+    fn forgive(&mut self, line: &mut Line) {
+        self.base.forgiven += line.talk.streams.len();
+        line.talk.streams.clear();
+    }
+}
+
+/// Whether a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Yes,
+    No,
+}
+
+/// What an end means for the requests under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// They may be asked again.
+    Again,
+    /// Nobody owes anything.
+    Forgiven,
+    /// Nobody is there any more.
+    Refused,
+    /// They had to be answered.
+    Owed,
+    /// It should not have ended so.
+    Wrong(String),
+}

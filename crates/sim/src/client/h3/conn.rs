@@ -1,0 +1,373 @@
+//! One QUIC connection of a client: the library's machine, driven by the invented clock over the
+//! invented network.
+
+#![expect(clippy::disallowed_types, reason = "the library's vocabulary; no clock is read here")]
+
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, Dir,
+    EcnCodepoint, Endpoint, EndpointConfig, Event, IdleTimeout, MtuDiscoveryConfig, ReadError,
+    StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
+};
+
+use crate::chance::Chance;
+use crate::kernel::Kernel;
+use crate::scenario::MILLI;
+
+/// Datagrams that leave in one action.
+const DATAGRAMS_MAX: usize = 40;
+/// Larger windows than any answer.
+const WINDOW_MAX: usize = 1 << 20;
+
+/// Who calls: a connection's beginnings.
+pub(super) struct Call {
+    pub(super) tls: Arc<QuicClientConfig>,
+    pub(super) port: u16,
+}
+
+/// How the transport of one connection behaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transport {
+    /// Bytes that a stream of the server may have on its way.
+    pub(super) window: u32,
+    /// The same of all streams.
+    pub(super) window_all: u32,
+    /// Nanoseconds between signs of life; 0: none.
+    pub(super) pings: u64,
+    /// Whether it looks for larger datagrams.
+    pub(super) probes: bool,
+    /// Unidirectional streams that the server may open.
+    pub(super) unis: u32,
+}
+
+impl Transport {
+    pub(super) fn any(chance: &mut Chance) -> Self {
+        let window = 1000 + chance.size(WINDOW_MAX) as u32;
+        let window = if chance.one_in(3) { WINDOW_MAX as u32 } else { window };
+        Self {
+            window,
+            // The server's own streams need some of it.
+            window_all: (window.saturating_mul(chance.between(1, 4) as u32)).max(1024),
+            pings: [0, 0, 0, 700 * MILLI, 5000 * MILLI][chance.index(5)],
+            probes: chance.one_in(2),
+            unis: [3, 3, 100][chance.index(3)],
+        }
+    }
+
+    fn config(self) -> TransportConfig {
+        let mut config = TransportConfig::default();
+        let idle = IdleTimeout::from(VarInt::from_u32(600_000));
+        let pings = (self.pings > 0).then(|| Duration::from_nanos(self.pings));
+        config
+            .max_idle_timeout(Some(idle))
+            .max_concurrent_bidi_streams(VarInt::from_u32(0))
+            .max_concurrent_uni_streams(VarInt::from_u32(self.unis))
+            .stream_receive_window(VarInt::from_u32(self.window))
+            .receive_window(VarInt::from_u32(self.window_all))
+            .mtu_discovery_config(self.probes.then(MtuDiscoveryConfig::default))
+            .datagram_receive_buffer_size(None)
+            .keep_alive_interval(pings);
+        config
+    }
+}
+
+/// What is new on a connection.
+#[derive(Debug)]
+pub(super) enum Tidings {
+    /// Streams may be used; before the handshake is over if `early`.
+    Ready {
+        /// What is sent now may be refused as a whole.
+        early: bool,
+    },
+    /// The server has refused what was sent early: those streams never were.
+    EarlyRefused,
+    /// The handshake is over, and the server has taken what was sent early.
+    Confirmed,
+    /// There is something to read.
+    Readable(u64),
+    /// There is room again.
+    Writable,
+    /// The server wants no more of a stream.
+    Stopped(u64),
+    /// The connection is over.
+    Lost(ConnectionError),
+}
+
+/// What a read gave.
+#[derive(Debug)]
+pub(super) enum Read {
+    /// Bytes, and whether there may be more.
+    Bytes(Vec<u8>, More),
+    /// The stream is complete behind these.
+    End(Vec<u8>),
+    /// The server gave it up.
+    Reset(u64),
+    /// There is no such stream any more.
+    Gone,
+}
+
+/// Whether there is more to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum More {
+    /// Perhaps.
+    Perhaps,
+    /// Not now.
+    No,
+}
+
+/// One connection.
+pub(super) struct Conn {
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    pub(super) quic: Connection,
+    /// Where it lives.
+    pub(super) host: usize,
+    pub(super) port: u16,
+    /// The last datagram of the server came then.
+    pub(super) heard: u64,
+    /// Streams were used before the handshake was over.
+    is_early: bool,
+    has_begun: bool,
+    out: Vec<u8>,
+}
+
+impl std::fmt::Debug for Conn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conn").field("host", &self.host).field("port", &self.port).finish()
+    }
+}
+
+/// Where the library's time begins: one reading for all, as two differ.
+static EPOCH: LazyLock<std::time::Instant> = LazyLock::new(io::process::epoch);
+
+fn library(nanos: u64) -> std::time::Instant {
+    *EPOCH + Duration::from_nanos(nanos)
+}
+
+fn seed(chance: &mut Chance) -> [u8; 32] {
+    let mut seed = [0; 32];
+    for part in seed.chunks_mut(4) {
+        part.copy_from_slice(&(chance.below(1 << 32) as u32).to_be_bytes());
+    }
+    seed
+}
+
+impl Conn {
+    /// Calls the server from a new host.
+    pub(super) fn new(
+        kernel: &mut Kernel,
+        call: &Call,
+        transport: Transport,
+        chance: &mut Chance,
+    ) -> Result<Self, String> {
+        let mut config = EndpointConfig::default();
+        config.rng_seed(Some(seed(chance)));
+        let mut endpoint = Endpoint::new(Arc::new(config), None, transport.probes, None);
+        let mut config = ClientConfig::new(call.tls.clone());
+        config.transport_config(Arc::new(transport.config()));
+        let (first, size) = (chance.below(u64::MAX), chance.between(8, 20) as usize);
+        let drawn = AtomicU64::new(first);
+        config.initial_dst_cid_provider(Arc::new(move || {
+            let number = drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+            let mut bytes = [0; 20];
+            bytes[..8].copy_from_slice(&number.to_be_bytes());
+            bytes[8..16].copy_from_slice(&number.rotate_left(17).to_be_bytes());
+            ConnectionId::new(&bytes[..size])
+        }));
+        let at = Kernel::server_at(call.port);
+        let connected = endpoint.connect(library(kernel.nanos), config, at, "site");
+        let (handle, quic) = connected.map_err(|error| error.to_string())?;
+        Ok(Self {
+            endpoint,
+            handle,
+            quic,
+            host: kernel.add_host(),
+            port: call.port,
+            heard: kernel.nanos,
+            is_early: false,
+            has_begun: false,
+            out: Vec::new(),
+        })
+    }
+
+    /// Takes what arrived, and does what is due; whether anything was.
+    pub(super) fn receive(&mut self, kernel: &mut Kernel) -> bool {
+        let now = library(kernel.nanos);
+        let mut any = false;
+        while let Some(datagram) = kernel.client_take(self.host) {
+            any = true;
+            let ecn = EcnCodepoint::from_bits(datagram.ecn);
+            let data = BytesMut::from(&datagram.bytes[..]);
+            self.out.clear();
+            let event = self.endpoint.handle(now, datagram.from, None, ecn, data, &mut self.out);
+            match event {
+                Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                    self.heard = kernel.nanos;
+                    self.quic.handle_event(event);
+                }
+                Some(DatagramEvent::Response(transmit)) => {
+                    let bytes = self.out[..transmit.size].to_vec();
+                    kernel.client_datagram(self.host, self.port, 0, &bytes);
+                }
+                Some(DatagramEvent::NewConnection(_)) | None => {}
+            }
+            self.exchange_events();
+        }
+        if self.quic.poll_timeout().is_some_and(|at| at <= now) {
+            self.quic.handle_timeout(now);
+            self.exchange_events();
+            any = true;
+        }
+        any
+    }
+
+    fn exchange_events(&mut self) {
+        while let Some(event) = self.quic.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(self.handle, event) {
+                self.quic.handle_event(event);
+            }
+        }
+    }
+
+    /// The next thing that happened.
+    pub(super) fn poll(&mut self) -> Option<Tidings> {
+        if !self.has_begun && self.quic.has_0rtt() {
+            (self.has_begun, self.is_early) = (true, true);
+            return Some(Tidings::Ready { early: true });
+        }
+        loop {
+            match self.quic.poll()? {
+                Event::Connected if std::mem::take(&mut self.is_early) => {
+                    let is_taken = self.quic.accepted_0rtt();
+                    return Some(match is_taken {
+                        true => Tidings::Confirmed,
+                        false => Tidings::EarlyRefused,
+                    });
+                }
+                Event::Connected => {
+                    self.has_begun = true;
+                    return Some(Tidings::Ready { early: false });
+                }
+                Event::ConnectionLost { reason } => return Some(Tidings::Lost(reason)),
+                Event::Stream(StreamEvent::Opened { dir }) => {
+                    // Their bytes are reported with them, once each is accepted.
+                    if let Some(id) = self.quic.streams().accept(dir) {
+                        return Some(Tidings::Readable(id.into()));
+                    }
+                }
+                Event::Stream(StreamEvent::Readable { id }) => {
+                    return Some(Tidings::Readable(id.into()));
+                }
+                Event::Stream(StreamEvent::Writable { .. } | StreamEvent::Available { .. }) => {
+                    return Some(Tidings::Writable);
+                }
+                Event::Stream(StreamEvent::Stopped { id, .. }) => {
+                    return Some(Tidings::Stopped(id.into()));
+                }
+                Event::Stream(StreamEvent::Finished { .. })
+                | Event::HandshakeDataReady
+                | Event::DatagramReceived
+                | Event::DatagramsUnblocked => {}
+            }
+        }
+    }
+
+    /// Another stream of the server that has come; those that come together are reported once.
+    pub(super) fn accept(&mut self) -> Option<u64> {
+        self.quic.streams().accept(Dir::Uni).map(u64::from)
+    }
+
+    /// Sends what is to be sent; whether anything was.
+    pub(super) fn transmit(&mut self, kernel: &mut Kernel) -> bool {
+        let now = library(kernel.nanos);
+        let mut any = false;
+        for _ in 0..DATAGRAMS_MAX {
+            self.out.clear();
+            let Some(transmit) = self.quic.poll_transmit(now, 1, &mut self.out) else { break };
+            let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
+            let bytes = std::mem::take(&mut self.out);
+            kernel.client_datagram(self.host, self.port, ecn, &bytes[..transmit.size]);
+            self.out = bytes;
+            any = true;
+        }
+        self.exchange_events();
+        any
+    }
+
+    /// When it wants to be woken though nothing arrives.
+    pub(super) fn deadline(&mut self) -> Option<u64> {
+        let at = self.quic.poll_timeout()?;
+        Some(at.saturating_duration_since(*EPOCH).as_nanos() as u64)
+    }
+
+    /// Opens a stream.
+    pub(super) fn open(&mut self, dir: Dir) -> Option<u64> {
+        self.quic.streams().open(dir).map(u64::from)
+    }
+
+    /// Writes to a stream; how much was taken, nothing when nobody wants it any more.
+    pub(super) fn write(&mut self, stream: u64, bytes: &[u8]) -> Option<usize> {
+        match self.quic.send_stream(id(stream)).write(bytes) {
+            Ok(taken) => Some(taken),
+            Err(WriteError::Blocked) => Some(0),
+            Err(WriteError::Stopped(_) | WriteError::ClosedStream) => None,
+        }
+    }
+
+    /// Ends what we send on a stream; one that is over already needs no end.
+    pub(super) fn finish(&mut self, stream: u64) {
+        let _ = self.quic.send_stream(id(stream)).finish();
+    }
+
+    /// Gives a stream up, both ways.
+    pub(super) fn cancel(&mut self, stream: u64, code: u64) {
+        let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
+        // A stream that is over already needs neither.
+        let _ = self.quic.send_stream(id(stream)).reset(code);
+        let _ = self.quic.recv_stream(id(stream)).stop(code);
+    }
+
+    /// Gives up what we send on a stream.
+    pub(super) fn reset(&mut self, stream: u64, code: u64) {
+        let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
+        let _ = self.quic.send_stream(id(stream)).reset(code);
+    }
+
+    /// Reads at most `max` bytes of a stream.
+    pub(super) fn read(&mut self, stream: u64, max: usize) -> Read {
+        let mut recv = self.quic.recv_stream(id(stream));
+        let Ok(mut chunks) = recv.read(true) else { return Read::Gone };
+        let mut bytes = Vec::new();
+        let read = loop {
+            if bytes.len() >= max {
+                break Read::Bytes(bytes, More::Perhaps);
+            }
+            match chunks.next(max - bytes.len()) {
+                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk.bytes),
+                Ok(None) => break Read::End(bytes),
+                Err(ReadError::Blocked) => break Read::Bytes(bytes, More::No),
+                Err(ReadError::Reset(code)) => break Read::Reset(code.into()),
+            }
+        };
+        // What has to be told to the server leaves with the next `transmit` in any case.
+        let _ = chunks.finalize();
+        read
+    }
+
+    /// Closes with a code, and tells the server so.
+    pub(super) fn close(&mut self, kernel: &mut Kernel, code: u64) {
+        let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
+        self.quic.close(library(kernel.nanos), code, Bytes::new());
+        self.transmit(kernel);
+    }
+}
+
+fn id(stream: u64) -> StreamId {
+    StreamId::from(VarInt::from_u64(stream).unwrap_or(VarInt::MAX))
+}

@@ -1,0 +1,468 @@
+//! The invented network below UDP: datagrams on their way, and what becomes of them.
+//!
+//! A datagram is lost, comes twice, late, with a flipped bit or not at all because the path is too
+//! narrow for it. Clients live at hosts, whose public address a router between may change at any
+//! time. At the server a datagram is queued for the worker that its connection id names, as the
+//! kernel's program does it, and now and then for another one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+use io::{DatagramIn, DatagramOut, Fd, UdpBatch};
+
+use super::Kernel;
+use crate::chance::Chance;
+use crate::scenario::MILLI;
+
+/// Our side of every path.
+const SERVER: [u8; 4] = [198, 51, 100, 1];
+/// Datagrams that wait for one client at most.
+const INBOX_MAX: usize = 4096;
+/// Bytes of the largest message: a whole train.
+const MESSAGE_MAX: usize = 64 * 1024;
+
+/// How the network treats datagrams; once in so many times, 0 for never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weather {
+    /// It is lost.
+    pub loss_in: u64,
+    /// It comes twice.
+    pub twice_in: u64,
+    /// A bit of it flips.
+    pub flip_in: u64,
+    /// Its end is cut off.
+    pub cut_in: u64,
+    /// It takes a long way round.
+    pub detour_in: u64,
+    /// It is queued for another worker than the one that it is for.
+    pub stray_in: u64,
+    /// The server's socket takes no more of a batch.
+    pub refuse_in: u64,
+    /// The server's socket has nothing though it was reported.
+    pub empty_in: u64,
+    /// Some host gets another address, per round.
+    pub rebind_in: u64,
+    /// The path carries nothing for a while, per round.
+    pub gap_in: u64,
+    /// Nanoseconds of the way, at least and at most.
+    pub way: (u64, u64),
+    /// Bytes of the largest datagram that passes.
+    pub mtu: usize,
+    /// Datagrams that a socket of the server holds.
+    pub queue_max: usize,
+    /// Whether the kernel hands equal datagrams of one sender over together.
+    pub merges: bool,
+}
+
+impl Weather {
+    /// A quiet network.
+    #[must_use]
+    pub const fn calm() -> Self {
+        Self {
+            loss_in: 0,
+            twice_in: 0,
+            flip_in: 0,
+            cut_in: 0,
+            detour_in: 0,
+            stray_in: 0,
+            refuse_in: 0,
+            empty_in: 0,
+            rebind_in: 0,
+            gap_in: 0,
+            way: (MILLI / 10, MILLI),
+            mtu: 9000,
+            queue_max: 4096,
+            merges: true,
+        }
+    }
+
+    /// Quiet but for what harms nobody: other workers, other paces, other addresses.
+    #[must_use]
+    pub fn changeable(chance: &mut Chance) -> Self {
+        Self {
+            twice_in: [0, 30][chance.index(2)],
+            stray_in: [0, 2, 20][chance.index(3)],
+            empty_in: [0, 5][chance.index(2)],
+            way: [(MILLI / 10, MILLI), (5 * MILLI, 5 * MILLI + 1), (40 * MILLI, 60 * MILLI)]
+                [chance.index(3)],
+            mtu: [1200, 1280, 1452, 9000][chance.index(4)],
+            merges: chance.one_in(2),
+            ..Self::calm()
+        }
+    }
+
+    /// Bad.
+    #[must_use]
+    pub fn rough(chance: &mut Chance) -> Self {
+        Self {
+            loss_in: [0, 10, 50, 500][chance.index(4)],
+            twice_in: [0, 10, 100][chance.index(3)],
+            flip_in: [0, 15, 100][chance.index(3)],
+            cut_in: [0, 20, 100][chance.index(3)],
+            detour_in: [0, 5, 50][chance.index(3)],
+            refuse_in: [0, 20, 200][chance.index(3)],
+            rebind_in: [0, 300, 3000][chance.index(3)],
+            gap_in: [0, 1000][chance.index(2)],
+            queue_max: [4, 64, 4096][chance.index(3)],
+            ..Self::changeable(chance)
+        }
+    }
+
+    /// Whether datagrams may fail to arrive.
+    #[must_use]
+    pub const fn loses(&self) -> bool {
+        self.loss_in + self.flip_in + self.cut_in + self.refuse_in + self.gap_in > 0
+            || self.rebind_in > 0
+            || self.queue_max < 4096
+    }
+}
+
+/// A datagram.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Who sent it, as its receiver sees it.
+    pub from: SocketAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// The two ECN bits.
+    pub ecn: u8,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// One UDP socket of the server.
+#[derive(Debug)]
+struct Port {
+    number: u16,
+    worker: usize,
+    fd: i32,
+    queue: VecDeque<Datagram>,
+    /// Where its readiness is reported.
+    token: Option<u64>,
+    is_open: bool,
+}
+
+/// A client's machine.
+#[derive(Debug)]
+struct Host {
+    at: SocketAddr,
+    inbox: VecDeque<Datagram>,
+    /// Addresses that it had.
+    moves: u16,
+}
+
+/// The network.
+#[derive(Debug)]
+pub struct Net {
+    /// How it treats datagrams.
+    pub weather: Weather,
+    /// The keys that connection ids of the server are marked with.
+    pub keys: Option<quic::SharedKeys>,
+    pub(super) chance: Chance,
+    ports: Vec<Port>,
+    hosts: Vec<Host>,
+    /// By their time of arrival, and in order of sending.
+    flying: BTreeMap<(u64, u64), Datagram>,
+    sent: u64,
+    /// Nothing passes until then.
+    gap_until: u64,
+    /// Datagrams of clients, to be sent again by whoever wants to harm.
+    pub samples: Vec<Vec<u8>>,
+}
+
+impl Net {
+    pub(super) const fn new(chance: Chance) -> Self {
+        Self {
+            weather: Weather::calm(),
+            keys: None,
+            chance,
+            ports: Vec::new(),
+            hosts: Vec::new(),
+            flying: BTreeMap::new(),
+            sent: 0,
+            gap_until: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    /// Whether `worker` has datagrams waiting at a socket that it watches.
+    pub(super) fn is_readable(&self, worker: usize) -> bool {
+        self.readable(worker).next().is_some()
+    }
+
+    /// The tokens of sockets at which datagrams wait for `worker`.
+    pub(super) fn readable(&self, worker: usize) -> impl Iterator<Item = u64> + '_ {
+        let waits = move |port: &&Port| port.worker == worker && !port.queue.is_empty();
+        self.ports.iter().filter(waits).filter_map(|port| port.token)
+    }
+
+    pub(super) fn has_socket(&self, fd: i32) -> bool {
+        self.ports.iter().any(|port| port.fd == fd)
+    }
+
+    pub(super) fn watch(&mut self, fd: i32, token: u64) {
+        if let Some(port) = self.ports.iter_mut().find(|port| port.fd == fd) {
+            port.token = Some(token);
+        }
+    }
+
+    /// Nobody reads this socket any more, and its descriptor may be used again.
+    pub(super) fn close(&mut self, fd: i32) {
+        for port in self.ports.iter_mut().filter(|port| port.fd == fd) {
+            (port.is_open, port.fd, port.token) = (false, -1, None);
+            port.queue.clear();
+        }
+    }
+
+    /// Nothing of the server is left.
+    pub(super) fn bury(&mut self) {
+        self.ports.clear();
+    }
+
+    /// When the next datagram arrives.
+    #[must_use]
+    pub fn next_arrival(&self) -> Option<u64> {
+        self.flying.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Sends a datagram off.
+    fn send(&mut self, now: u64, datagram: Datagram) {
+        let weather = self.weather;
+        let is_lost = datagram.bytes.len() > weather.mtu
+            || now < self.gap_until
+            || self.chance.one_in(weather.loss_in);
+        if is_lost {
+            return;
+        }
+        if self.chance.one_in(weather.twice_in) {
+            self.launch(now, datagram.clone());
+        }
+        self.launch(now, datagram);
+    }
+
+    fn launch(&mut self, now: u64, mut datagram: Datagram) {
+        let weather = self.weather;
+        let bytes = &mut datagram.bytes;
+        if self.chance.one_in(weather.flip_in) && !bytes.is_empty() {
+            let at = self.chance.index(bytes.len());
+            bytes[at] ^= 1 << self.chance.below(8);
+        }
+        if self.chance.one_in(weather.cut_in) && !bytes.is_empty() {
+            bytes.truncate(self.chance.index(bytes.len()));
+        }
+        let (min, max) = weather.way;
+        let mut way = self.chance.between(min, max);
+        if self.chance.one_in(weather.detour_in) {
+            way += self.chance.below(300 * MILLI);
+        }
+        self.sent += 1;
+        self.flying.insert((now + way, self.sent), datagram);
+    }
+
+    /// Takes what arrives at a socket of the server.
+    fn arrive(&mut self, datagram: Datagram) {
+        let number = datagram.to.port();
+        let weather = self.weather;
+        let is_there = |port: &Port| port.number == number && port.is_open;
+        let count = self.ports.iter().filter(|port| is_there(port)).count();
+        if count == 0 {
+            return;
+        }
+        let owner = self.keys.as_ref().and_then(|keys| {
+            quic::owner(&datagram.bytes, keys, u8::try_from(count).unwrap_or(u8::MAX))
+        });
+        let by_hash = usize::from(datagram.from.port()) % count;
+        let mut wanted = owner.map_or(by_hash, usize::from);
+        if self.chance.one_in(weather.stray_in) {
+            wanted = self.chance.index(count);
+        }
+        let mut ports = self.ports.iter_mut().filter(|port| is_there(port));
+        if let Some(port) = ports.nth(wanted)
+            && port.queue.len() < weather.queue_max
+        {
+            port.queue.push_back(datagram);
+        }
+    }
+
+    /// Another address for a host, chosen by a router between or by itself.
+    fn readdress(host: &mut Host, number: usize, chance: &mut Chance) {
+        host.moves += 1;
+        let keeps_ip = chance.one_in(2);
+        let ip = if keeps_ip { host.at.ip() } else { ip_of(number, host.moves) };
+        host.at = SocketAddr::new(ip, 20_000 + host.moves * 7 + number as u16 % 7);
+    }
+}
+
+fn ip_of(host: usize, moves: u16) -> IpAddr {
+    IpAddr::from([10, moves as u8, (host >> 8) as u8, host as u8])
+}
+
+impl Kernel {
+    /// Registers the UDP socket `fd` of `worker`.
+    pub fn add_udp_port(&mut self, number: u16, worker: usize, fd: Fd) {
+        let queue = VecDeque::new();
+        let port = Port { number, worker, fd: fd.0, queue, token: None, is_open: true };
+        self.net.ports.push(port);
+    }
+
+    /// A machine for a client.
+    pub fn add_host(&mut self) -> usize {
+        let number = self.net.hosts.len();
+        let at = SocketAddr::new(ip_of(number, 0), 10_000 + number as u16);
+        self.net.hosts.push(Host { at, inbox: VecDeque::new(), moves: 0 });
+        number
+    }
+
+    /// What the client at a host calls the server's port.
+    #[must_use]
+    pub fn server_at(port: u16) -> SocketAddr {
+        SocketAddr::from((SERVER, port))
+    }
+
+    /// The client at `host` sends a datagram to a port of the server.
+    pub fn client_datagram(&mut self, host: usize, port: u16, ecn: u8, bytes: &[u8]) {
+        let from = self.net.hosts[host].at;
+        if from.port() == 0 {
+            return;
+        }
+        if self.net.samples.len() < 64 {
+            self.net.samples.push(bytes.to_vec());
+        }
+        let datagram = Datagram { from, to: Self::server_at(port), ecn, bytes: bytes.to_vec() };
+        self.tell(|| format!("host {host} sends {} bytes", bytes.len()));
+        self.net.send(self.nanos, datagram);
+    }
+
+    /// The next datagram for the client at `host`.
+    pub fn client_take(&mut self, host: usize) -> Option<Datagram> {
+        self.net.hosts[host].inbox.pop_front()
+    }
+
+    /// Whether a datagram waits for the client at `host`.
+    #[must_use]
+    pub fn has_datagrams(&self, host: usize) -> bool {
+        !self.net.hosts[host].inbox.is_empty()
+    }
+
+    /// Nobody is at `host` any more.
+    pub fn abandon_host(&mut self, host: usize) {
+        let host = &mut self.net.hosts[host];
+        host.at = SocketAddr::from(([0, 0, 0, 0], 0));
+        host.inbox.clear();
+    }
+
+    /// The client at `host` gets another address.
+    pub fn move_host(&mut self, host: usize) {
+        Net::readdress(&mut self.net.hosts[host], host, &mut self.net.chance);
+        self.tell(|| format!("host {host} has another address"));
+    }
+
+    /// Lets datagrams arrive whose time has come, and the network change; whether something
+    /// arrived.
+    pub fn deliver(&mut self) -> bool {
+        let mut any = false;
+        while let Some(entry) = self.net.flying.first_entry() {
+            if entry.key().0 > self.nanos {
+                break;
+            }
+            let datagram = entry.remove();
+            any = true;
+            if datagram.to.ip() == IpAddr::from(SERVER) {
+                self.net.arrive(datagram);
+                continue;
+            }
+            let hosts = &mut self.net.hosts;
+            if let Some(host) = hosts.iter_mut().find(|host| host.at == datagram.to)
+                && host.inbox.len() < INBOX_MAX
+            {
+                host.inbox.push_back(datagram);
+            }
+        }
+        any
+    }
+
+    /// The network changes.
+    pub fn change_weather(&mut self) {
+        let weather = self.net.weather;
+        if self.net.chance.one_in(weather.gap_in) {
+            let gap = self.net.chance.below(3000 * MILLI);
+            self.net.gap_until = self.nanos + gap;
+            self.tell(|| format!("the network carries nothing for {gap} ns"));
+        }
+        if self.net.chance.one_in(weather.rebind_in) && !self.net.hosts.is_empty() {
+            let host = self.net.chance.index(self.net.hosts.len());
+            if self.net.hosts[host].at.port() != 0 {
+                self.move_host(host);
+            }
+        }
+    }
+
+    /// A worker reads a UDP socket.
+    pub(crate) fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize {
+        batch.clear();
+        let weather = self.net.weather;
+        let Some(port) = self.net.ports.iter_mut().find(|port| port.fd == fd.0) else {
+            self.offences.push(format!("receive on unknown UDP descriptor {}", fd.0));
+            return 0;
+        };
+        if self.net.chance.one_in(weather.empty_in) {
+            return 0;
+        }
+        let mut count = 0;
+        while count < UdpBatch::CAPACITY {
+            let Some(first) = port.queue.pop_front() else { break };
+            let stride = first.bytes.len();
+            let mut bytes = first.bytes;
+            // Equal datagrams of one sender come together; the last may be shorter.
+            while weather.merges && bytes.len() % stride.max(1) == 0 && stride > 0 {
+                let is_alike = |next: &Datagram| {
+                    (next.from, next.ecn) == (first.from, first.ecn)
+                        && !next.bytes.is_empty()
+                        && next.bytes.len() <= stride
+                        && bytes.len() + next.bytes.len() <= MESSAGE_MAX
+                };
+                let Some(next) = port.queue.front().filter(|next| is_alike(next)) else { break };
+                bytes.extend_from_slice(&next.bytes);
+                port.queue.pop_front();
+            }
+            let local = Some(IpAddr::from(SERVER));
+            let message = DatagramIn { remote: first.from, local, ecn: first.ecn, len: 0, stride };
+            batch.push(message, &bytes);
+            count += 1;
+        }
+        let (worker, number) = (port.worker, port.number);
+        self.tell(|| format!("worker {worker} reads {count} messages at {number}"));
+        count
+    }
+
+    /// A worker writes to a UDP socket; how many messages were taken.
+    pub(crate) fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize {
+        if self.is_dead {
+            return 0;
+        }
+        let Some(port) = self.net.ports.iter().find(|port| port.fd == fd.0) else {
+            self.offences.push(format!("send on unknown UDP descriptor {}", fd.0));
+            return 0;
+        };
+        let from = SocketAddr::from((SERVER, port.number));
+        let worker = port.worker;
+        for (taken, message) in out.iter().enumerate() {
+            if self.net.chance.one_in(self.net.weather.refuse_in) {
+                self.tell(|| format!("worker {worker}: no room for datagrams"));
+                return taken;
+            }
+            if message.bytes.is_empty() || message.segment == 0 {
+                self.offences.push("an empty datagram is sent".to_owned());
+                continue;
+            }
+            let (len, segment) = (message.bytes.len(), message.segment);
+            self.tell(|| format!("worker {worker} sends {len} bytes by {segment}"));
+            for bytes in message.bytes.chunks(segment) {
+                let bytes = bytes.to_vec();
+                let datagram = Datagram { from, to: message.remote, ecn: message.ecn, bytes };
+                self.net.send(self.nanos, datagram);
+            }
+        }
+        out.len()
+    }
+}
