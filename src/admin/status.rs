@@ -16,8 +16,8 @@ use crate::php::Report;
 
 /// What it is called on the socket.
 pub(crate) const COMMAND: &str = "status";
-/// How long a worker may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long workers may take to answer: as long as a turn may last before it is called standing.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the control thread knows of the running server.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
     Ok(text(desk, scene, &process, &workers).into_bytes())
 }
 
-/// Asks all workers at once, then waits for each.
+/// Asks all workers at once, then waits for all of them together.
 fn ask(scene: &Scene) -> Vec<Answered> {
     let mut asked = Vec::new();
     for crew in &scene.crews {
@@ -74,9 +74,10 @@ fn ask(scene: &Scene) -> Vec<Answered> {
             asked.push(Asked { thread, answer });
         }
     }
-    let wait = |one: Asked| Answered {
-        thread: one.thread,
-        holdings: one.answer.recv_timeout(ANSWER_TIMEOUT).ok(),
+    let until = io::process::now().mono.after(ANSWER_TIMEOUT);
+    let wait = |one: Asked| {
+        let left = until.since(io::process::now().mono);
+        Answered { thread: one.thread, holdings: one.answer.recv_timeout(left).ok() }
     };
     asked.into_iter().map(wait).collect()
 }
