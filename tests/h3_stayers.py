@@ -13,7 +13,7 @@ import sys
 from aioquic.asyncio.client import connect
 from aioquic.quic.configuration import QuicConfiguration
 
-from h3_peer import Peer, head
+from h3_peer import DATA, Peer, frame, head, replaced
 
 LIMIT = 60.0
 CASES = {}
@@ -46,6 +46,88 @@ async def age(peer):
     return f"{first} {'and its last' if second in ('status 200', 'conn 0x100') else second}"
 
 
+def path(name, method="GET"):
+    pseudo = [(n, method if n == ":method" else v) for n, v in replaced(":path", name)]
+    return head(pseudo=pseudo)
+
+
+async def keep_alive(peer):
+    """Keeps the connection, though not its streams, alive for as long as it stands."""
+    while peer.closed is None:
+        peer._quic.send_ping(0)
+        peer.transmit()
+        await asyncio.sleep(0.3)
+
+
+def ended(outcome):
+    return "reset" if outcome.startswith("reset") else outcome
+
+
+@case
+async def half_head(peer):
+    """A head that does not end."""
+    peer.control()
+    peer.pings = asyncio.create_task(keep_alive(peer))
+    return ended(await peer.outcome(peer.request(head()[:-5], fin=False), LIMIT))
+
+
+@case
+async def body(peer):
+    """A body that does not end."""
+    peer.control()
+    peer.pings = asyncio.create_task(keep_alive(peer))
+    message = path("/upload", "POST") + frame(DATA, b"abc")
+    return ended(await peer.outcome(peer.request(message, fin=False), LIMIT))
+
+
+@case
+async def window(peer):
+    """An answer for which there is no room."""
+    peer.control()
+    peer.pings = asyncio.create_task(keep_alive(peer))
+    return ended(await ask(peer, path("/brief/hello.txt")))
+
+
+@case
+async def idle(peer):
+    """Nothing behind an answer."""
+    peer.control()
+    await ask(peer)
+    await peer.until(lambda: False, LIMIT)
+    return "end" if peer.closed is not None else "open"
+
+
+@case
+async def origin(peer):
+    """An origin that does not answer."""
+    peer.control()
+    return await ask(peer, path("/silent"))
+
+
+@case
+async def large_body(peer):
+    """A body that is too large, and goes on."""
+    peer.control()
+    message = path("/small", "POST") + frame(DATA, b"x" * 16000)
+    stream = peer.request(message, fin=False)
+    # It may be told to send no more before it is answered.
+    await peer.until(lambda: stream in peer.ended or stream in peer.resets, LIMIT)
+    return f"status {peer.status(stream)}"
+
+
+@case
+async def rate(peer):
+    """An answer at a pace."""
+    peer.control()
+    stream = peer.request(path("/paced/big.bin"))
+    await peer.until(lambda: peer.streams.get(stream), LIMIT)
+    return "some" if peer.streams.get(stream) else "none"
+
+
+# Clients that give no room.
+WINDOWLESS = {"window"}
+
+
 async def run(name, port, cert):
     configuration = QuicConfiguration(
         is_client=True,
@@ -55,12 +137,16 @@ async def run(name, port, cert):
         verify_mode=ssl.CERT_REQUIRED,
         idle_timeout=300.0,
     )
+    if name in WINDOWLESS:
+        configuration.max_stream_data = 0
     try:
         async with connect(
             "127.0.0.1", port, configuration=configuration, create_protocol=Peer
         ) as peer:
             say(name, await CASES[name](peer))
             await asyncio.sleep(3600)
+    except ConnectionError:
+        say(name, "end")
     except Exception as error:
         say(name, f"{type(error).__name__}: {error}")
 

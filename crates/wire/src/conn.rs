@@ -12,6 +12,18 @@ pub struct StreamId(pub u64);
 /// The owner's own name for a stream, given with `bind` and handed back with events and pulls.
 pub type User = u64;
 
+/// A stream that can do nothing until its peer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Awaiting {
+    /// Which one.
+    pub stream: StreamId,
+    /// Whose answer has no room in the peer's windows; none where it is the head of a request that
+    /// is not complete.
+    pub user: Option<User>,
+    /// Changes whenever bytes of the stream leave.
+    pub progress: u64,
+}
+
 /// A user that nobody has bound yet.
 pub const UNBOUND: User = u64::MAX;
 

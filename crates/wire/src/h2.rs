@@ -41,7 +41,7 @@ use http::Scheme;
 use crate::conn::UNBOUND;
 use crate::hpack::{Decoder, Encoder};
 use crate::sched::{Priority, Sched};
-use crate::{ConnError, Event, StreamId, User};
+use crate::{Awaiting, ConnError, Event, StreamId, User};
 use abuse::Abuse;
 use frame::{Kind, WINDOW_INITIAL};
 use replay::{Requests, Responses};
@@ -253,6 +253,11 @@ impl Conn {
     /// Who owns the requests that are not answered to their ends.
     pub fn users(&self) -> impl Iterator<Item = User> {
         self.streams.users()
+    }
+
+    /// Streams that can do nothing until the peer does.
+    pub fn awaiting(&self) -> impl Iterator<Item = Awaiting> {
+        self.streams.awaiting(self.flow.send == 0)
     }
 
     /// Nobody wants the request body: its window is given back by itself from now on, and no more

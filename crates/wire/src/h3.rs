@@ -30,7 +30,7 @@ use http::{Fields, ResponseHead};
 
 use crate::qpack::{Decoder, Encoder};
 use crate::sched::{Priority, Sched};
-use crate::{BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User};
+use crate::{Awaiting, BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User};
 
 use control::{Control, News, Uni};
 use frame::{code, kind, setting, uni};
@@ -291,6 +291,11 @@ impl Conn {
     /// Who owns the requests on streams that are still open.
     pub fn users(&self) -> impl Iterator<Item = User> {
         self.streams.users()
+    }
+
+    /// Streams that can do nothing until the peer does.
+    pub fn awaiting(&self) -> impl Iterator<Item = Awaiting> {
+        self.streams.awaiting()
     }
 
     /// Drops what comes of a request body and asks the peer not to send it.

@@ -23,7 +23,7 @@ pub mod sched;
 pub mod traits;
 
 pub use conn::{
-    BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,
+    Awaiting, BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,
 };
 pub use origin::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
 pub use traits::Traits;

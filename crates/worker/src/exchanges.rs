@@ -310,7 +310,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Ends the stream of a client that is late, which was logged.
-    fn cut_stream(&mut self, key: Key<Live>) {
+    pub(crate) fn cut_stream(&mut self, key: Key<Live>) {
         if let Some(live) = self.core.exchanges.get(key) {
             self.cut_off(key, live.owner, live.stream);
         }
@@ -663,7 +663,7 @@ impl<I: Io> Worker<I> {
     }
 }
 
-fn send_timeout(live: &Live) -> Duration {
+pub(crate) fn send_timeout(live: &Live) -> Duration {
     let timeout = live.exchange.settings().map(|settings| settings.send_timeout);
     timeout.unwrap_or_default().max(Duration::from_millis(1))
 }

@@ -3,7 +3,9 @@
 use base::{Now, SendChain};
 use http::ResponseHead;
 use wire::h1::Replies;
-use wire::{BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User, h1, h2};
+use wire::{
+    Awaiting, BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User, h1, h2,
+};
 
 use crate::settings::Limits;
 
@@ -178,6 +180,14 @@ impl Framing {
         match self {
             Self::H1(conn) => conn.transmit(room, out, events, bodies),
             Self::H2(conn) => conn.transmit(now, room, out, events, bodies),
+        }
+    }
+
+    /// Streams that can do nothing until the client does, where a connection has several.
+    pub(crate) fn awaiting(&self, into: &mut Vec<Awaiting>) {
+        match self {
+            Self::H1(_) => {}
+            Self::H2(conn) => into.extend(conn.awaiting()),
         }
     }
 

@@ -12,6 +12,7 @@ use io::{Client, Io, Received, Reset, Watch};
 
 use crate::exchanges::Owner;
 use crate::framing::{FirstBytes, Framing, first_bytes};
+use crate::lateness::Lateness;
 use crate::preface::Opening;
 use crate::settings::Profile;
 use crate::tcp::{ROOM_MIN, TcpConn, Waiting};
@@ -80,6 +81,7 @@ impl<I: Io> Worker<I> {
             counted: None,
             deadline: self.now.mono,
             armed: Armed::default(),
+            lateness: Lateness::default(),
             exchanges: 0,
             epilogues: 0,
         };

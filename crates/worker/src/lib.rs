@@ -14,6 +14,7 @@ mod generation;
 mod holdings;
 mod intake;
 mod jobs;
+mod lateness;
 pub mod librarian;
 mod links;
 mod log;

@@ -10,6 +10,7 @@ use quic::ConnId;
 use wire::h3::{self, QuicStreams, StreamGone};
 
 use crate::Generation;
+use crate::lateness::Lateness;
 use crate::log::Subject;
 use crate::settings::{Limits, Profile};
 
@@ -34,6 +35,8 @@ pub(crate) struct QuicConn {
     /// Streams whose bytes were left in the transport until the framing wants them.
     pub(crate) waiting: Vec<u64>,
     pub(crate) armed: Armed,
+    /// Its streams that wait for the client.
+    pub(crate) lateness: Lateness,
     /// When it closes, once told to go away and served: until then the client may hear of it.
     pub(crate) close_at: Option<Instant>,
     /// A moment is set at which it is looked whether its client waits for an origin.

@@ -18,6 +18,7 @@ use io::Fd;
 
 use crate::Generation;
 use crate::framing::Framing;
+use crate::lateness::Lateness;
 use crate::log::Subject;
 use crate::preface::Opening;
 use crate::settings::{Limits, Profile};
@@ -93,6 +94,8 @@ pub(crate) struct TcpConn {
     pub(crate) counted: Option<Count>,
     pub(crate) deadline: Instant,
     pub(crate) armed: Armed,
+    /// Its streams that wait for the client.
+    pub(crate) lateness: Lateness,
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
     /// Those that it is rid of and that go on.

@@ -43,6 +43,9 @@ impl<I: Io> Worker<I> {
         };
         conn.deadline = self.now.mono.after(timeout.max(Duration::from_millis(1)));
         self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+        if waiting == Waiting::Exchange && matches!(conn.framing, Some(Framing::H2(_))) {
+            self.watch_for_late(Owner::Tcp(key));
+        }
     }
 
     /// Handles what is due, a bounded number per turn: the rest is due in the next. Whether that
@@ -62,6 +65,8 @@ impl<I: Io> Worker<I> {
                 Some(Token::Body(key)) => self.expire_body(key),
                 Some(Token::Stall(key)) => self.expire_stall(key),
                 Some(Token::Overtime) => self.end_overtime(),
+                Some(Token::LateTcp(key)) => self.look_for_late(Owner::Tcp(key)),
+                Some(Token::LateQuic(key)) => self.look_for_late(Owner::Quic(key)),
                 Some(Token::Accepting) => self.expire_accepting(at),
                 Some(Token::Links) => {
                     self.origins.armed.fired(at);

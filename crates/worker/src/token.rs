@@ -39,6 +39,10 @@ pub(crate) enum Token {
     Overtime,
     /// Listeners that rest.
     Accepting,
+    /// Streams of a TCP or unix connection that wait for their client.
+    LateTcp(Key<TcpConn>),
+    /// Streams of a QUIC connection that do.
+    LateQuic(Key<QuicConn>),
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -63,6 +67,8 @@ impl Token {
             Self::Stall(key) => (11, key.to_bits()),
             Self::Overtime => (12, 0),
             Self::Accepting => (13, 0),
+            Self::LateTcp(key) => (14, key.to_bits()),
+            Self::LateQuic(key) => (15, key.to_bits()),
         };
         kind << KIND_SHIFT | bits & BITS
     }
@@ -73,7 +79,7 @@ impl Token {
             Self::Mail => Doing::Mail,
             Self::Listener(_) | Self::Accepting => Doing::Accepting,
             Self::Udp(_) | Self::Quic(_) | Self::Ping(_) => Doing::Datagrams,
-            Self::Tcp(_) => Doing::Reading,
+            Self::Tcp(_) | Self::LateTcp(_) | Self::LateQuic(_) => Doing::Reading,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::Origins,
             Self::Exchange(_) | Self::Body(_) | Self::Stall(_) | Self::Overtime => Doing::Reading,
         }
@@ -82,8 +88,8 @@ impl Token {
     /// What a worker does who follows a deadline.
     pub(crate) const fn deadline_doing(self) -> Doing {
         match self {
-            Self::Tcp(_) => Doing::ConnDeadline,
-            Self::Quic(_) | Self::Ping(_) => Doing::QuicDeadline,
+            Self::Tcp(_) | Self::LateTcp(_) => Doing::ConnDeadline,
+            Self::Quic(_) | Self::Ping(_) | Self::LateQuic(_) => Doing::QuicDeadline,
             Self::Exchange(_) | Self::Body(_) | Self::Stall(_) => Doing::RequestDeadline,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::OriginDeadline,
             Self::Mail | Self::Listener(_) | Self::Udp(_) => Doing::OtherDeadline,
@@ -108,6 +114,8 @@ impl Token {
             11 => Self::Stall(Key::from_bits(bits)),
             12 => Self::Overtime,
             13 => Self::Accepting,
+            14 => Self::LateTcp(Key::from_bits(bits)),
+            15 => Self::LateQuic(Key::from_bits(bits)),
             _ => return None,
         })
     }
@@ -135,6 +143,8 @@ mod tests {
             Token::Stall(Key::from_bits(11)),
             Token::Overtime,
             Token::Accepting,
+            Token::LateTcp(Key::from_bits(13)),
+            Token::LateQuic(Key::from_bits(14)),
         ] {
             assert_eq!(Token::unpack(token.pack()), Some(token));
         }

@@ -212,6 +212,7 @@ impl<I: Io> Worker<I> {
             lost: false,
             waiting: Vec::new(),
             armed: Default::default(),
+            lateness: Default::default(),
             pings: false,
             moved: false,
             exchanges: 0,
@@ -571,6 +572,9 @@ impl<I: Io> Worker<I> {
         let close_at = conn.close_at.filter(|at| !conn.lost && *at > self.now.mono);
         if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
             self.wheel.arm(&mut conn.armed, deadline, Token::Quic(key).pack());
+        }
+        if conn.h3.streams_open() > 0 {
+            self.watch_for_late(Owner::Quic(key));
         }
     }
 

@@ -357,7 +357,7 @@ impl<I: Io> Worker<I> {
             Some(Token::Link(key)) => self.wake_link(key, report),
             Some(Token::Quic(_) | Token::Exchange(_) | Token::Body(_) | Token::Fetch(_))
             | Some(Token::Links | Token::Ping(_) | Token::Stall(_) | Token::Overtime)
-            | Some(Token::Accepting)
+            | Some(Token::Accepting | Token::LateTcp(_) | Token::LateQuic(_))
             | None => {
                 debug_assert!(false, "no such descriptor");
             }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use crate::conn::UNBOUND;
 use crate::sched::Priority;
-use crate::{StreamId, User};
+use crate::{Awaiting, StreamId, User};
 
 /// No length is known.
 pub(super) const UNKNOWN: u64 = u64::MAX;
@@ -273,6 +273,21 @@ impl Streams {
         let taken = self.ids.iter().zip(&self.slots).filter(|(id, _)| **id != 0);
         let waiting = taken.filter(|(_, stream)| stream.is_active() && stream.user != UNBOUND);
         waiting.map(|(_, stream)| stream.user)
+    }
+
+    /// Answers that the peer's windows hold back; `is_shut` where its window for the connection is
+    /// used up.
+    pub(super) fn awaiting(&self, is_shut: bool) -> impl Iterator<Item = Awaiting> {
+        let taken = self.ids.iter().zip(&self.slots).zip(0..).filter(|((id, _), _)| **id != 0);
+        let held = taken.filter(move |((_, stream), _)| {
+            let is_ours = stream.sending == Sending::Body && !stream.is_pending;
+            is_ours && stream.user != UNBOUND && (is_shut || stream.send_window <= 0)
+        });
+        held.map(|((id, stream), slot)| Awaiting {
+            stream: pack(slot, *id),
+            user: Some(stream.user),
+            progress: stream.sent,
+        })
     }
 
     /// Slots, taken or free.

@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::conn::UNBOUND;
 use crate::sched::Priority;
-use crate::{StreamId, User};
+use crate::{Awaiting, StreamId, User};
 
 /// Where the reading of a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +125,14 @@ pub(super) struct Send {
     pub(super) is_blocked: bool,
     /// Whether only `body_ready` makes sense of another pull.
     pub(super) is_pending: bool,
+}
+
+impl Send {
+    /// Body bytes that QUIC has taken, and what of the head it has not, in one number.
+    fn left(&self) -> u64 {
+        let waiting = self.head.len() + self.rest.iter().map(Bytes::len).sum::<usize>();
+        self.body_bytes.wrapping_sub(waiting as u64)
+    }
 }
 
 /// Whether a stream still lives in QUIC.
@@ -245,6 +253,21 @@ impl Streams {
     pub(super) fn users(&self) -> impl Iterator<Item = User> {
         let streams = self.slots.iter().filter_map(|slot| slot.stream.as_ref());
         streams.map(|stream| stream.user).filter(|&user| user != UNBOUND)
+    }
+
+    /// Streams that can do nothing until the peer does.
+    pub(super) fn awaiting(&self) -> impl Iterator<Item = Awaiting> {
+        let named = |slot: u32| Some((self.name(slot), self.look(slot)?));
+        (0..self.slots.len() as u32).filter_map(named).filter_map(|(name, stream)| {
+            let is_head =
+                !stream.is_announced && matches!(stream.recv.phase, Phase::Head | Phase::Blocked);
+            let is_held = stream.send.is_blocked && stream.user != UNBOUND;
+            if stream.fate != Fate::Open || !is_head && !is_held {
+                return None;
+            }
+            let user = (!is_head).then_some(stream.user);
+            Some(Awaiting { stream: name, user, progress: stream.send.left() })
+        })
     }
 
     /// How many there are, dead ones included.

@@ -1,0 +1,163 @@
+//! Streams whose client is late though its connection is alive: it gives an answer no room in its
+//! windows (`send_timeout`), or does not end the head of a request (`client_header_timeout`).
+//!
+//! Owns what was seen of such streams when they were looked at last. Over HTTP/1 the connection is
+//! the measure; where one has several streams, those that move say nothing of the others. They are
+//! looked at a few times within a timeout, and not whenever something moves, so that it costs
+//! nothing; a stream is ended when its timeout has passed and a quarter of it at most. Easiest to
+//! break: who takes a little now and then is slow and not late.
+
+use std::time::Duration;
+
+use base::{Instant, Key};
+use conf::model::Level;
+use io::Io;
+use wire::{Awaiting, StreamId};
+
+use crate::exchanges::{Owner, send_timeout};
+use crate::quic_conn::QuicConn;
+use crate::settings::Limits;
+use crate::tcp::TcpConn;
+use crate::token::Token;
+use crate::worker::Worker;
+
+/// Looks within one timeout.
+const LOOKS: u32 = 4;
+/// Time between two looks.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The same where timeouts are long.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// What is known of the streams of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Lateness {
+    /// They will be looked at.
+    is_armed: bool,
+    seen: Vec<Seen>,
+}
+
+/// A stream that waited for its client at the last look.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    stream: StreamId,
+    progress: u64,
+    since: Instant,
+}
+
+impl Lateness {
+    /// Since when a stream waits like this, as far as was seen.
+    fn since(&self, one: &Awaiting, now: Instant) -> Instant {
+        let is_it = |seen: &&Seen| seen.stream == one.stream && seen.progress == one.progress;
+        self.seen.iter().find(is_it).map_or(now, |seen| seen.since)
+    }
+}
+
+/// How long after a look the next one is.
+fn pause(timeout: Duration) -> Duration {
+    (timeout / LOOKS).clamp(PAUSE_MIN, PAUSE_MAX)
+}
+
+impl<I: Io> Worker<I> {
+    /// Sees to it that the streams of a connection are looked at while there are any.
+    #[inline]
+    pub(crate) fn watch_for_late(&mut self, owner: Owner) {
+        let Some((lateness, limits)) = self.lateness_of(owner) else { return };
+        if std::mem::replace(&mut lateness.is_armed, true) {
+            return;
+        }
+        let timeout = limits.manners.send_timeout.min(limits.header_timeout);
+        self.arm_look(owner, pause(timeout));
+    }
+
+    fn arm_look(&mut self, owner: Owner, after: Duration) {
+        let token = match owner {
+            Owner::Tcp(key) => Token::LateTcp(key),
+            Owner::Quic(key) => Token::LateQuic(key),
+            Owner::Page(_) | Owner::Epilogue(_) => return,
+        };
+        self.wheel.arm_once(self.now.mono.after(after), token.pack());
+    }
+
+    fn lateness_of(&mut self, owner: Owner) -> Option<(&mut Lateness, &Limits)> {
+        match owner {
+            Owner::Tcp(key) => {
+                let TcpConn { lateness, generation, info, profile, .. } =
+                    self.conns.get_mut(key)?;
+                Some((lateness, generation.listens[info.listen].limits(*profile)))
+            }
+            Owner::Quic(key) => {
+                let QuicConn { lateness, generation, info, profile, .. } =
+                    self.quics.get_mut(key)?;
+                Some((lateness, generation.listens[info.listen].limits(*profile)))
+            }
+            Owner::Page(_) | Owner::Epilogue(_) => None,
+        }
+    }
+
+    /// Looks at the streams of a connection, and ends those whose client is late.
+    pub(crate) fn look_for_late(&mut self, owner: Owner) {
+        let Some((waiting, is_idle)) = self.awaiting(owner) else { return };
+        let now = self.now.mono;
+        let Some((lateness, limits)) = self.lateness_of(owner) else { return };
+        let header_timeout = limits.header_timeout;
+        let mut next = limits.manners.send_timeout.min(header_timeout);
+        let before = std::mem::take(lateness);
+        let (mut after, mut late) = (Lateness { is_armed: !is_idle, seen: Vec::new() }, Vec::new());
+        for one in waiting {
+            let live = one.user.and_then(|user| self.core.exchanges.get(Key::from_bits(user)));
+            let timeout = live.map_or(header_timeout, send_timeout);
+            let since = before.since(&one, now);
+            if now.since(since) >= timeout {
+                late.push(one);
+            } else {
+                after.seen.push(Seen { stream: one.stream, progress: one.progress, since });
+                next = next.min(timeout);
+            }
+        }
+        if let Some((lateness, _)) = self.lateness_of(owner) {
+            *lateness = after;
+        }
+        if !is_idle {
+            self.arm_look(owner, pause(next));
+        }
+        for one in late {
+            self.end_late(owner, one);
+        }
+    }
+
+    /// The streams of a connection that wait for the client, and whether it has none at all.
+    fn awaiting(&self, owner: Owner) -> Option<(Vec<Awaiting>, bool)> {
+        let mut all = Vec::new();
+        let is_idle = match owner {
+            Owner::Tcp(key) => {
+                let framing = self.conns.get(key)?.framing.as_ref()?;
+                framing.awaiting(&mut all);
+                framing.is_idle()
+            }
+            Owner::Quic(key) => {
+                let conn = self.quics.get(key).filter(|conn| !conn.lost)?;
+                all.extend(conn.h3.awaiting());
+                conn.h3.streams_open() == 0
+            }
+            Owner::Page(_) | Owner::Epilogue(_) => return None,
+        };
+        Some((all, is_idle))
+    }
+
+    fn end_late(&mut self, owner: Owner, late: Awaiting) {
+        let doing = if late.user.is_none() { " while waiting for request" } else { "" };
+        let subject = match owner {
+            Owner::Tcp(key) => self.conns.get(key).map(TcpConn::subject),
+            Owner::Quic(key) => self.quics.get(key).map(QuicConn::subject),
+            Owner::Page(_) | Owner::Epilogue(_) => None,
+        };
+        let Some(subject) = subject else { return };
+        let text = format!("client timed out (110: Connection timed out){doing}");
+        self.log_conn(Level::Info, &subject, &text);
+        match (late.user, owner) {
+            (Some(user), _) => self.cut_stream(Key::from_bits(user)),
+            (None, Owner::Quic(key)) => self.reset_quic(key, late.stream),
+            (None, _) => {}
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Owns: every limit that ends something, by each protocol that it applies to: a client reaches it
+//! and stays open, and then others are served, the CPU rests, and the process ends when told to.
+//!
+//! A row is a client in `tests/lifetimes.py` or `tests/h3_stayers.py`. All run side by side against
+//! one server. A short limit is set only where a row reaches it on purpose, so that no other row
+//! depends on how busy the machine is.
+
+use std::net::TcpListener;
+
+use testkit::site::HELLO;
+use testkit::{Companion, Proto, Server};
+
+use crate::http;
+
+const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lifetimes.py");
+const H3_CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_stayers.py");
+
+/// A limit, the ports of the server that sets it (in the clear, and TLS with QUIC), and what its
+/// clients get: over HTTP/1 in the clear and over TLS, over HTTP/2, over HTTP/3.
+struct Row {
+    name: &'static str,
+    ports: (usize, usize),
+    h1: &'static str,
+    h2: &'static str,
+    h3: &'static str,
+}
+
+const fn row(
+    name: &'static str,
+    ports: (usize, usize),
+    h1: &'static str,
+    h2: &'static str,
+    h3: &'static str,
+) -> Row {
+    Row { name, ports, h1, h2, h3 }
+}
+
+const MAIN: (usize, usize) = (0, 1);
+const HEADS: (usize, usize) = (2, 3);
+const REQUESTS: (usize, usize) = (4, 5);
+const AGE: (usize, usize) = (6, 7);
+const IDLE: (usize, usize) = (8, 9);
+
+/// Empty where a limit does not apply to a protocol, or is reached by another row.
+const ROWS: &[Row] = &[
+    // client_header_timeout
+    row("silence", HEADS, "end", "end", ""),
+    row("head", HEADS, "end", "end", ""),
+    row("half_head", HEADS, "", "", "reset"),
+    // client_body_timeout
+    row("body", MAIN, "end", "reset", "reset"),
+    // send_timeout
+    row("window", MAIN, "", "reset", "reset"),
+    row("connection_window", MAIN, "", "reset", ""),
+    // A client that is slow and not late.
+    row("slow", MAIN, "", "whole", ""),
+    // keepalive_timeout
+    row("idle", IDLE, "200 end", "whole end", "end"),
+    // keepalive_requests
+    row("requests", REQUESTS, "[200, 200, 200] end", "goaway", "status 200 status 200 status 200"),
+    // keepalive_time
+    row("age", AGE, "its last end", "goaway", "status 200 and its last"),
+    // client_max_body_size, lingering_time and lingering_timeout
+    row("large_body", MAIN, "413 end", "whole", "status 413"),
+    // large_client_header_buffers
+    row("large_head", MAIN, "400 end", "", ""),
+    // proxy_read_timeout and fastcgi_read_timeout
+    row("origin", MAIN, "504", "whole", "status 504"),
+    row("fastcgi", MAIN, "504", "", ""),
+    // limit_rate
+    row("rate", MAIN, "200", "some", "some"),
+    // limit_conn
+    row("conns", MAIN, "held", "", ""),
+    // limit_req
+    row("pace", MAIN, "200 503", "", ""),
+    // http2_max_concurrent_streams
+    row("streams", MAIN, "", "reset", ""),
+];
+
+fn conf(silent: u16) -> String {
+    let listens = |(plain, tls): (usize, usize)| {
+        let port = |n: usize| ["@HTTP@".to_owned(), "@HTTPS@".to_owned()].get(n).cloned();
+        let port = |n: usize| port(n).unwrap_or_else(|| format!("@P{n}@"));
+        let (plain, tls) = (port(plain), port(tls));
+        format!(
+            "listen 127.0.0.1:{plain}; listen 127.0.0.1:{tls} ssl; listen 127.0.0.1:{tls} quic;
+             server_name localhost; root @DIR@/www;"
+        )
+    };
+    let [main, heads, requests, age, idle] = [MAIN, HEADS, REQUESTS, AGE, IDLE].map(listens);
+    format!(
+        "http2 on; ssl_certificate @CERT@; ssl_certificate_key @KEY@;
+         keepalive_timeout 300s; large_client_header_buffers 4 8k;
+         limit_conn_zone $server_port zone=alone:1m;
+         limit_req_zone $server_port zone=seldom:1m rate=1r/m;
+         server {{ {main}
+             http2_max_concurrent_streams 8;
+             location /upload {{
+                 client_body_timeout 1s; proxy_pass http://127.0.0.1:{silent};
+             }}
+             location /brief/ {{
+                 alias @DIR@/www/; send_timeout 1s; reset_timedout_connection on;
+             }}
+             location /slowly/ {{ alias @DIR@/www/; send_timeout 5s; }}
+             location /small {{
+                 client_max_body_size 1k; lingering_time 2s; lingering_timeout 1s;
+                 proxy_pass http://127.0.0.1:{silent};
+             }}
+             location /silent {{ proxy_read_timeout 1s; proxy_pass http://127.0.0.1:{silent}; }}
+             location /application {{
+                 fastcgi_read_timeout 1s; fastcgi_pass 127.0.0.1:{silent};
+             }}
+             location /paced/ {{ alias @DIR@/www/; limit_rate 1k; }}
+             location /alone/ {{ alias @DIR@/www/; limit_rate 1k; limit_conn alone 1; }}
+             location /seldom {{ limit_req zone=seldom; try_files /hello.txt =404; }} }}
+         server {{ {heads} client_header_timeout 1s; }}
+         server {{ {requests} keepalive_requests 3; }}
+         server {{ {age} keepalive_time 1s; }}
+         server {{ {idle} keepalive_timeout 1s; }}"
+    )
+}
+
+/// Starts clients and hears what each of them got.
+fn stay(
+    server: &Server,
+    script: &str,
+    cases: &[(String, usize, &str)],
+) -> (Companion, Vec<String>) {
+    let cert = server.home().dir().join("cert.pem").to_str().unwrap().to_owned();
+    let names = cases.iter().map(|(name, n, _)| format!("{name}@{}", server.home().port(*n)));
+    let clients = Companion::start(script, [cert].into_iter().chain(names));
+    let told: Vec<String> = cases.iter().map(|_| clients.line()).collect();
+    let line = |name: &str, got: &str| format!("{{\"case\": \"{name}\", \"got\": \"{got}\"}}");
+    let wanted: Vec<String> = cases.iter().map(|(name, _, got)| line(name, got)).collect();
+    (clients, told.into_iter().filter(|told| !wanted.contains(told)).collect())
+}
+
+#[test]
+fn who_reaches_a_limit_and_stays_holds_nobody_up() {
+    // Takes connections into its queue, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = http(&conf(silent.local_addr().unwrap().port()));
+    // More than the kernel takes for a client that reads nothing.
+    std::fs::File::create(server.www("huge")).unwrap().set_len(200 << 20).unwrap();
+    let (mut stream, mut quic) = (Vec::new(), Vec::new());
+    for &Row { name, ports: (plain, tls), h1, h2, h3 } in ROWS {
+        let by = |proto: &str| format!("{proto}.{name}");
+        let all = [("h1", plain, h1), ("h1s", tls, h1), ("h2", tls, h2)];
+        let all = all.into_iter().filter(|(.., wanted)| !wanted.is_empty());
+        stream.extend(all.map(|(proto, port, wanted)| (by(proto), port, wanted)));
+        quic.extend((!h3.is_empty()).then(|| (name.to_owned(), tls, h3)));
+    }
+    stream.push(("h1.window".to_owned(), MAIN.0, "end"));
+    stream.push(("h1s.handshake".to_owned(), HEADS.1, "end"));
+    let ((_clients, wrong), (_h3_clients, h3_wrong)) = std::thread::scope(|scope| {
+        let by_quic = scope.spawn(|| stay(&server, H3_CLIENTS, &quic));
+        (stay(&server, CLIENTS, &stream), by_quic.join().unwrap())
+    });
+    assert!(wrong.is_empty() && h3_wrong.is_empty(), "{wrong:#?} {h3_wrong:#?}");
+    assert_eq!(server.get("/hello.txt").body, HELLO);
+    server.wait_until_it_rests();
+    for proto in Proto::TLS {
+        assert_eq!(server.fetch(proto, "/hello.txt").body, HELLO);
+    }
+    assert_eq!(server.stop("TERM").code, 0);
+}
