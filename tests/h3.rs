@@ -4,12 +4,13 @@ use std::fs;
 
 use testkit::load::h2load;
 use testkit::site::HELLO;
-use testkit::tools::python;
+use testkit::tools::{Companion, python};
 use testkit::{Proto, Server, run};
 
 use crate::{BOLIDE, report, site};
 
 const BATTERY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_battery.py");
+const WINDOWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_windows.py");
 
 #[test]
 fn malformed_http3_gets_the_error_that_the_rfc_prescribes() {
@@ -24,6 +25,22 @@ fn malformed_http3_gets_the_error_that_the_rfc_prescribes() {
     assert!(cases > 90, "only {cases} cases ran: {done}");
     report(cases, &failed);
     assert_eq!(server.fetch(Proto::H3, "/hello.txt").body, HELLO, "the server still serves");
+}
+
+#[test]
+fn clients_that_take_nothing_of_many_streams_cost_little() {
+    let server = site("http3_max_concurrent_streams 128;");
+    // What every connection costs is known when others were there.
+    assert_eq!(server.fetch(Proto::H3, "/big.bin").status, 200);
+    let before = server.resident_kib();
+    let port = server.https().port().to_string();
+    let clients = Companion::start(WINDOWS, [port.as_str(), "/big.bin"]);
+    assert_eq!(clients.line(), "open");
+    assert_eq!(server.fetch(Proto::H3, "/hello.txt").body, HELLO, "others are served");
+    let grown = server.resident_kib().saturating_sub(before);
+    assert!(grown < 64 * 1024, "2000 streams hold {grown} KiB");
+    drop(clients);
+    assert_eq!(server.fetch(Proto::H3, "/hello.txt").body, HELLO);
 }
 
 #[test]

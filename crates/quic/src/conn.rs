@@ -27,6 +27,8 @@ pub use crate::crypto::Handshake;
 
 /// Bytes worth offering to a stream that is not blocked.
 const ROOM: usize = base::limits::SEND_PER_TURN;
+/// Bytes worth offering even where many are blocked: what a datagram carries.
+const ROOM_MIN: usize = 1200;
 
 /// What happened on a connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -264,10 +266,20 @@ impl Conn {
 
     /// How many bytes are worth making for a stream: none while it is blocked. [`Self::write`] may
     /// still take fewer.
+    ///
+    /// The library does not tell how much the peer takes of a stream before it takes no more, and
+    /// what it did not take is held until it does. So the more streams are blocked, the less is made
+    /// for others: a peer that opens many and takes nothing of each has us hold little.
     #[must_use]
     pub fn room(&self, stream: u64) -> usize {
         // PERF: the list is empty but for slow clients.
-        if self.blocked.contains(&stream) { 0 } else { ROOM }
+        if self.blocked.is_empty() {
+            return ROOM;
+        }
+        if self.blocked.contains(&stream) {
+            return 0;
+        }
+        (ROOM / (self.blocked.len() + 1)).max(ROOM_MIN)
     }
 
     /// Ends a stream after what was written.
