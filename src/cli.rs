@@ -128,8 +128,9 @@ pub(crate) struct Serve {
     pub(crate) root: Option<PathBuf>,
     pub(crate) scripts: Scripts,
     pub(crate) purpose: Purpose,
-    pub(crate) http: u16,
-    pub(crate) https: u16,
+    /// The ports, where they are written.
+    pub(crate) http: Option<u16>,
+    pub(crate) https: Option<u16>,
 }
 
 /// The command with all options.
@@ -316,13 +317,13 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
         root: None,
         scripts: Scripts::None,
         purpose: Purpose::Serve,
-        http: 8080,
-        https: 8443,
+        http: None,
+        https: None,
     };
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
-            Long("http") => serve.http = port(parser, "--http")?,
-            Long("https") => serve.https = port(parser, "--https")?,
+            Long("http") => serve.http = Some(port(parser, "--http")?),
+            Long("https") => serve.https = Some(port(parser, "--https")?),
             Long("php") => serve.scripts = Scripts::Php,
             Long("print-config") => serve.purpose = Purpose::Print,
             Value(directory) if serve.root.is_none() => serve.root = Some(directory.into()),

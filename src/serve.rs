@@ -1,6 +1,7 @@
 //! `bolide serve` and `bolide demo`: a site at once, by a configuration written on the spot.
 
 mod php;
+mod ports;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,12 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::{Scripts, Serve};
 use crate::demo;
 
-/// Where a site that is served at once listens.
-#[derive(Clone, Copy, Debug)]
-struct Ports {
-    http: u16,
-    https: u16,
-}
+use self::ports::Ports;
 
 /// A configuration for a directory, and what to tell the person who started it.
 #[derive(Debug)]
@@ -38,10 +34,11 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
         None => demo::unpack(&state).map_err(failed)?,
     };
     certificate(&state)?;
-    let (http, https) = (options.http, options.https);
+    let ports = ports::choose(options);
     if options.scripts == Scripts::Php {
-        return Ok(prepare_php(&root, Ports { http, https }, &state));
+        return Ok(prepare_php(&root, ports, &state));
     }
+    let Ports { http, https } = ports;
     // The demonstration shows its list of files; another directory keeps its names to itself.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
     let text = configuration(&root, http, https, listing);

@@ -60,6 +60,7 @@ mod rewrite;
 mod rfc9110;
 mod rfc9112;
 mod routing;
+mod serve;
 mod ssi;
 mod stapling;
 mod static_files;
