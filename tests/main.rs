@@ -66,6 +66,7 @@ mod stapling;
 mod static_files;
 mod status;
 mod tls;
+mod tls_alerts;
 mod tls_baseline;
 mod tls_certificates;
 mod tls_computed;

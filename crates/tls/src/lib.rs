@@ -3,6 +3,7 @@
 //! Nothing here reads a socket, a file or a directive.
 
 mod acceptor;
+mod alerts;
 mod asking;
 mod authority;
 mod by_name;

@@ -25,6 +25,7 @@ use rustls::unbuffered::{
 };
 use rustls::{Error, HandshakeKind, ProtocolVersion, ServerConfig, SignatureScheme};
 
+use crate::alerts::{self, HELLO_START, Spoken};
 use crate::asking::take_client_signature;
 use crate::by_name::Hello;
 use crate::cert::take_signature;
@@ -138,6 +139,8 @@ pub struct Session {
     /// still needs: parts of a handshake message.
     retained: usize,
     failed: Option<Box<Error>>,
+    /// Whether the client was told anything.
+    spoken: Spoken,
     /// Plain bytes in one record at most.
     record_size: usize,
 }
@@ -166,6 +169,7 @@ impl Session {
             peer_closed: false,
             retained: 0,
             failed: None,
+            spoken: Spoken::Nothing,
             record_size: PLAIN_PER_RECORD,
         })
     }
@@ -193,7 +197,10 @@ impl Session {
             match hello.receive(cipher) {
                 Ok(Some(config)) => self.stage = Stage::library(&config)?,
                 Ok(None) => return Ok(Received::default()),
-                Err(error) => return Err(self.fail(error)),
+                Err(error) => {
+                    alerts::settle(&error, cipher, self.spoken, out.len(), out);
+                    return Err(self.fail(error));
+                }
             }
         }
         let mut consumed = 0;
@@ -246,6 +253,10 @@ impl Session {
                 let _ = (certs::take_server_name(), take_signature(), take_client_signature());
             }
             let said = out.len();
+            // The library works in place.
+            let mut start = [0; HELLO_START];
+            let kept = offered.len().min(HELLO_START);
+            start[..kept].copy_from_slice(&offered[..kept]);
             let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
             // Taken in any case, so that no name is left lying for the next session of this thread.
@@ -264,6 +275,12 @@ impl Session {
             if is_refused && processed.is_err() && out.ends_with(&ACCESS_DENIED) {
                 let at = out.len() - UNRECOGNIZED_NAME.len();
                 out[at..].copy_from_slice(&UNRECOGNIZED_NAME);
+            }
+            if let Err(error) = &processed {
+                alerts::settle(error, &start[..kept], self.spoken, said, out);
+            }
+            if out.len() > said {
+                self.spoken = Spoken::Something;
             }
             let taken = processed?;
             consumed += taken;
