@@ -34,14 +34,20 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
         None => demo::unpack(&state).map_err(failed)?,
     };
     certificate(&state)?;
-    let ports = ports::choose(options);
-    if options.scripts == Scripts::Php {
-        return Ok(prepare_php(&root, ports, &state));
-    }
+    let (ports, said) = ports::choose(options);
+    let mut ready = match options.scripts {
+        Scripts::Php => prepare_php(&root, ports, &state),
+        Scripts::None => prepare_files(options, &root, ports, &state),
+    };
+    ready.greeting.insert_str(0, &said);
+    Ok(ready)
+}
+
+fn prepare_files(options: &Serve, root: &Path, ports: Ports, state: &Path) -> Ready {
     let Ports { http, https } = ports;
     // The demonstration shows its list of files; another directory keeps its names to itself.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
-    let text = configuration(&root, http, https, listing);
+    let text = configuration(root, http, https, listing);
     let greeting = format!(
         "Bolide {version} serves {root}\n\
          \n\
@@ -57,7 +63,7 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
         root = root.display(),
         cert = state.join("localhost.pem").display(),
     );
-    Ok(Ready { conf: state.join("serve.conf"), text, greeting })
+    Ready { conf: state.join("serve.conf"), text, greeting }
 }
 
 fn prepare_php(given: &Path, ports: Ports, state: &Path) -> Ready {

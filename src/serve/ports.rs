@@ -20,23 +20,25 @@ pub(super) struct Ports {
     pub(super) https: u16,
 }
 
-/// Chooses the ports, and says which usual one is taken. What was written stays as it is, and so
-/// does what is only printed.
-pub(super) fn choose(options: &Serve) -> Ports {
+/// Chooses the ports, and says in a line each which usual one is taken. What was written stays as
+/// it is, and so does what is only printed.
+pub(super) fn choose(options: &Serve) -> (Ports, String) {
+    let mut said = String::new();
     let is_served = options.purpose == Purpose::Serve;
-    let pick = |written: Option<u16>, usual: u16, other: Option<u16>| match written {
+    let mut pick = |written: Option<u16>, usual: u16, other: Option<u16>| match written {
         Some(port) => port,
         None if !is_served => usual,
         None => {
             let port = first_free(usual, |port| Some(port) != other && is_free(port));
             if port != usual {
-                eprintln!("bolide: port {usual} is taken, {port} is used instead");
+                said.push_str(&format!("port {usual} is taken, {port} is used instead\n"));
             }
             port
         }
     };
     let http = pick(options.http, HTTP, options.https);
-    Ports { http, https: pick(options.https, HTTPS, Some(http)) }
+    let https = pick(options.https, HTTPS, Some(http));
+    (Ports { http, https }, said)
 }
 
 /// The first free port from `usual` on; `usual` itself if none is, whose error then tells.

@@ -268,8 +268,8 @@ impl Conn {
     /// still take fewer.
     ///
     /// The library does not tell how much the peer takes of a stream before it takes no more, and
-    /// what it did not take is held until it does. So the more streams are blocked, the less is made
-    /// for others: a peer that opens many and takes nothing of each has us hold little.
+    /// what it did not take is held until it does. So the more streams are blocked, the less is
+    /// made for others: a peer that opens many and takes nothing of each has us hold little.
     #[must_use]
     pub fn room(&self, stream: u64) -> usize {
         // PERF: the list is empty but for slow clients.
