@@ -57,7 +57,8 @@ joined lab || failed=1
 
 run cargo test --workspace --locked --no-run
 beside crates run cargo test --workspace --exclude bolide --locked --no-fail-fast
-run cargo test -p bolide --locked --no-fail-fast 2>&1 | tee "$logs/binary" || failed=1
+# They wait for timeouts and for one another's programs more than they compute.
+RUST_TEST_THREADS=$((2 * $(nproc))) run cargo test -p bolide --locked --no-fail-fast 2>&1 | tee "$logs/binary" || failed=1
 joined crates || failed=1
 
 # Cargo ends with the summary of the last crate, often an empty one: add them up, and pytest's.
