@@ -198,13 +198,15 @@ def compare_cases(site, programs, judge):
         judge.compare(f"{site['name']}: {who}{key}", *seen)
 
 
-def steadily(compare, judge):
+def steadily(compare, programs, judge):
     """Compares anew while something differs, at most TRIES times; the last counts."""
     for _ in range(TRIES):
         trial = Judge(judge.verbose)
         compare(trial)
         if not trial.failures:
             break
+        for program in programs:
+            program.forget()
     judge.add(trial)
 
 
@@ -233,7 +235,7 @@ def all_sites():
 def compare_sites(programs, judge, options):
     for site in all_sites():
         if options.only in site["name"]:
-            steadily(partial(compare_site, site, programs), judge)
+            steadily(partial(compare_site, site, programs), programs, judge)
 
 
 def complaint(program, text, *options):
@@ -311,11 +313,11 @@ def main():
 
 def explored(programs, judge, options):
     if not options.only or options.only in "explored":
-        steadily(partial(explore_some, programs, user_line()), judge)
+        steadily(partial(explore_some, programs, user_line()), programs, judge)
 
 
 def commands(programs, judge, options):
-    steadily(lambda trial: compare_commands(programs, trial, options.only), judge)
+    steadily(lambda trial: compare_commands(programs, trial, options.only), programs, judge)
 
 
 def generated(programs, judge, options):

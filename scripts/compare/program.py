@@ -1,5 +1,6 @@
 """Owns: one of the two servers of a comparison: how it is started, and its own names in texts."""
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -68,6 +69,15 @@ class Program:
                     self.stop()
                     return (self.logs / "stderr").read_text()
                 time.sleep(0.01)
+
+    def forget(self):
+        """Removes what was kept of answers, and what scripts counted for this program."""
+        kept = [place for place in self.logs.iterdir() if place.is_dir()]
+        kept += self.home.glob(f"temp-{self.base}*")
+        for place in kept:
+            shutil.rmtree(place, ignore_errors=True)
+        for count in self.home.glob(f"php-tmp/count-{self.base // 10}?-*"):
+            count.unlink(missing_ok=True)
 
     def new_errors(self, count, which):
         """What the error log got since this was asked last, from [warn] on; with `which` "info" all
