@@ -90,7 +90,10 @@ class Place:
 
     def write(self, mistake: str = "") -> None:
         """Writes the configuration of this generation, with a mistake in it if there is one."""
-        self.conf.write_text(self.text() + mistake)
+        # Whole or not at all, as somebody may read it at any moment.
+        new = self.dir / "nginx.conf.new"
+        new.write_text(self.text() + mistake)
+        new.rename(self.conf)
 
     def text(self) -> str:
         """The configuration of this generation: each differs from the one before it."""

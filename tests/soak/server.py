@@ -115,8 +115,7 @@ class Server:
 
     async def status(self) -> dict[str, Any]:
         """What it says that it holds."""
-        command = [str(self.binary), "-c", str(self.place.conf), "status", "--json"]
-        command += ["--pid", str(self.pid)]
+        command = [str(self.binary), "status", "--json", "--pid", str(self.pid)]
         pipe = subprocess.PIPE
         asked = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
         try:
