@@ -151,3 +151,18 @@ fn every_request_over_quic_is_answered_to_whoever_stays_moves_or_waits() {
 fn a_reload_loses_no_request_over_quic() {
     try_all(Scenario::QuicReload);
 }
+
+#[test]
+fn a_network_that_loses_datagrams_costs_no_answer_but_its_own() {
+    try_all(Scenario::QuicRough);
+}
+
+#[test]
+fn quitting_answers_every_request_over_quic_that_was_read() {
+    try_all(Scenario::QuicDrain);
+}
+
+#[test]
+fn applications_behind_quic_get_every_byte_and_leave_nothing_behind() {
+    try_all(Scenario::QuicTangle);
+}

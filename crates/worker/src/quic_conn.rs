@@ -39,6 +39,8 @@ pub(crate) struct QuicConn {
     pub(crate) lateness: Lateness,
     /// When it closes, once told to go away and served: until then the client may hear of it.
     pub(crate) close_at: Option<Instant>,
+    /// The client was told which of its requests are the last.
+    pub(crate) told_last: bool,
     /// A moment is set at which it is looked whether its client waits for an origin.
     pub(crate) pings: bool,
     /// Its client has another address than the one that requests are judged by.

@@ -206,6 +206,7 @@ impl<I: Io> Worker<I> {
             generation: self.generation.clone(),
             profile: Profile::default(),
             close_at: None,
+            told_last: false,
             h3: h3::Conn::new(),
             started: false,
             dirty: false,
@@ -531,11 +532,17 @@ impl<I: Io> Worker<I> {
                 let grace = 2 * transport.round_trip() + ACK_DELAY;
                 conn.close_at = Some(self.now.mono.after(grace));
             }
-            Some(at) if at <= self.now.mono => {
+            Some(at) if at > self.now.mono => {}
+            Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
+                // RFC 9114 §5.2: at last the client learns which requests were processed.
+                conn.h3.shutdown(&mut Streams(transport));
+                let grace = 2 * transport.round_trip() + ACK_DELAY;
+                conn.close_at = Some(self.now.mono.after(grace));
+            }
+            Some(_) => {
                 conn.close_at = None;
                 self.close_quic(key);
             }
-            Some(_) => {}
         }
     }
 
@@ -632,10 +639,10 @@ impl<I: Io> Worker<I> {
     /// Ends a connection with its requests.
     pub(crate) fn end_quic(&mut self, key: Key<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
-        if !conn.started || self.is_served(key) {
+        if !conn.started {
             return self.close_quic(key);
         }
-        let Some(conn) = self.quics.get_mut(key) else { return };
+        // A request may be on its way: the client is told before the connection closes.
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
             conn.h3.shutdown(&mut Streams(transport));
             self.mark_quic(key);

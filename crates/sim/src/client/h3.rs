@@ -260,12 +260,13 @@ impl Client {
     }
 
     fn read(&mut self, kernel: &mut Kernel, eras: &[Era], line: &mut Line) -> Result<bool, String> {
-        if line.reads_at > kernel.nanos || line.talk.readable.is_empty() {
+        if line.talk.readable.is_empty() {
             return Ok(false);
         }
         let chance = &mut self.base.chance;
         let max = match line.manner {
-            Manner::Stalls => return Ok(false),
+            Manner::Stalls => 0,
+            Manner::Sips { .. } if line.reads_at > kernel.nanos => 0,
             Manner::Sips { bytes, pause } => {
                 line.reads_at = kernel.nanos + pause;
                 bytes
@@ -410,7 +411,7 @@ impl Client {
                 match code {
                     code::NO_ERROR if !line.is_ready => Verdict::Again,
                     // GOAWAY may have been lost on the way.
-                    code::NO_ERROR if loses && line.talk.goaway.is_none() => Verdict::Again,
+                    code::NO_ERROR if loses => Verdict::Again,
                     code::NO_ERROR => Verdict::Owed,
                     // The handshake took too long.
                     0 if loses && (!line.is_ready || line.is_early) => Verdict::Again,

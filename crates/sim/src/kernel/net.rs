@@ -273,7 +273,8 @@ impl Net {
         });
         let by_hash = usize::from(datagram.from.port()) % count;
         let mut wanted = owner.map_or(by_hash, usize::from);
-        if self.chance.one_in(weather.stray_in) {
+        // All first datagrams of a connection come to one worker, whichever it is.
+        if owner.is_some() && self.chance.one_in(weather.stray_in) {
             wanted = self.chance.index(count);
         }
         let mut ports = self.ports.iter_mut().filter(|port| is_there(port));

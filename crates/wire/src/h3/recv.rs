@@ -362,7 +362,8 @@ impl Intake<'_> {
             return Ok(());
         }
         recv.window += bytes.len();
-        if stream.user == UNBOUND {
+        // What came before the stream had an owner may still wait to be told: nothing overtakes it.
+        if stream.user == UNBOUND || recv.unread.is_some() {
             recv.unread.get_or_insert_with(Box::<Unread>::default).chunks.push(bytes);
         } else {
             self.events.push(Event::Body { user: stream.user, bytes });
@@ -399,7 +400,7 @@ impl Intake<'_> {
         }
         recv.phase = Phase::Ended;
         if recv.wants_body {
-            if stream.user == UNBOUND {
+            if stream.user == UNBOUND || recv.unread.is_some() {
                 recv.unread.get_or_insert_with(Box::<Unread>::default).is_ended = true;
             } else {
                 self.events.push(Event::BodyEnd { user: stream.user });

@@ -242,6 +242,10 @@ impl Talk {
         let (mut any, mut news) = (false, Vec::new());
         for id in std::mem::take(&mut self.readable) {
             let is_ours = id % 4 == 0;
+            if is_ours && max == 0 {
+                self.readable.insert(id);
+                continue;
+            }
             if is_ours && !self.streams.contains_key(&id) {
                 continue;
             }

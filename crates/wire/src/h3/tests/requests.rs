@@ -337,6 +337,18 @@ fn a_graceful_end_lets_through_what_is_under_way_and_rejects_the_rest() {
 }
 
 #[test]
+fn nothing_of_a_body_overtakes_what_came_before_its_stream_had_an_owner() {
+    let mut world = World::new();
+    world.receive(0, &[headers(&POST), data(b"one")].concat(), false).unwrap();
+    let Some(Event::Request { stream, .. }) = world.events.pop() else { panic!() };
+    world.conn.bind(stream, 3);
+    world.receive(0, &data(b"two"), true).unwrap();
+    assert!(world.take_events().is_empty(), "the first part was not told yet");
+    world.transmit();
+    assert_eq!(told(&world.take_events()), ["body 3 onetwo", "end 3"]);
+}
+
+#[test]
 fn a_stream_that_died_before_bind_is_told_after_it() {
     let mut world = World::new();
     world.receive(0, &headers(&POST), false).unwrap();
