@@ -109,14 +109,6 @@ pub struct Patience {
     pub body: u64,
 }
 
-impl Patience {
-    /// Whether a network that loses datagrams can try it.
-    #[must_use]
-    pub const fn is_short(&self) -> bool {
-        self.send < 10_000_000_000 || self.body < 10_000_000_000
-    }
-}
-
 impl Default for Patience {
     fn default() -> Self {
         Self { idle: 30_000_000_000, send: 20_000_000_000, body: 20_000_000_000 }

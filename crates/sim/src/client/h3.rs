@@ -346,7 +346,8 @@ impl Client {
     fn may_be_late(&self, kernel: &Kernel, line: &Line, stream: &Stream) -> bool {
         match line.manner {
             Manner::Stalls => true,
-            _ if kernel.net.weather.loses() => kernel.patience.is_short(),
+            // What was lost again and again may not have come for as long as the server waits.
+            _ if kernel.net.weather.loses() => true,
             // Whoever takes something every now and then is in time.
             _ => kernel.nanos.saturating_sub(stream.moved) >= kernel.patience.send,
         }
