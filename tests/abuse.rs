@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 
 use testkit::site::{HELLO, noise};
-use testkit::{Client, Proto, Server};
+use testkit::{Client, Origin, Proto, Server};
 
 use crate::site;
 
@@ -206,4 +206,106 @@ fn requests_within_requests_are_not_smuggled() {
         assert_eq!(client.get("/hello.txt", "").body, HELLO, "{framing}");
     }
     assert!(!server.access_log().contains("style.css"));
+}
+
+/// Requests of the site behind `server` that reached `origin` while a connection wasted `times` of
+/// them, and how it ended.
+fn wasted(server: &Server, origin: &Origin, times: u32, spoil: &[u8]) -> (usize, Option<u32>) {
+    let before = origin.connections();
+    let mut client = open(server);
+    let bytes: Vec<u8> = (0..times)
+        .flat_map(|n| {
+            let stream = 2 * n + 1;
+            let mut out = frame(HEADERS, 5, stream, &request_fields());
+            out.extend(frame(spoil[0], 0, stream, &spoil[1..]));
+            out
+        })
+        .collect();
+    client.send(bytes).send(frame(PING, 0, 0, &[7; 8]));
+    let end = loop {
+        let Ok(head) = client.take(9) else { break None };
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let Ok(payload) = client.take(length) else { break None };
+        match head[3] {
+            GOAWAY => break Some(u32::from_be_bytes(payload[4..8].try_into().unwrap())),
+            PING => break None,
+            _ => {}
+        }
+    };
+    (origin.connections() - before, end)
+}
+
+#[test]
+fn requests_that_are_made_only_to_be_reset_are_few() {
+    let origin = Origin::scripted(|peer| {
+        // Nobody is answered.
+        let _asked = peer.request();
+        peer.to_end();
+    });
+    let server = crate::http(&format!(
+        "server {{ {} location / {{ proxy_pass http://{}; }} }}",
+        testkit::server::LISTEN,
+        origin.address()
+    ));
+    // Rapid reset: RST_STREAM. MadeYouReset: WINDOW_UPDATE by nothing.
+    for spoil in [[RST_STREAM, 0, 0, 0, 8], [WINDOW_UPDATE, 0, 0, 0, 0]] {
+        let (reached, end) = wasted(&server, &origin, 1000, &spoil);
+        assert_eq!(end, Some(ENHANCE_YOUR_CALM), "{spoil:?}");
+        assert!(reached <= 60, "{spoil:?}: {reached} reached the origin");
+    }
+    // Who comes again and again from one address wastes no more than a hundred, and somewhat more
+    // while time goes by; connections that waste nothing stay.
+    let mut good = open(&server);
+    let mut ends = 0;
+    let mut rounds = 0;
+    while ends == 0 {
+        let (_, end) = wasted(&server, &origin, 3, &[WINDOW_UPDATE, 0, 0, 0, 0]);
+        ends += u32::from(end == Some(ENHANCE_YOUR_CALM));
+        rounds += 1;
+        assert!(rounds < 1000, "nobody is told to calm down");
+    }
+    good.send(frame(PING, 0, 0, &[7; 8]));
+    loop {
+        let head = good.take(9).expect("the other connection lives");
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let _payload = good.take(length).unwrap();
+        if head[3] == PING {
+            break;
+        }
+    }
+}
+
+#[test]
+fn browsers_whose_user_goes_elsewhere_are_left_alone() {
+    let origin = Origin::scripted(|peer| {
+        let _asked = peer.request();
+        peer.to_end();
+    });
+    let server = crate::http(&format!(
+        "server {{ {} location /slow {{ proxy_pass http://{}; }} }}",
+        testkit::server::LISTEN,
+        origin.address()
+    ));
+    let mut client = open(&server);
+    let mut fields = vec![0x82, 0x86, 0x04, 5];
+    fields.extend(b"/slow");
+    fields.extend([0x01, 9]);
+    fields.extend(b"localhost");
+    for n in 0..60 {
+        client.send(frame(HEADERS, 5, 2 * n + 1, &fields));
+    }
+    testkit::wait_until("all to reach the origin", || origin.count("/slow") == 60);
+    for n in 0..60 {
+        client.send(frame(RST_STREAM, 0, 2 * n + 1, &8_u32.to_be_bytes()));
+    }
+    client.send(frame(HEADERS, 5, 121, &request_fields()));
+    loop {
+        let head = client.take(9).expect("the connection lives");
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let _payload = client.take(length).unwrap();
+        assert_ne!(head[3], GOAWAY);
+        if head[3] == HEADERS && head[5..9] == 121_u32.to_be_bytes() {
+            break;
+        }
+    }
 }

@@ -482,6 +482,18 @@ impl Conn {
         self.phase = Phase::Dead;
     }
 
+    /// Requests that the client broke, or took back at once, since the last call.
+    pub fn take_wasted(&mut self) -> u32 {
+        self.abuse.take_wasted()
+    }
+
+    /// Ends the connection of a client whose other connections have wasted too much.
+    pub fn calm_down(&mut self, events: &mut Vec<Event>) {
+        if self.phase != Phase::Dead {
+            self.fail(abuse::calm("client cancelled too many requests"), events);
+        }
+    }
+
     /// RFC 9113 §5.4.2: resets one stream because of what the peer sent on it.
     fn stream_error(
         &mut self,
@@ -498,7 +510,7 @@ impl Conn {
             None => {}
         }
         frame::push_u32(self.control(), Kind::RstStream, id, code);
-        self.abuse.waste()
+        self.abuse.waste(code)
     }
 
     /// Ends a stream whose response is complete, and whose client may not send the rest of its

@@ -34,6 +34,7 @@ use crate::{Awaiting, BodySource, ConnError, Event, HeadPool, RespondError, Stre
 
 use control::{Control, News, Uni};
 use frame::{code, kind, setting, uni};
+pub use load::EXCESSIVE_LOAD;
 use load::Load;
 use recv::{HeadCache, fatal};
 use send::{Out, ReplyCache, Turn};
@@ -226,7 +227,7 @@ impl Conn {
             self.orders.push(Order::Forsake(stream));
             return Ok(());
         };
-        self.load.charge(load::WASTED)?;
+        self.charge_cancelled(slot)?;
         if let Some(stream) = self.streams.at(slot) {
             // The peer's side is over, so it needs no STOP_SENDING, but QPACK has to know.
             if stream.recv.phase != Phase::Ended {
@@ -253,10 +254,21 @@ impl Conn {
             return Err(fatal(code::CLOSED_CRITICAL_STREAM, "client stops a critical stream"));
         }
         if let Some(slot) = self.streams.slot_of(stream) {
-            self.load.charge(load::WASTED)?;
+            self.charge_cancelled(slot)?;
             self.abort(slot, code::REQUEST_CANCELLED, events);
         }
         Ok(())
+    }
+
+    /// Requests that the client broke since the last call.
+    pub const fn take_wasted(&mut self) -> u32 {
+        self.load.take_wasted()
+    }
+
+    /// A request that is given up costs less where its answer is under way.
+    fn charge_cancelled(&mut self, slot: u32) -> Result<(), ConnError> {
+        let is_answered = self.streams.at(slot).is_some_and(|stream| stream.send.is_answered);
+        self.load.charge(if is_answered { load::ODD } else { load::CANCELLED })
     }
 
     /// Notes that QUIC takes bytes of this stream again.

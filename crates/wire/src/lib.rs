@@ -16,6 +16,7 @@ mod integer;
 pub mod lsapi;
 pub mod origin;
 mod outgoing;
+mod patience;
 pub mod proxy;
 pub mod pseudo;
 pub mod qpack;

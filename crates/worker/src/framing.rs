@@ -72,6 +72,21 @@ impl Framing {
         }
     }
 
+    /// Requests that the client wasted since the last call.
+    pub(crate) fn take_wasted(&mut self) -> u32 {
+        match self {
+            Self::H1(_) => 0,
+            Self::H2(conn) => conn.take_wasted(),
+        }
+    }
+
+    /// Ends the connection of a client that wastes too much.
+    pub(crate) fn calm_down(&mut self, events: &mut Vec<Event>) {
+        if let Self::H2(conn) = self {
+            conn.calm_down(events);
+        }
+    }
+
     /// The host that the head which is arriving asks for, where its limits depend on that.
     pub(crate) fn take_host(&mut self) -> Option<&[u8]> {
         match self {

@@ -260,6 +260,10 @@ impl<I: Io> Worker<I> {
             let asks_host = settings.h1.asks_host;
             let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
             let taken = framing.receive(settings, self.now, &bytes[*from..], heads, events);
+            let wasted = framing.take_wasted();
+            if wasted > 0 && self.wasters.are_too_many(conn.info.remote, wasted, self.now) {
+                framing.calm_down(events);
+            }
             match taken {
                 Ok(0) if self.scratch.events.is_empty() => return,
                 Ok(n) => {

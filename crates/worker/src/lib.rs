@@ -40,6 +40,7 @@ mod token;
 mod udp;
 mod udp_sockets;
 mod verified;
+mod wasters;
 mod worker;
 
 pub use effects::look;

@@ -325,6 +325,10 @@ impl<I: Io> Worker<I> {
                 result = conn.h3.handle_reset(stream, code, events);
             }
             self.udp_scratch.chunks = chunks;
+            let wasted = conn.h3.take_wasted();
+            if wasted > 0 && self.wasters.are_too_many(conn.info.remote, wasted, self.now) {
+                result = result.and(Err(h3::EXCESSIVE_LOAD));
+            }
             let failed = result.is_err();
             self.settle_quic(key, result);
             if failed || end != ReadEnd::Full {

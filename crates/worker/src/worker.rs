@@ -31,6 +31,7 @@ use crate::token::Token;
 use crate::udp::UdpScratch;
 use crate::udp_sockets::UdpSockets;
 use crate::verified::{Fingerprint, Verified};
+use crate::wasters::Wasters;
 
 /// Notes read in one turn.
 const MAIL_PER_TURN: usize = 256;
@@ -135,6 +136,7 @@ pub struct Worker<I> {
     pub(crate) listeners: Vec<Option<ListenSlot>>,
     pub(crate) accepting: Accepting,
     pub(crate) udp: UdpSockets,
+    pub(crate) wasters: Wasters,
     pub(crate) conns: Slab<TcpConn>,
     pub(crate) quics: Slab<QuicConn>,
     /// Exchanges that have outlived their answers.
@@ -219,6 +221,7 @@ impl<I: Io> Worker<I> {
             listeners: Vec::new(),
             accepting: Accepting::default(),
             udp: UdpSockets::default(),
+            wasters: Wasters::default(),
             conns: Slab::with_capacity(CONNS_MAX),
             quics: Slab::with_capacity(CONNS_MAX),
             epilogues: Slab::with_capacity(EXCHANGES_MAX),

@@ -1,12 +1,13 @@
 //! What a peer may cost us beyond its requests, by kind, and who has gone too far.
 //!
 //! Owns counters only; useful work and time pay them off. Frames that cost us little but never end
-//! are counted per kind, cancelled requests against completed ones.
+//! are counted per kind, wasted requests by `patience`.
 
 use base::Now;
 
 use super::frame::code;
 use crate::ConnError;
+use crate::patience::{Exhausted, Patience, Waste};
 
 /// SETTINGS frames ahead of useful work (each must be acknowledged).
 pub(super) const SETTINGS_MAX: u16 = 64;
@@ -22,9 +23,6 @@ pub(super) const WINDOW_UPDATES_MAX: u16 = 4096;
 pub(super) const UNKNOWN_MAX: u16 = 1024;
 /// Frames on streams that are closed.
 pub(super) const STRAYS_MAX: u16 = 1024;
-/// Requests beyond the completed ones that were cancelled before their answer began, refused for
-/// the stream limit, or malformed: each costs us a request and the peer nothing.
-pub(super) const RESETS_MAX: u64 = 200;
 /// CONTINUATION frames in one field block.
 pub(super) const CONTINUATIONS_MAX: u32 = 64;
 /// Bytes of a field block, and of the fields in it, as a multiple of `head_size_max`.
@@ -82,8 +80,9 @@ pub(super) struct Abuse {
     counts: [u16; KINDS],
     /// The second up to which time has paid.
     paid_until: u64,
-    resets: u64,
-    completed: u64,
+    patience: Patience,
+    /// Streams behind this one were opened by the bytes that are being read.
+    opened_before: u32,
 }
 
 impl Abuse {
@@ -120,22 +119,41 @@ impl Abuse {
     /// A response left completely.
     #[inline]
     pub(super) fn complete(&mut self) {
-        self.completed += 1;
+        self.patience.complete();
     }
 
-    /// A request was wasted.
-    pub(super) fn waste(&mut self) -> Result<(), ConnError> {
-        self.resets += 1;
-        if self.resets > RESETS_MAX + self.completed {
-            return Err(calm("client cancelled too many requests"));
-        }
-        Ok(())
+    /// Bytes arrive, behind the stream `last`.
+    pub(super) fn begin(&mut self, now: Now, last: u32) {
+        self.patience.rest(now);
+        self.opened_before = last;
+    }
+
+    /// A request was broken by its client, and reset by us; streams above the limit may be a
+    /// misunderstanding.
+    pub(super) fn waste(&mut self, code: u32) -> Result<(), ConnError> {
+        let is_refused = code == code::REFUSED_STREAM;
+        self.spend(if is_refused { Waste::Later } else { Waste::Broken })
+    }
+
+    /// A request was cancelled before its answer began.
+    pub(super) fn cancel(&mut self, stream: u32) -> Result<(), ConnError> {
+        let is_new = stream > self.opened_before;
+        self.spend(if is_new { Waste::AtOnce } else { Waste::Later })
+    }
+
+    fn spend(&mut self, waste: Waste) -> Result<(), ConnError> {
+        self.patience.waste(waste).map_err(|Exhausted| calm("client cancelled too many requests"))
+    }
+
+    /// Wasted requests since the last call.
+    pub(super) fn take_wasted(&mut self) -> u32 {
+        self.patience.take_untold()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Abuse, Chatter, PINGS_MAX, RESETS_MAX};
+    use super::{Abuse, Chatter, PINGS_MAX};
     use base::{Instant, Now};
 
     fn at(seconds: u64) -> Now {
@@ -156,15 +174,5 @@ mod tests {
         for second in 0..10_000 {
             assert!(abuse.charge(Chatter::Ping, at(second)).is_ok());
         }
-    }
-
-    #[test]
-    fn cancelled_requests_are_set_against_completed_ones() {
-        let mut abuse = Abuse::default();
-        abuse.complete();
-        for _ in 0..=RESETS_MAX {
-            assert!(abuse.waste().is_ok());
-        }
-        assert!(abuse.waste().is_err());
     }
 }

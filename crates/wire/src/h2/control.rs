@@ -220,7 +220,7 @@ impl Conn {
         let is_waste = self.streams.at(slot).sending == Sending::Waiting;
         let user = self.drop_stream(slot, Closed::ByPeer);
         turn.events.extend(user.map(|user| Event::Reset { user }));
-        if is_waste { self.abuse.waste() } else { Ok(()) }
+        if is_waste { self.abuse.cancel(header.stream) } else { Ok(()) }
     }
 
     /// RFC 9113 §6.3: checked and ignored; we announced that we use RFC 9218 instead.

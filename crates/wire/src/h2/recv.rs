@@ -47,6 +47,7 @@ impl Conn {
     ) -> Result<usize, ConnError> {
         events.append(&mut self.deferred);
         self.started.get_or_insert(now.mono);
+        self.abuse.begin(now, self.last_seen);
         let mut turn = Turn { settings, now, heads, events };
         let result = match self.phase {
             // The error was told once; nothing that comes later matters.

@@ -1,13 +1,14 @@
 //! Peers that cost more than they ask are told to calm down.
 
 use super::super::abuse::{
-    CONTINUATIONS_MAX, CONTROL_QUEUED_MAX, EMPTY_DATA_MAX, PINGS_MAX, PRIORITIES_MAX, RESETS_MAX,
-    SETTINGS_MAX, STRAYS_MAX, UNKNOWN_MAX, WINDOW_UPDATES_MAX,
+    CONTINUATIONS_MAX, CONTROL_QUEUED_MAX, EMPTY_DATA_MAX, PINGS_MAX, PRIORITIES_MAX, SETTINGS_MAX,
+    STRAYS_MAX, UNKNOWN_MAX, WINDOW_UPDATES_MAX,
 };
 use super::super::code::ENHANCE_YOUR_CALM;
 use super::{
     Bench, END, GET, Settings, block, data, frame, get, headers, post, rst, settings, window,
 };
+use crate::patience::{CANCELS_MAX, WASTES_MAX};
 
 /// Repeats frames until the connection breaks; says after how many.
 fn endure(bench: &mut Bench, mut next: impl FnMut(u32) -> Vec<u8>) -> u32 {
@@ -53,7 +54,7 @@ fn floods_of_cheap_frames_end_at_their_limits() {
 
 #[test]
 fn requests_that_are_cancelled_at_once_end_the_connection() {
-    let resets = RESETS_MAX as u32;
+    let resets = WASTES_MAX;
     let mut bench = Bench::new();
     let count = endure(&mut bench, |i| [get(2 * i + 1), rst(2 * i + 1, 8)].concat());
     assert_eq!(count, resets + 1);
@@ -65,7 +66,11 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
     assert_eq!(endure(&mut bench, |i| headers(2 * i + 1, END, &block(&GET[1..]))), resets + 1);
     let settings = Settings { max_concurrent_streams: 1, ..Settings::default() };
     let mut bench = Bench::open(settings);
-    assert_eq!(endure(&mut bench, |i| get(2 * i + 1)), resets + 2);
+    assert_eq!(endure(&mut bench, |i| get(2 * i + 1)), CANCELS_MAX + 2);
+    // Browsers cancel later, when their user goes elsewhere.
+    let mut bench = Bench::new();
+    let later = |i: u32| if i % 2 == 0 { get(i + 1) } else { rst(i, 8) };
+    assert_eq!(endure(&mut bench, later), 2 * CANCELS_MAX + 2);
 }
 
 #[test]
