@@ -69,7 +69,7 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
     assert_eq!(endure(&mut bench, |i| get(2 * i + 1)), CANCELS_MAX + 2);
     // Browsers cancel later, when their user goes elsewhere.
     let mut bench = Bench::new();
-    let later = |i: u32| if i % 2 == 0 { get(i + 1) } else { rst(i, 8) };
+    let later = |i: u32| if i.is_multiple_of(2) { get(i + 1) } else { rst(i, 8) };
     assert_eq!(endure(&mut bench, later), 2 * CANCELS_MAX + 2);
 }
 
