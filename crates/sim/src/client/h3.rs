@@ -347,7 +347,7 @@ impl Client {
         match line.manner {
             Manner::Stalls => true,
             // What was lost again and again may not have come for as long as the server waits.
-            _ if kernel.net.weather.loses() => true,
+            _ if loses(kernel, line) => true,
             // Whoever takes something every now and then is in time.
             _ => kernel.nanos.saturating_sub(stream.moved) >= kernel.patience.send,
         }
@@ -402,11 +402,13 @@ impl Client {
         if line.is_spoiled || line.manner == Manner::Stalls {
             return Verdict::Forgiven;
         }
-        // Whoever moves loses what is on its way to where it was.
-        let moves = matches!(line.manner, Manner::Moves(_));
-        let loses = kernel.net.weather.loses() || moves;
+        let loses = loses(kernel, line);
         let silent = kernel.nanos.saturating_sub(line.conn.heard);
         match reason {
+            // The server waited for what never left here.
+            ConnectionError::Reset | ConnectionError::TimedOut if line.conn.is_stuck() => {
+                Verdict::Again
+            }
             ConnectionError::ApplicationClosed(close) => {
                 let code = u64::from(close.error_code);
                 match code {
@@ -424,6 +426,8 @@ impl Client {
                 2 if kernel.draining => Verdict::Refused,
                 // We may be done with the handshake before the server is.
                 2 | 0xc if !line.talk.has_settings => Verdict::Again,
+                // The server waited for what never left here, until its handshake timed out.
+                0xc if line.conn.is_stuck() => Verdict::Again,
                 // The server cannot know yet that its handshake was confirmed.
                 0xe if loses && line.has_new_keys => Verdict::Again,
                 // INVALID_TOKEN: the address has changed since.
@@ -500,6 +504,12 @@ impl Client {
         self.base.forgiven += line.talk.streams.len();
         line.talk.streams.clear();
     }
+}
+
+/// Whether what is on its way to the client may be lost.
+fn loses(kernel: &Kernel, line: &Line) -> bool {
+    // Whoever moves loses what is on its way to where it was.
+    kernel.net.weather.loses() || matches!(line.manner, Manner::Moves(_))
 }
 
 /// Whether a connection is over.

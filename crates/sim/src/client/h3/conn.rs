@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_types, reason = "the library's vocabulary; no clock is read here")]
 
+use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,9 @@ use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Event, IdleTimeout, MtuDiscoveryConfig, ReadError,
-    StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
+    EcnCodepoint, Endpoint, EndpointConfig, Event, FixedLengthConnectionIdParser, IdleTimeout,
+    LongType, MtuDiscoveryConfig, ProtectedHeader, ReadError, StreamEvent, StreamId,
+    TransportConfig, VarInt, WriteError,
 };
 
 use crate::chance::Chance;
@@ -134,7 +136,19 @@ pub(super) struct Conn {
     /// Streams were used before the handshake was over.
     is_early: bool,
     has_begun: bool,
+    last_word: LastWord,
     out: Vec<u8>,
+}
+
+/// What became of the client's last message of a handshake that began with early streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastWord {
+    /// There is none to be sent.
+    None,
+    /// It is to be sent.
+    Due,
+    /// It has left once, and is the network's and the server's matter.
+    Sent,
 }
 
 impl std::fmt::Debug for Conn {
@@ -192,6 +206,7 @@ impl Conn {
             heard: kernel.nanos,
             is_early: false,
             has_begun: false,
+            last_word: LastWord::None,
             out: Vec::new(),
         })
     }
@@ -244,6 +259,7 @@ impl Conn {
         loop {
             match self.quic.poll()? {
                 Event::Connected if std::mem::take(&mut self.is_early) => {
+                    self.last_word = LastWord::Due;
                     let is_taken = self.quic.accepted_0rtt();
                     return Some(match is_taken {
                         true => Tidings::Confirmed,
@@ -292,12 +308,27 @@ impl Conn {
             let Some(transmit) = self.quic.poll_transmit(now, 1, &mut self.out) else { break };
             let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
             let bytes = std::mem::take(&mut self.out);
+            if self.last_word == LastWord::Due && has_handshake(&bytes[..transmit.size]) {
+                self.last_word = LastWord::Sent;
+            }
             kernel.client_datagram(self.host, self.port, ecn, &bytes[..transmit.size]);
             self.out = bytes;
             any = true;
         }
         self.exchange_events();
         any
+    }
+
+    /// Whether the client keeps the last message of its handshake back, so that the server can
+    /// never be done with the handshake, nor read what comes after it (RFC 9001 §5.7).
+    ///
+    /// The library lets early data fill the congestion window, and then sends no Handshake packet
+    /// but as a probe; its probes go where packets are in flight, which is among the early ones
+    /// alone. RFC 9002 §6.2.2.1 has a client probe with a Handshake packet until one of those is
+    /// acknowledged. The server has acknowledged the early data, in packets that came before their
+    /// keys. (<https://github.com/quicwg/base-drafts/issues/2984>)
+    pub(super) fn is_stuck(&self) -> bool {
+        self.last_word == LastWord::Due
     }
 
     /// When it wants to be woken though nothing arrives.
@@ -366,6 +397,25 @@ impl Conn {
         self.quic.close(library(kernel.nanos), code, Bytes::new());
         self.transmit(kernel);
     }
+}
+
+/// Whether one of the packets of a datagram of ours is a Handshake packet (RFC 9000 §17.2.4).
+fn has_handshake(datagram: &[u8]) -> bool {
+    // Only short headers have an id whose length must be known; they are the last in a datagram.
+    let ids = FixedLengthConnectionIdParser::new(0);
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let mut at = Cursor::new(BytesMut::from(rest));
+        let len = match ProtectedHeader::decode(&mut at, &ids, &[1], true) {
+            Ok(ProtectedHeader::Long { ty: LongType::Handshake, .. }) => return true,
+            Ok(ProtectedHeader::Long { len, .. }) => len,
+            Ok(ProtectedHeader::Initial(initial)) => initial.len,
+            _ => return false,
+        };
+        let end = at.position().saturating_add(len);
+        rest = usize::try_from(end).ok().and_then(|end| rest.get(end..)).unwrap_or_default();
+    }
+    false
 }
 
 fn id(stream: u64) -> StreamId {
