@@ -35,6 +35,8 @@ LIVES = [
 # Workers of another user cannot always open the log again, which nginx's do themselves.
 USER = "user root; " if os.geteuid() == 0 else ""
 LIFE = USER + "worker_processes 2; pid @LOGS@/life.pid; error_log @LOGS@/life.log notice; events {}\nhttp { access_log off; server { listen 127.0.0.1:@P0@; } }\n"
+# What a step is logged with, as soon as it was noticed.
+LOGGED = {"HUP": "reconfiguring", "-s reload": "reconfiguring", "WINCH": "gracefully", "USR1": "reopening", "-s reopen": "reopening"}
 # What is logged of a life. Workers come and go otherwise here, which the documents say.
 TOLD = re.compile(r"\[(?:emerg|alert|crit|error|warn)\]|signal \d+ \(SIG(?!CHLD|IO)|reconfiguring|reopening logs|gracefully|process started")
 STAMP = re.compile(r"^\S+ \S+ (\[\w+\]) \d+#\d+: ", re.M)
@@ -92,9 +94,8 @@ def life(program, steps):
         else:
             os.kill(pid, getattr(signal, f"SIG{step}"))
         # What was asked is logged before the next is asked.
-        if step in ("HUP", "-s reload", "WINCH", "USR1", "-s reopen"):
-            wanted = {"H": "reconfiguring", "-": step[3:6], "W": "gracefully", "U": "reopening"}[step[0]]
-            until(lambda: wanted in log.read_text())
+        if wanted := LOGGED.get(step):
+            until(lambda text=wanted: text in log.read_text())
             time.sleep(0.3)
     ended = until(lambda: not running(pid))
     told += [f"ended {ended}", f"pid file {pidfile.exists()}"]
