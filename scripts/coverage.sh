@@ -12,11 +12,11 @@ export PATH=$PATH:$HOME/.cargo/bin
 
 tools=$(dirname "$(rustc --print target-libdir)")/bin
 [ -x "$tools/llvm-cov" ] || { echo "missing tool: llvm-cov (run rustup component add llvm-tools)" >&2; exit 1; }
-out=${CARGO_TARGET_DIR:-target}/coverage
+out=$(realpath -m "${CARGO_TARGET_DIR:-target}/coverage")
 mkdir -p "$out"
 rm -f "$out"/*.profraw
 export CARGO_TARGET_DIR=$out RUSTFLAGS="-C instrument-coverage"
-export LLVM_PROFILE_FILE=$PWD/$out/%p-%m.profraw
+export LLVM_PROFILE_FILE=$out/%p-%m.profraw
 
 cargo test -p sim --locked --no-run
 cargo test -p sim --locked --test seeds
