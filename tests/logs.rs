@@ -266,12 +266,16 @@ fn the_default_file_is_below_the_prefix() {
     assert!(done.stderr.contains("/bolide.conf:1"), "{done}");
 }
 
+/// What the pid file says, which is made before it is written.
+fn pid_of(home: &Home) -> String {
+    wait_until("the pid file", || home.read("logs/pid").ends_with('\n'));
+    home.read("logs/pid").trim().to_owned()
+}
+
 #[test]
 fn the_pid_file_appears_and_goes() {
     let server = site("");
-    let file = server.home().dir().join("logs/pid");
-    wait_until("the pid file", || file.exists());
-    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{}\n", server.pid()));
+    assert_eq!(pid_of(server.home()), server.pid().to_string());
     let exit = server.stop("QUIT");
     assert_eq!(exit.code, 0, "{exit:?}");
 }
@@ -280,8 +284,7 @@ fn the_pid_file_appears_and_goes() {
 fn term_int_and_quit_end_the_server_with_status_0() {
     for signal in ["TERM", "INT", "QUIT"] {
         let server = site("");
-        let home = server.home().dir().join("logs/pid");
-        wait_until("the pid file", || home.exists());
+        pid_of(server.home());
         let mut idle = server.connect();
         idle.get("/hello.txt", "");
         let exit = server.stop(signal);
@@ -314,7 +317,7 @@ fn quit_finishes_what_was_begun() {
 fn s_sends_signals_to_the_running_server() {
     let mut server = site("");
     let conf = server.home().dir().join("nginx.conf");
-    wait_until("the pid file", || server.home().dir().join("logs/pid").exists());
+    pid_of(server.home());
     let send = |signal: &str| server.home().run(&["-c", conf.to_str().unwrap(), "-s", signal]);
     assert_eq!(send("reload").code, 0);
     assert_eq!(send("reopen").code, 0);
@@ -338,8 +341,7 @@ fn a_daemon_leaves_and_lives_on() {
     let done = home.run(&["-c", conf.to_str().unwrap()]);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
     let file = home.dir().join("logs/pid");
-    wait_until("the pid file", || file.exists());
-    let pid = fs::read_to_string(&file).unwrap().trim().to_owned();
+    let pid = pid_of(&home);
     let mut client = testkit::Client::connect(([127, 0, 0, 1], home.port(0)).into());
     assert_eq!(client.get("/", "").text(), "ok");
     let _quiet = run("kill", ["-s", "QUIT", &pid]).succeeded();
