@@ -289,7 +289,7 @@ impl<'a> Control<'a> {
         self.signals.take()
     }
 
-    /// What somebody who asks after the server is told about.
+    /// The server's state for `bolide status`.
     fn scene(&self) -> Scene {
         Scene {
             generation: self.generation.number,

@@ -238,7 +238,7 @@ fn wasted(server: &Server, origin: &Origin, times: u32, spoil: &[u8]) -> (usize,
 #[test]
 fn requests_that_are_made_only_to_be_reset_are_few() {
     let origin = Origin::scripted(|peer| {
-        // Nobody is answered.
+        // No request is answered.
         let _asked = peer.request();
         peer.to_end();
     });

@@ -1,5 +1,5 @@
-//! Owns: what RFC 9110 asks of whoever stands between a client and an origin: fields that go no
-//! further, heads before the answer, what a 405 says, which requests name nobody.
+//! Owns: what RFC 9110 asks of an intermediary: hop-by-hop fields, 1xx responses, `Allow` of a 405,
+//! requests without a host.
 
 use testkit::origin::{answer, answer_of};
 use testkit::server::LISTEN;

@@ -22,7 +22,7 @@ impl Drop for Guard {
 
 #[test]
 fn a_demonstration_finds_free_ports_and_says_which() {
-    // Whoever has them, they are taken.
+    // Another process listens on them.
     let _held = [8080, 8443].map(|port| TcpListener::bind(("0.0.0.0", port)));
     let home = Home::new(BOLIDE);
     let mut command = home.command(&["demo"]);

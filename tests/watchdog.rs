@@ -1,4 +1,4 @@
-//! Owns: what is told of a worker that stands in one turn, and what follows.
+//! Owns: what the log says of a worker that is stuck in one turn, and what `worker_watchdog` does.
 //!
 //! A worker is brought to stand by a debugger's means, which the system has to permit.
 

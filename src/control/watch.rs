@@ -76,7 +76,7 @@ mod tests {
         assert!((0..100).all(|_| look(500).is_none()));
         post.pulse().note(1, Doing::Reading);
         assert_eq!(look(500), None);
-        // Nobody looked: the process was stopped.
+        // No look in between: the process was stopped.
         assert_eq!(look(3_600_000), None);
         post.pulse().note(1, Doing::QuicDeadline);
         let told: Vec<_> = (0..100).filter_map(|_| look(500)).collect();

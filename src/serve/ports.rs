@@ -46,7 +46,7 @@ fn first_free(usual: u16, is_free: impl Fn(u16) -> bool) -> u16 {
     (usual..usual.saturating_add(TRIES)).find(|port| is_free(*port)).unwrap_or(usual)
 }
 
-/// Whether nobody listens on `port`, over TCP or QUIC. What else may be wrong is told later.
+/// Whether `port` is free, over TCP and UDP. Other errors of bind() are reported later.
 fn is_free(port: u16) -> bool {
     let hosts = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let options = Options { ipv6_only: Some(true), ..Options::default() };

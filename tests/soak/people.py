@@ -178,7 +178,7 @@ class People:
             if not reply.field("x-purged-objects"):
                 raise Failure(f"PURGE purged nothing: {reply.head}")
         else:
-            # By its process: the file may have a mistake at the moment, by which nobody is found.
+            # By pid: the configuration file may be broken at the moment.
             words = ["cache", "purge", "--tag", f"n{number}", "--pid", str(self.server.pid)]
             code, out, err = await program(str(self.server.binary), *words)
             if code != 0 or not out.startswith(b"purged: "):

@@ -90,7 +90,7 @@ class Place:
 
     def write(self, mistake: str = "") -> None:
         """Writes the configuration of this generation, with a mistake in it if there is one."""
-        # Whole or not at all, as somebody may read it at any moment.
+        # Replaced by rename, as the server may read it at any moment.
         new = self.dir / "nginx.conf.new"
         new.write_text(self.text() + mistake)
         new.rename(self.conf)

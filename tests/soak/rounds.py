@@ -134,6 +134,6 @@ class Soak:
             number += 1
             await self.round(length)
             await self.rest()
-        # Somebody who has asked all that he may and stays costs nothing either.
+        # A client that stays after its last allowed request costs no CPU either.
         stays = self.book.note("outstayed", self.rude.outstayed)
         self.verdict.idle, _ = await asyncio.gather(self.server.idle(), stays)

@@ -130,7 +130,7 @@ pub enum Watchdog {
     Log,
     /// The process ends by SIGABRT, so that its memory can be looked at.
     Abort,
-    /// The process ends, for who manages services to start it again.
+    /// The process ends with status 70, for the service manager to restart it.
     Restart,
 }
 

@@ -292,7 +292,7 @@ pub fn parse(text: &[u8]) -> Option<u64> {
 }
 
 /// The same without tolerance: the zone is `GMT`, and names are spelled as they are (RFC 9110
-/// §5.6.7). Which day of the week it was is not looked at, since nobody goes by it.
+/// §5.6.7). The name of the weekday is not checked against the date.
 #[must_use]
 pub fn parse_strictly(text: &[u8]) -> Option<u64> {
     let seconds = parse(text)?;

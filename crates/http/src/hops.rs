@@ -76,14 +76,14 @@ impl Hops {
             && self.named.binary_search_by(|name| name[..].cmp(&text.to_ascii_lowercase())).is_ok()
     }
 
-    /// Whether one of `fields` goes no further only because `Connection` lists it: whoever is asked
-    /// behind us sees another message than we do.
+    /// Whether one of `fields` is dropped only because `Connection` lists it: the origin then gets
+    /// another message than this server did.
     #[must_use]
     pub fn hide_any(&self, fields: &Fields) -> bool {
         !self.named.is_empty() && fields.iter().any(|field| self.names(field.text))
     }
 
-    /// Removes what `Connection` lists; the usual fields stay for whoever needs them.
+    /// Removes the fields that `Connection` lists; the usual hop-by-hop fields stay.
     pub fn remove_named(&self, fields: &mut Fields) {
         for name in &self.named {
             fields.remove_text(name);

@@ -103,14 +103,14 @@ pub struct Client {
 /// What came of taking a client.
 #[derive(Clone, Debug)]
 pub enum Accepted {
-    /// One that had waited.
+    /// A connection from the accept queue.
     Client(Client),
-    /// Nobody waits; a readiness report follows.
-    Nobody,
-    /// The one who waited has left; others may wait.
+    /// The accept queue is empty; epoll reports the next connection.
+    QueueEmpty,
+    /// The client closed the connection before it was accepted; others may be queued.
     Gone,
-    /// The system gives none, for want of descriptors or memory: its error number. Who waits goes
-    /// on waiting, so that a listener which is watched is reported again at once.
+    /// accept4() failed, mostly out of descriptors or memory: its errno. The connection stays
+    /// queued, so a level-triggered listener is reported again at once.
     Failed(i32),
 }
 

@@ -61,13 +61,13 @@ impl UdpBatch {
         self.messages.len()
     }
 
-    /// Forgets the messages of the last receive call; for who plays the kernel.
+    /// Forgets the messages of the last receive call; for a simulated kernel.
     pub fn clear(&mut self) {
         self.messages.clear();
     }
 
     /// Adds a message as a receive call does, if there is room for one more and it is not too
-    /// long; for who plays the kernel.
+    /// long; for a simulated kernel.
     pub fn push(&mut self, message: DatagramIn, bytes: &[u8]) -> bool {
         if self.messages.len() == MESSAGES || bytes.len() > MESSAGE_SIZE {
             return false;

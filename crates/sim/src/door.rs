@@ -203,7 +203,7 @@ impl Io for SimIo {
         let mut kernel = self.call();
         let fd = match kernel.accept(listener) {
             Ok(Some(fd)) => fd,
-            Ok(None) => return Accepted::Nobody,
+            Ok(None) => return Accepted::QueueEmpty,
             Err(errno) => return Accepted::Failed(errno),
         };
         let Some(socket) = kernel.sockets.get(&fd) else { return Accepted::Gone };

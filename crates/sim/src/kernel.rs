@@ -66,7 +66,7 @@ pub struct Kernel {
     pub draining: bool,
     /// There are more clients than the workers take; idle connections have to go.
     pub is_tight: bool,
-    /// A client could not be taken just now: whom the worker closes next made room for him.
+    /// accept4() has just failed: the connection that the worker closes next makes room.
     pub(crate) is_shedding: bool,
     pub(crate) chance: Chance,
     pub(crate) sockets: BTreeMap<i32, Socket>,

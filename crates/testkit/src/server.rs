@@ -380,7 +380,7 @@ impl Server {
         // The name of the program, in brackets, may hold anything.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         let ticks = fields.split_whitespace().skip(11).take(2);
-        // Linux counts in hundredths of a second for everybody.
+        // Linux reports CPU time in hundredths of a second (USER_HZ).
         ticks.map(|n| Duration::from_millis(10 * n.parse::<u64>().unwrap_or(0))).sum()
     }
 

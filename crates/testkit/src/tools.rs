@@ -113,7 +113,7 @@ impl Companion {
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                // Nobody listens to the end of a test that is over.
+                // The receiver is gone when the test is over.
                 let _ = sender.send(line);
             }
         });

@@ -429,7 +429,7 @@ impl Fetch {
         if self.state == State::Answering {
             return;
         }
-        // RFC 9110 §7.6.1: nobody behind us is told of what the origin says to us only.
+        // RFC 9110 §7.6.1: the client does not get the origin's hop-by-hop fields.
         let hops = Hops::of(&head.fields);
         hops.remove_named(&mut head.fields);
         if matches!(head.status, 100 | 102..200) {

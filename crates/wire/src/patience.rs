@@ -35,7 +35,7 @@ pub(crate) struct Patience {
     spent: u32,
     /// The second up to which time has paid.
     paid_until: u64,
-    /// Wastes that nobody outside was told of.
+    /// Wasted requests since the last `take_untold`.
     untold: u32,
 }
 

@@ -1,8 +1,8 @@
-//! Taking clients, and what becomes of those that cannot be taken.
+//! Accepting connections, and pausing when accept4() fails.
 //!
-//! Owns which listeners are watched. Easiest to break: who is not taken goes on waiting, and a
-//! listener that is watched meanwhile is reported in every turn, which then does nothing else. So
-//! whatever the system refuses clients for, listeners rest until that may be over.
+//! Owns which listeners epoll watches. Easiest to break: a connection that is not accepted stays
+//! queued, and a watched listener is then reported in every turn. So after a failed accept4() the
+//! listeners are unwatched until a descriptor is free or 500 ms have passed, as in nginx.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl<I: Io> Worker<I> {
                     self.tally.add(Count::Accepted);
                     self.admit(listen, &client);
                 }
-                Accepted::Nobody => return,
+                Accepted::QueueEmpty => return,
                 Accepted::Gone => {}
                 Accepted::Failed(errno) => {
                     self.tell_refused(errno);
@@ -83,7 +83,7 @@ impl<I: Io> Worker<I> {
         self.log_server(level, &format!("accept4() failed {}", describe(errno)));
     }
 
-    /// Takes nobody for a while.
+    /// Stops accepting for a while.
     fn rest_listeners(&mut self) {
         for listener in self.listeners.iter_mut().flatten().filter(|one| one.is_watched) {
             self.io.unwatch(listener.socket.fd());

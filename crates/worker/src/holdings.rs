@@ -1,4 +1,4 @@
-//! What one worker holds, for whoever asks the running server: figures only, and nothing changes.
+//! The resources that one worker holds, for `bolide status`: figures only, and nothing changes.
 
 use std::sync::mpsc::SyncSender;
 
@@ -68,7 +68,7 @@ impl Slots {
 }
 
 impl<I: Io> Worker<I> {
-    /// Tells what it holds; who asked may have left.
+    /// Sends its figures; the receiver may be gone.
     pub(crate) fn tell_holdings(&mut self, teller: &SyncSender<Holdings>) {
         let quic_states = self.udp.iter_mut().map(|udp| udp.endpoint.ids().count()).sum();
         let origins = &self.origins;

@@ -61,7 +61,7 @@ impl Wasters {
         wasted.count > WASTES_MAX
     }
 
-    /// Forgets who has paid; everybody if nobody has.
+    /// Forgets addresses without unpaid waste; all of them if there are none.
     #[cold]
     fn forget(&mut self, now: Now) {
         self.0.retain(|_, wasted| {

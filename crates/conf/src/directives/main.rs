@@ -55,7 +55,7 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "What follows when a worker stands in one turn for five seconds: `log` says so in the \
          error log; `abort` and `restart` also end the process, by SIGABRT or with status 70, for \
-         who manages services to start it again.",
+         the service manager to restart it.",
         "worker_watchdog restart;",
     ),
     value("working_directory", M, Args::ONE, |r, node| {

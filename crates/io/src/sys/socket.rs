@@ -277,11 +277,11 @@ pub(crate) fn accept(listener: i32) -> Accepted {
     Accepted::Client(Client { fd: Fd(fd), remote, local })
 }
 
-/// What an error number of `accept4` says of who waits. Linux passes on what has become of the
-/// connection already: those are to be taken as "try again" (accept(2)).
+/// What an errno of `accept4` means. Linux passes pending network errors of the new connection on;
+/// accept(2) says to treat those as EAGAIN.
 const fn not_accepted(errno: i32) -> Accepted {
     match errno {
-        libc::EAGAIN => Accepted::Nobody,
+        libc::EAGAIN => Accepted::QueueEmpty,
         libc::EINTR | libc::ECONNABORTED | libc::EPROTO | libc::EPERM | libc::ETIMEDOUT => {
             Accepted::Gone
         }

@@ -212,7 +212,7 @@ impl Client {
                 }
             }
             Tidings::Stopped(stream) => {
-                // RFC 9000 §3.5: whoever is told to stop says that it has.
+                // RFC 9000 §3.5: STOP_SENDING is answered with RESET_STREAM.
                 line.conn.reset(stream, code::NO_ERROR);
                 if let Some(stream) = line.talk.streams.get_mut(&stream) {
                     stream.mute();
@@ -348,12 +348,12 @@ impl Client {
             Manner::Stalls => true,
             // What was lost again and again may not have come for as long as the server waits.
             _ if loses(kernel, line) => true,
-            // Whoever takes something every now and then is in time.
+            // A client that reads a little now and then is slow, not timed out.
             _ => kernel.nanos.saturating_sub(stream.moved) >= kernel.patience.send,
         }
     }
 
-    /// The connection is over: whom does it leave without an answer?
+    /// The connection is over: which requests are left without a response?
     fn end(
         &mut self,
         kernel: &mut Kernel,
@@ -484,7 +484,7 @@ impl Client {
         Act::Worked
     }
 
-    /// Nobody answers a handshake.
+    /// The server does not answer the handshake.
     fn give_up(&mut self, kernel: &mut Kernel, line: &Line) -> Act {
         if !kernel.net.weather.loses() && !kernel.has_lost_ports && !kernel.draining {
             self.base.complain(kernel, "a handshake comes to nothing");
@@ -508,7 +508,7 @@ impl Client {
 
 /// Whether what is on its way to the client may be lost.
 fn loses(kernel: &Kernel, line: &Line) -> bool {
-    // Whoever moves loses what is on its way to where it was.
+    // A client that changes its address loses the datagrams sent to the old one.
     kernel.net.weather.loses() || matches!(line.manner, Manner::Moves(_))
 }
 
@@ -524,9 +524,9 @@ enum Over {
 enum Verdict {
     /// They may be asked again.
     Again,
-    /// Nobody owes anything.
+    /// The client waits for no response.
     Forgiven,
-    /// Nobody is there any more.
+    /// The client has left.
     Refused,
     /// They had to be answered.
     Owed,

@@ -76,7 +76,7 @@ impl Weather {
         }
     }
 
-    /// Quiet but for what harms nobody: other workers, other paces, other addresses.
+    /// Without faults that cost datagrams: only stray workers, delays and address changes.
     #[must_use]
     pub fn changeable(chance: &mut Chance) -> Self {
         Self {
@@ -166,7 +166,7 @@ pub struct Net {
     sent: u64,
     /// Nothing passes until then.
     gap_until: u64,
-    /// Datagrams of clients, to be sent again by whoever wants to harm.
+    /// Datagrams of clients, which an attacker may replay.
     pub samples: Vec<Vec<u8>>,
 }
 
@@ -206,7 +206,7 @@ impl Net {
         }
     }
 
-    /// Nobody reads this socket any more, and its descriptor may be used again.
+    /// The socket is closed, and its descriptor may be reused.
     pub(super) fn close(&mut self, fd: i32) {
         for port in self.ports.iter_mut().filter(|port| port.fd == fd) {
             (port.is_open, port.fd, port.token) = (false, -1, None);
@@ -345,7 +345,7 @@ impl Kernel {
         !self.net.hosts[host].inbox.is_empty()
     }
 
-    /// Nobody is at `host` any more.
+    /// The client has left the address `host`.
     pub fn abandon_host(&mut self, host: usize) {
         let host = &mut self.net.hosts[host];
         host.at = SocketAddr::from(([0, 0, 0, 0], 0));

@@ -29,7 +29,7 @@ pub const EXCESSIVE_LOAD: ConnError =
 #[derive(Debug, Default)]
 pub(super) struct Load {
     spent: u32,
-    /// Broken requests that nobody outside was told of.
+    /// Malformed requests since the last `take_wasted`.
     wasted: u32,
 }
 

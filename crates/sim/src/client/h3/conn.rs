@@ -342,7 +342,7 @@ impl Conn {
         self.quic.streams().open(dir).map(u64::from)
     }
 
-    /// Writes to a stream; how much was taken, nothing when nobody wants it any more.
+    /// Writes to a stream; how much was taken; nothing after STOP_SENDING.
     pub(super) fn write(&mut self, stream: u64, bytes: &[u8]) -> Option<usize> {
         match self.quic.send_stream(id(stream)).write(bytes) {
             Ok(taken) => Some(taken),

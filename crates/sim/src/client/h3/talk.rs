@@ -442,7 +442,7 @@ impl Stream {
         self.has_ended
     }
 
-    /// Forgets what is still to be sent: nobody wants it.
+    /// Drops the bytes still to be sent, after STOP_SENDING.
     pub(super) fn mute(&mut self) {
         self.out.clear();
         (self.upload_left, self.has_ended) = (0, true);
