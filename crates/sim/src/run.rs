@@ -247,8 +247,8 @@ impl World {
             Act::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
             Act::Done => {}
         }
-        // A request of a client that left may end later, and a QUIC connection whose client vanished
-        // waits for its idle timeout.
+        // A request of a client that left may end later, and a QUIC connection whose client
+        // vanished waits for its idle timeout.
         let is_over =
             |worker: &Worker<SimIo>| worker.live_origins().0 == 0 && worker.live_quic() == (0, 0);
         round.all_left &= self.server.workers.iter().all(is_over);
