@@ -2,7 +2,7 @@
 //! decisions.
 
 use testkit::tools::Finished;
-use testkit::{Php, Server, site, wait_until};
+use testkit::{Php, Response, Server, site, wait_until};
 
 use crate::cache::{KEEP, ZONE, serve};
 
@@ -11,6 +11,13 @@ pub(crate) fn ask(server: &Server, args: &[&str]) -> Finished {
     // It is written when every socket listens, which may be after the first answer.
     wait_until("the pid file", || server.home().read("logs/pid").ends_with('\n'));
     server.home().run(&[&["-c", "nginx.conf"], args].concat())
+}
+
+/// The answer to a client that asks for what `told` asks about.
+fn get(server: &Server, path: &str, fields: &str) -> Response {
+    let host = format!("localhost:{}", server.home().port(0));
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}");
+    server.connect().ask(head.trim_end())
 }
 
 /// What `explain --json` says of a path.
@@ -71,7 +78,7 @@ fn a_verdict_is_what_the_next_request_gets() {
         let (_, cached) = decision(&server, path, &options);
         let again = decision(&server, path, &options).1;
         let lines: String = fields.iter().map(|line| format!("{line}\r\n")).collect();
-        let reply = server.connect().get(path, &lines);
+        let reply = get(&server, path, &lines);
         let real = reply.header("x-status").unwrap_or_default();
         if real != *expected || cached != real || again != real {
             failures.push(format!("{path} {fields:?}: {cached}, {again}, really {real}"));
@@ -83,7 +90,7 @@ fn a_verdict_is_what_the_next_request_gets() {
 /// What clients see of the page cache, as a verdict.
 fn seen(server: &Server, path: &str, fields: &str) -> String {
     let before = std::fs::read_to_string(server.www("count-0")).unwrap_or_default();
-    let reply = server.connect().get(path, fields);
+    let reply = get(server, path, fields);
     let asked = std::fs::read_to_string(server.www("count-0")).unwrap_or_default() != before;
     let header = reply.header("x-litespeed-cache").unwrap_or_default();
     match (header, asked) {
@@ -184,7 +191,7 @@ fn candidates_are_shown_with_their_tags_and_what_purged_them() {
     let php = Php::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let path = "/count.php?h[]=X-LiteSpeed-Cache-Control:public,max-age=60&h[]=X-LiteSpeed-Tag:A,B";
-    assert_eq!(server.get(path).status, 200);
+    assert_eq!(get(&server, path, "").status, 200);
     let json = told(&server, path, &[]);
     for part in ["\"tags\":[\"A\",\"B\"]", "\"state\":\"fresh\"", "\"own\":true", "\"bytes\":5"] {
         assert!(json.contains(part), "{part} in {json}");
@@ -223,7 +230,7 @@ fn reasons_say_what_is_in_the_way() {
     }
     // What an answer did wrong is remembered.
     let path = "/count.php?h[]=Cache-Control:no-store";
-    assert_eq!(server.get(path).status, 200);
+    assert_eq!(get(&server, path, "").status, 200);
     let json = told(&server, path, &[]);
     assert!(json.contains("the answer said no-store"), "{json}");
 }
@@ -237,7 +244,7 @@ fn a_trial_changes_nothing() {
     for _ in 0..3 {
         assert_eq!(decision(&server, path, &[]).1, "MISS");
     }
-    let status = || server.get(path).header("x-status").unwrap_or_default().to_owned();
+    let status = || get(&server, path, "").header("x-status").unwrap_or_default().to_owned();
     assert_eq!((status(), status(), status()), ("MISS".into(), "MISS".into(), "HIT".into()));
     assert_eq!(decision(&server, path, &["--method", "PURGE"]).0, "PURGE");
     assert_eq!(status(), "HIT");
@@ -249,7 +256,7 @@ fn a_trial_changes_nothing() {
 fn decisions_are_found_by_the_id_that_logs_show() {
     let php = Php::start(1);
     let server = serve(&php, ZONE, &format!("{KEEP} add_header X-Id $request_id;"));
-    let id = |path: &str| server.get(path).header("x-id").unwrap().to_owned();
+    let id = |path: &str| get(&server, path, "").header("x-id").unwrap().to_owned();
     let (miss, hit) = (id("/count.php?n=1"), id("/count.php?n=1"));
     let refused = id("/count.php?n=2&h[]=Set-Cookie:a=b");
     let found = |id: &str| {
@@ -305,11 +312,11 @@ fn the_server_tells_about_itself_to_whom_it_is_allowed() {
         location = /nobody { bolide_admin;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     for path in ["/other", "/nobody", "/nobody?explain=http://localhost/"] {
-        assert_eq!(server.get(path).status, 403, "{path}");
+        assert_eq!(get(&server, path, "").status, 403, "{path}");
     }
-    let id = server.get("/count.php?n=1").header("x-id").unwrap().to_owned();
+    let id = get(&server, "/count.php?n=1", "").header("x-id").unwrap().to_owned();
     let open = |query: &str| {
-        let reply = server.get(&format!("/open{query}"));
+        let reply = get(&server, &format!("/open{query}"), "");
         assert_eq!(reply.header("content-type"), Some("application/json"), "{query}");
         (reply.status, reply.text())
     };
@@ -344,12 +351,12 @@ fn a_page_of_parts_is_explained_without_asking_for_the_parts() {
     site::write(&server.www("esi.php"), page.as_bytes());
     let runs = || std::fs::read_to_string(server.www("count-7")).unwrap_or_default();
     assert_eq!(decision(&server, "/esi.php", &[]).0, "MISS");
-    assert_eq!(server.get("/esi.php").text(), "with run 1");
+    assert_eq!(get(&server, "/esi.php", "").text(), "with run 1");
     for _ in 0..3 {
         assert_eq!(decision(&server, "/esi.php", &[]).0, "HIT");
     }
     assert_eq!(runs(), "1");
-    assert_eq!(server.get("/esi.php").text(), "with run 2");
+    assert_eq!(get(&server, "/esi.php", "").text(), "with run 2");
 }
 
 #[test]
@@ -358,7 +365,7 @@ fn what_only_the_disk_has_is_found_by_a_trial() {
     let zone = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;";
     let mut server = serve(&php, zone, KEEP);
     let path = "/count.php?n=1";
-    assert_eq!(server.get(path).text(), "run 1");
+    assert_eq!(get(&server, path, "").text(), "run 1");
     wait_until("it is on disk", || told(&server, path, &[]).contains("\"on_disk\":true"));
     server.restart("TERM");
     wait_until("the disk is looked at", || told(&server, path, &[]).contains("the disk has it"));
@@ -367,6 +374,6 @@ fn what_only_the_disk_has_is_found_by_a_trial() {
         assert!(json.contains("the disk has it") && json.contains("\"candidates\":[]"), "{json}");
         assert_eq!(field(&json, "upstream_cache_status"), "HIT", "{json}");
     }
-    let reply = server.get(path);
+    let reply = get(&server, path, "");
     assert_eq!((reply.header("x-status"), &*reply.text()), (Some("HIT"), "run 1"));
 }

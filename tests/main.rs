@@ -35,6 +35,7 @@ mod h2;
 mod h3;
 mod headers;
 mod http2_directives;
+mod identity;
 mod lifetimes;
 mod limiting;
 mod limits;

@@ -296,12 +296,13 @@ fn an_address_that_is_spelled_otherwise_is_another_page() {
     for path in ["/a/%62", "//a/b", "/a/./b", "/a/c/../b", "/a%2Fb", "/A/b", "/a/b/"] {
         assert_eq!(rig.seen(path, ""), miss(1), "{path}");
     }
-    // So is another host, whatever server answers; a port in it makes none.
+    // So is another host, whatever server answers, and another way to write it.
     let host = |host: &str| {
         let reply = rig.server.connect().ask(&format!("GET /a/b HTTP/1.1\r\nHost: {host}"));
         reply.header("x-litespeed-cache").unwrap_or_default().to_owned()
     };
     assert_eq!(host("evil.test"), "miss");
-    assert_eq!(host("LOCALHOST"), "hit");
+    assert_eq!([host("LOCALHOST"), host("LOCALHOST")], ["miss", "hit"]);
+    assert_eq!([host("localhost:1337"), host("localhost:1337")], ["miss", "hit"]);
     assert_eq!(rig.seen("/a/b", ""), hit(1));
 }

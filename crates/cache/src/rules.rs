@@ -24,12 +24,14 @@ mod validate;
 mod words;
 mod zone;
 
-pub use claims::{Claim, claims};
+pub use claims::Claim;
 pub use decide::{Answer, Decision, Refusal, Source, Verdict, decide, is_esi};
 pub use fresh::{Instructions, State, judge};
 pub use gate::{Bypass, Environment, Gate, autoflushes, gate};
-pub use identity::{Facts, VaryPart, named, session, url, url_of, vary_base};
-pub use policy::{Heuristic, Ignore, Mode, Policy, SessionRule, SetCookie, Valid, Valids};
+pub use identity::{
+    Facts, Piece, SESSION_MIN, is_of_address, named, of_address, session, url, url_of, vary_base,
+};
+pub use policy::{Heuristic, Ignore, Mode, Policy, SetCookie, Valid, Valids};
 pub use query::QueryRules;
 pub use strip::{for_client, for_front, for_store, is_forged};
 pub use validate::{conditions, freshen, invalidated, is_same};

@@ -20,8 +20,8 @@ use cache::rules::{
     self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget, Refusal, Source, Verdict,
 };
 use cache::{
-    Abandon, FillPermit, Key, KeyBuilder, NamespaceId, Object, ObjectHead, Purge, Session, Store,
-    Tags, Wakes,
+    Abandon, FillPermit, KeyBuilder, NamespaceId, Object, ObjectHead, Purge, Session, Store, Tags,
+    Wakes,
 };
 use http::cookies::Cookies;
 use http::lscache::{Effect as Lapse, Scope};
@@ -31,10 +31,11 @@ use upstream::OriginNews;
 
 use self::inlines::Cutting;
 use crate::content::confirm::is_about;
-use crate::content::page::{Keeping, push_base, push_session, push_unvaried};
+use crate::content::page::Keeping;
 use crate::content::search;
 use crate::ctx::SiteRef;
 use crate::filter::accel::is_buffered;
+use crate::identity::{key_of, page_key, push_named, push_session, unvaried_key, zone_key};
 use crate::route::LocationId;
 use crate::site::{Caching, STALE_FOR_EVER, Trouble};
 
@@ -54,7 +55,8 @@ pub(crate) struct Question {
     pub(crate) port: u16,
     pub(crate) server: Vec<u8>,
     pub(crate) target: Vec<u8>,
-    pub(crate) address: Vec<u8>,
+    pub(crate) authority: Vec<u8>,
+    pub(crate) arrival: Vec<u8>,
     pub(crate) environment: Environment,
 }
 
@@ -68,7 +70,8 @@ impl Question {
             port: self.port,
             server: &self.server,
             target: &self.target,
-            address: &self.address,
+            authority: &self.authority,
+            arrival: &self.arrival,
             environment: &self.environment,
         }
     }
@@ -243,7 +246,8 @@ impl Fill {
         self.flush_again(&facts, caching);
         decision.esi &= head.fields.get(Name::ContentEncoding).is_none();
         if decision.esi && status != 304 {
-            self.cutting = Some(Box::new(Cutting::new(&head.fields, &session)));
+            let is_public = decision.scope() == Some(Scope::Public);
+            self.cutting = Some(Box::new(Cutting::new(&head.fields, &session, is_public)));
         }
         self.refusal = match decision.verdict {
             Verdict::Keep(_) => None,
@@ -354,15 +358,14 @@ impl Fill {
     ) -> (Option<FillPermit>, Wakes) {
         let Settled { cookies, scope, session, now_ms } = *settled;
         let fields = &self.question.fields;
-        let environment = &self.question.environment;
+        let facts = self.question.facts();
+        let place = (self.namespace, &*self.url);
         let mut keys = KeyBuilder::default();
-        keys.start(self.namespace);
-        keys.push_url(&self.url);
         let value = decision.vary_value.as_deref();
         match (caching.is_page(), decision.no_vary) {
-            (true, true) => push_unvaried(&mut keys, fields),
-            (true, false) => push_base(&mut keys, caching, environment, cookies, fields, value),
-            (false, _) => {}
+            (true, true) => unvaried_key(&mut keys, place, &facts),
+            (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
+            (false, _) => zone_key(&mut keys, place, &facts),
         }
         let session = match scope {
             Scope::Public => None,
@@ -526,25 +529,6 @@ fn spellings(url: Vec<u8>) -> Vec<Vec<u8>> {
         }
     }
     all
-}
-
-pub(crate) fn key_of<'a>(keys: &'a KeyBuilder, session: Option<Session<'a>>) -> Key<'a> {
-    match session {
-        Some(session) => keys.private(session),
-        None => keys.public(),
-    }
-}
-
-/// Adds what tells requests apart by the names that answers gave.
-pub(crate) fn push_named<'a>(
-    keys: &mut KeyBuilder,
-    names: impl IntoIterator<Item = &'a [u8]>,
-    fields: &Fields,
-    cookies: &Cookies<'_>,
-) {
-    for name in names {
-        keys.push_vary_writing(|out| rules::named(out, name, fields, cookies));
-    }
 }
 
 /// What the configuration adds to how long an answer is good.

@@ -19,6 +19,7 @@ mod forwarded;
 pub mod fuzz;
 pub mod handshake;
 mod hash;
+mod identity;
 mod keys;
 mod kinds;
 mod limit;

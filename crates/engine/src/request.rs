@@ -12,6 +12,7 @@ use crate::captures::{Captures, Failure};
 use crate::content::esi::Lineage;
 use crate::content::parts::{Family, Inclusion};
 use crate::ctx::{ConnInfo, Peer, SiteRef};
+use crate::identity::Arrival;
 use crate::phase::limits::Limited;
 use crate::phase::question::Question;
 use crate::phase::secure_link::Link;
@@ -79,6 +80,8 @@ pub(crate) struct Request {
     pub(crate) internal: bool,
     /// Whether an error page was chosen already.
     pub(crate) in_error_page: bool,
+    /// How it arrived where it is answered.
+    pub(crate) arrival: Arrival,
     /// It has failed where answers are kept, and another one comes instead.
     pub(crate) stands_in: bool,
     /// One more than the redirects inside the server that are left; the last one fails.
@@ -157,6 +160,7 @@ impl Request {
         self.encodes_groups = false;
         self.internal = false;
         (self.in_error_page, self.stands_in) = (false, false);
+        self.arrival.clear();
         self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.real = None;

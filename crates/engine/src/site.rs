@@ -89,6 +89,8 @@ pub(crate) struct Server {
 pub(crate) struct Location {
     /// Everything that is not hot.
     pub(crate) settings: Arc<Settings>,
+    /// What tells it apart in keys where the path does not: `@name`, the condition of an `if`.
+    pub(crate) key_name: Box<[u8]>,
     /// `internal`
     pub(crate) internal: bool,
     /// `limit_except`

@@ -67,7 +67,7 @@ impl Claim<'_> {
 }
 
 /// Calls `take` with each claim about the address.
-pub fn claims<'a>(request: &'a Fields, mut take: impl FnMut(Claim<'a>)) {
+pub(super) fn claims<'a>(request: &'a Fields, mut take: impl FnMut(Claim<'a>)) {
     for field in request.iter() {
         // PERF: almost no field begins so.
         if matches!(field.text, [b'x' | b'X' | b'f' | b'F' | b'c' | b'C', ..]) && is_claim(&field) {

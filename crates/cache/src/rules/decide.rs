@@ -539,10 +539,14 @@ fn vary(
     let vary = if policy.ignore.vary { Vary::Nothing } else { varied(answer.fields) };
     let vary = match said.source {
         // The application has LSCache's own means to say what depends on cookies.
-        Source::LiteSpeed => vary.without(b"cookie").without(b"origin"),
+        Source::LiteSpeed => vary.without(b"cookie"),
         _ => vary,
     };
     if vary == Vary::Anything {
+        return Err(Refusal::Vary);
+    }
+    if decision.no_vary && vary.names().iter().any(|name| **name == *b"origin") {
+        // One copy cannot be for every origin (Fetch, CORS protocol and HTTP caches).
         return Err(Refusal::Vary);
     }
     if decision.no_vary {

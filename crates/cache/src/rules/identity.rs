@@ -7,8 +7,9 @@ use http::cookies::{Cookies, php_name};
 use http::message::Scheme;
 use http::{Fields, Method, Name};
 
+use crate::rules::claims::{Claim, claims};
 use crate::rules::gate::Environment;
-use crate::rules::policy::{Policy, SessionRule};
+use crate::rules::policy::Policy;
 use crate::rules::query;
 
 /// A request as the rules see it.
@@ -28,8 +29,10 @@ pub struct Facts<'a> {
     pub server: &'a [u8],
     /// Path and query as the client sent them, before any rewriting.
     pub target: &'a [u8],
-    /// The client's address as text.
-    pub address: &'a [u8],
+    /// The host as the client wrote it, with its port if there was one.
+    pub authority: &'a [u8],
+    /// How the request arrived where it is answered; empty where the address alone decides that.
+    pub arrival: &'a [u8],
     /// What rewrite rules or an ESI element said.
     pub environment: &'a Environment,
 }
@@ -76,19 +79,50 @@ pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Poli
     query::push(out, query, [&policy.query, &facts.environment.query]);
 }
 
-/// One piece of the vary part of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VaryPart<'a> {
+/// One piece of the vary part of a key. Its first byte says of which kind it is, so that a client
+/// cannot write one kind of piece by means of another.
+#[derive(Clone, Copy, Debug)]
+pub enum Piece<'a> {
+    /// The host as the client wrote it, where that is more than a name in lower case.
+    Host(&'a [u8]),
+    /// What the client claims about the address.
+    Claim(Claim<'a>),
+    /// How the request arrived where it is answered.
+    Arrival(&'a [u8]),
     /// A cookie with its value, or without it if the request has none.
     Cookie(&'a [u8], Option<&'a [u8]>),
     /// The value that rewrite rules or the answer set.
     Value(&'a [u8]),
+    /// The page that an inline of ESI came with.
+    Inline(&'a [u8]),
+    /// The one copy of a page that says `no-vary`.
+    Unvaried,
+    /// A request that asks past what is kept.
+    Past([u64; 2]),
 }
 
-impl VaryPart<'_> {
-    /// Appends it as text: `name=value;`, `name;`, or the value.
-    pub fn push(&self, out: &mut Vec<u8>) {
+/// The kinds whose pieces say no more than the address does.
+const OF_ADDRESS: &[u8] = b"hf";
+
+impl Piece<'_> {
+    const fn kind(&self) -> u8 {
         match self {
+            Self::Host(_) => b'h',
+            Self::Claim(_) => b'f',
+            Self::Arrival(_) => b'a',
+            Self::Cookie(..) => b'c',
+            Self::Value(_) => b'v',
+            Self::Inline(_) => b'i',
+            Self::Unvaried => b'u',
+            Self::Past(_) => b'p',
+        }
+    }
+
+    /// Appends its kind and its text; of a cookie that is `name=value;` or `name;`.
+    pub fn push(&self, out: &mut Vec<u8>) {
+        out.push(self.kind());
+        match self {
+            Self::Claim(claim) => claim.push(out),
             Self::Cookie(name, value) => {
                 out.extend_from_slice(name);
                 if let Some(value) = value {
@@ -97,8 +131,45 @@ impl VaryPart<'_> {
                 }
                 out.push(b';');
             }
-            Self::Value(value) => out.extend_from_slice(value),
+            Self::Host(text) | Self::Arrival(text) | Self::Value(text) | Self::Inline(text) => {
+                out.extend_from_slice(text);
+            }
+            Self::Unvaried => {}
+            Self::Past(id) => id.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes())),
         }
+    }
+}
+
+/// Whether the vary part of a key tells its requests apart by nothing but the address.
+#[must_use]
+pub fn is_of_address(mut vary: &[u8]) -> bool {
+    while let Some((len, rest)) = vary.split_first_chunk::<4>() {
+        let Some((piece, rest)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
+            return false;
+        };
+        if !piece.first().is_some_and(|kind| OF_ADDRESS.contains(kind)) {
+            return false;
+        }
+        vary = rest;
+    }
+    true
+}
+
+/// Calls `take` with the pieces that belong to every key of a page: what applications may take for
+/// the address, and how the request arrived.
+pub fn of_address<'a>(facts: &Facts<'a>, mut take: impl FnMut(Piece<'a>)) {
+    // An application may build its links from what it sees.
+    if facts.authority != facts.host {
+        take(Piece::Host(facts.authority));
+    }
+    if let Some(field) = facts.fields.get(Name::Host)
+        && field != facts.authority
+    {
+        take(Piece::Host(field));
+    }
+    claims(facts.fields, |claim| take(Piece::Claim(claim)));
+    if !facts.arrival.is_empty() {
+        take(Piece::Arrival(facts.arrival));
     }
 }
 
@@ -116,7 +187,7 @@ pub fn vary_base<'a>(
     environment: &'a Environment,
     cookies: &Cookies<'a>,
     value: Option<&'a [u8]>,
-    mut take: impl FnMut(VaryPart<'a>),
+    mut take: impl FnMut(Piece<'a>),
 ) {
     if environment.control.no_vary {
         return;
@@ -130,7 +201,7 @@ pub fn vary_base<'a>(
     for _ in 0..VARY_OWN_MAX {
         let Some(name) = own(last) else { break };
         for (_, value) in cookies.iter().filter(|pair| pair.0 == name) {
-            take(VaryPart::Cookie(name, Some(value)));
+            take(Piece::Cookie(name, Some(value)));
         }
         last = name;
     }
@@ -139,7 +210,7 @@ pub fn vary_base<'a>(
         each_read_as(cookies, name, &mut take);
     }
     if let Some(value) = value.or(environment.vary_value.as_deref()) {
-        take(VaryPart::Value(value));
+        take(Piece::Value(value));
     }
 }
 
@@ -151,14 +222,14 @@ fn is_own(name: &[u8]) -> bool {
 }
 
 /// All cookies that an application may read as `name`, or that there is none.
-fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut(VaryPart<'a>)) {
+fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut(Piece<'a>)) {
     let mut is_there = false;
     for (sent, value) in cookies.read_as(name) {
         is_there = true;
-        take(VaryPart::Cookie(sent, Some(value)));
+        take(Piece::Cookie(sent, Some(value)));
     }
     if !is_there {
-        take(VaryPart::Cookie(name, None));
+        take(Piece::Cookie(name, None));
     }
 }
 
@@ -173,6 +244,7 @@ pub(crate) const CODINGS: &[u8] = b"codings=";
 /// Appends what tells a request apart by `name`, one of [`Decision::vary`](super::Decision::vary).
 pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &Fields, cookies: &Cookies<'a>) {
     if name == CODINGS {
+        out.push(b'e');
         let lines = fields.all(Name::AcceptEncoding);
         // Who names a coding in one line and refuses it in another is told apart by both.
         for line in lines {
@@ -181,68 +253,39 @@ pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &Fields, cookies: &C
         return;
     }
     match name.strip_prefix(COOKIE) {
-        Some(cookie) => each_read_as(cookies, cookie, &mut |part: VaryPart<'a>| part.push(out)),
-        None => http::vary::push_selecting(out, name, fields),
+        Some(cookie) => each_read_as(cookies, cookie, &mut |part: Piece<'a>| part.push(out)),
+        None => {
+            out.push(b'n');
+            http::vary::push_selecting(out, name, fields);
+        }
     }
 }
 
-/// Bytes of a value that can be a session's.
-const SESSION_MIN: usize = 16;
-/// Cookies known to name a session, the best first; `*` stands for any rest.
-const SESSIONS: &[&[u8]] = &[
-    b"lsc_private",
-    b"xf_session",
-    b"frontend",
-    b"wp_woocommerce_session_*",
-    b"wordpress_logged_in_*",
-    b"PHPSESSID",
-];
-/// Cookies that name no session, beside those that begin with `__` or `_lscache_vary`.
-const NO_SESSIONS: &[&[u8]] =
-    &[b"has_js", b"wordpress_test_cookie", b"ls_smartpush", b"bb_forum_view"];
+/// LIMIT: bytes that the value of a cookie has at least which makes a session; shorter ones can be
+/// guessed.
+pub const SESSION_MIN: usize = 16;
+/// Cookies that say who is logged in: they belong to every session.
+const LOGINS: &[u8] = b"wordpress_logged_in_";
 
-/// Appends what the private objects of a client are found by; whether it has a session at all. If
-/// it has none, nothing is private to it.
+/// Appends what the private objects of a client are found by: every cookie that `is_session` knows,
+/// and those of a log-in, whatever their length. Whether it has a session at all: one of those that
+/// are known has a value long enough. If it has none, nothing is private to it.
 pub fn session(
     out: &mut Vec<u8>,
     cookies: &Cookies<'_>,
-    address: &[u8],
-    rule: SessionRule,
+    is_session: impl Fn(&[u8]) -> bool,
 ) -> bool {
-    let rank = |name: &[u8]| {
-        SESSIONS.iter().position(|pattern| match pattern.strip_suffix(b"*") {
-            Some(prefix) => {
-                name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-            }
-            None => name.eq_ignore_ascii_case(pattern),
-        })
-    };
     let start = out.len();
-    let known = cookies
-        .iter()
-        .filter(|pair| pair.1.len() >= SESSION_MIN)
-        .filter_map(|pair| Some((rank(pair.0)?, pair)))
-        .min_by_key(|ranked| ranked.0);
-    match known {
-        Some((_, (name, value))) => VaryPart::Cookie(name, Some(value)).push(out),
-        None if rule.any_cookie => {
-            let is_one = |name: &[u8]| {
-                !name.starts_with(b"__")
-                    && !name.starts_with(VARY_PREFIX)
-                    && !NO_SESSIONS.contains(&name)
-            };
-            for (name, value) in cookies.iter().filter(|pair| is_one(pair.0)) {
-                VaryPart::Cookie(name, Some(value)).push(out);
-            }
+    let mut is_one = false;
+    for (name, value) in cookies.iter() {
+        let is_known = is_session(name);
+        if is_known || php_name(name).take(LOGINS.len()).eq(LOGINS.iter().copied()) {
+            is_one |= is_known && value.len() >= SESSION_MIN;
+            Piece::Cookie(name, Some(value)).push(out);
         }
-        None => {}
     }
-    if out.len() == start {
-        return false;
+    if !is_one {
+        out.truncate(start);
     }
-    if rule.address {
-        out.push(b'@');
-        out.extend_from_slice(address);
-    }
-    true
+    is_one
 }

@@ -72,15 +72,6 @@ pub struct Heuristic {
     pub max: u32,
 }
 
-/// What makes a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionRule {
-    /// Whether all cookies together are a session where none is known to be one.
-    pub any_cookie: bool,
-    /// Whether the client's address is part of it.
-    pub address: bool,
-}
-
 /// The settings of a location; the default keeps only what is marked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -112,8 +103,6 @@ pub struct Policy {
     pub with_query: bool,
     /// Whether requests with cookies are looked up and kept.
     pub with_cookies: bool,
-    /// What makes a session.
-    pub session: SessionRule,
     /// Whether ESI is looked for where an answer asks for it.
     pub esi: bool,
     /// Whether a successful unsafe request drops what is kept of its URL (RFC 9111 §4.4).
@@ -147,7 +136,6 @@ impl Default for Policy {
             set_cookie: SetCookie::NeedsMark,
             with_query: true,
             with_cookies: true,
-            session: SessionRule::default(),
             esi: true,
             invalidates: true,
             targets: vec![Box::from(*b"Bolide-Cache-Control"), Box::from(*b"CDN-Cache-Control")],

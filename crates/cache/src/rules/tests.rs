@@ -67,7 +67,8 @@ impl Case<'_> {
             port: 443,
             server: b"a.test",
             target: self.target.as_bytes(),
-            address: b"192.0.2.1",
+            authority: b"a.test",
+            arrival: b"",
             environment: &self.environment,
         };
         let answer = Answer {

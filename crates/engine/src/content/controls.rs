@@ -11,11 +11,12 @@ use http::cookies::{Cookies, php_name};
 use http::lscache::Scope as Whose;
 use http::{Fields, Method, Name};
 
-use crate::content::page::{Cached, push_session};
+use crate::content::page::Cached;
 use crate::content::purge::ip;
 use crate::ctx::{ConnInfo, Ctx};
 use crate::exchange::Exchange;
 use crate::explain::Why;
+use crate::identity::push_session;
 use crate::request::Request;
 use crate::site::{Caching, Site};
 

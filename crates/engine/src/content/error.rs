@@ -7,6 +7,7 @@ use crate::answer::Body;
 use crate::ctx::Ctx;
 use crate::exchange::{Exchange, Next, Step};
 use crate::filter::headers::Draft;
+use crate::identity::Turn;
 use crate::pages::{closes, is_redirect, shown_status};
 use crate::site::Site;
 use crate::vars::Scope;
@@ -44,6 +45,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Next {
+        self.request.arrival.turn(Turn::ErrorPage(status));
         // What comes instead would be kept as what was asked for.
         self.request.stands_in |= self.page.asked().0.is_some();
         self.answer.forced_status = match page.overwrite {

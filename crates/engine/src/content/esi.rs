@@ -70,6 +70,8 @@ pub struct Lineage {
     own: Rc<Generation>,
     /// What the include says about looking it up.
     pub(crate) control: Control,
+    /// The URL part of the key of the text that includes it; empty if that has none.
+    includer: Vec<u8>,
     /// Who asks for the page, where the connection's other end only hands on.
     real: Option<Peer>,
 }
@@ -78,6 +80,11 @@ impl Lineage {
     /// `ESI_REFERER`
     pub(crate) fn page(&self) -> &[u8] {
         &self.family.page
+    }
+
+    /// The URL part of the key of the text that includes this one; empty if that has none.
+    pub(crate) fn includer(&self) -> &[u8] {
+        &self.includer
     }
 
     /// `ESI_CONTENT_TYPE`
@@ -119,6 +126,7 @@ impl Exchange {
             family: Rc::new(family),
             own: Rc::new(Generation { target: head.target.clone(), depth: 0, parent: None }),
             control: Control::default(),
+            includer: Vec::new(),
             real: self.request.real,
         };
         self.request.lineage = Some(Box::new(lineage));
@@ -187,6 +195,7 @@ impl Exchange {
                 family: family.clone(),
                 own,
                 control,
+                includer: self.page.url().to_vec(),
                 real: lineage.real,
             }));
         }

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use base::Instant;
-use cache::rules::{self, Environment, Facts, Gate, Refusal, VaryPart};
+use cache::rules::{self, Environment, Facts, Gate, Piece, Refusal};
 use cache::{
     Abandon, FillPermit, Follow, Follower, KeyBuilder, Kind, Lookup, NamespaceId, Object, Session,
     Waited, Waiter,
 };
 use conf::Template;
-use conf::model::{Pattern, VaryBy};
 use http::cookies::Cookies;
 use http::lscache::Scope as Whose;
 use http::{Fields, Method, RequestBody};
@@ -22,8 +21,11 @@ use crate::content::confirm::confirms;
 use crate::ctx::{Ctx, Effect, SiteRef};
 use crate::exchange::{Exchange, Next, Step};
 use crate::explain::Why;
-use crate::fill::{Fill, Judge, Question, push_named};
+use crate::fill::{Fill, Judge, Question};
 use crate::filter::told::Way;
+use crate::identity::{
+    for_inlines, key_of, page_key, push_named, push_piece, unvaried_key, zone_key,
+};
 use crate::route::LocationId;
 use crate::site::{Caching, Site, Space};
 use crate::vars::Scope;
@@ -32,8 +34,6 @@ use crate::vars::Scope;
 pub(super) const ROUNDS_MAX: u8 = 3;
 /// LIMIT: times that what a URL varies by leads to another look-up.
 const VARY_ROUNDS: usize = 3;
-/// Bytes of a value that can be a session's.
-const SESSION_MIN: usize = 16;
 
 /// `$upstream_cache_status`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +97,8 @@ pub(crate) struct Page {
     /// For copies that do not vary.
     unvaried: KeyBuilder,
     text: Vec<u8>,
+    /// How the request arrived at the location whose turn it was.
+    pub(super) arrival: Vec<u8>,
     pub(crate) session: Vec<u8>,
     pub(crate) head: http::OriginHead,
     /// The location whose turn it was.
@@ -158,6 +160,7 @@ impl Page {
         (self.follower, self.stale, self.revalidates) = (None, None, false);
         self.until = None;
         self.is_past = false;
+        self.gate = None;
         self.keeping = Keeping::No;
         self.is_whole = false;
         self.why = Why::Asked;
@@ -169,6 +172,11 @@ impl Page {
     /// The location whose turn it was, and its part of the store.
     pub(crate) const fn asked(&self) -> (Option<LocationId>, Option<NamespaceId>) {
         (self.looked, self.space)
+    }
+
+    /// The URL part of its key; empty if none was made.
+    pub(crate) fn url(&self) -> &[u8] {
+        if self.gate.is_some() { self.keys.public().url() } else { &[] }
     }
 
     /// What the request is known by, and its session.
@@ -229,6 +237,7 @@ impl Exchange {
             !matches!(self.request.head().body, RequestBody::None | RequestBody::Length(0));
         let other = has_body.then_some(Why::Body);
         let other = other.or(self.request.stands_in.then_some(Why::StandsIn));
+        let other = other.or(self.request.arrival.is_refused().then_some(Why::Refused));
         if let Some(why) = other.filter(|_| caching.is_page() && is_asking) {
             self.page.why = why;
             return None;
@@ -266,6 +275,9 @@ impl Exchange {
         self.page.why = Why::NoZone;
         self.page.space?;
         self.page.why = Why::Asked;
+        let mut arrival = std::mem::take(&mut self.page.arrival);
+        self.write_arrival(caching, site, ctx, &mut arrival);
+        self.page.arrival = arrival;
         self.read_controls(caching, site, ctx);
         self.page.space
     }
@@ -286,7 +298,7 @@ impl Exchange {
         }
     }
 
-    pub(super) fn scope<'a>(&'a self, site: &'a Site, ctx: &'a Ctx<'_>) -> Scope<'a> {
+    pub(crate) fn scope<'a>(&'a self, site: &'a Site, ctx: &'a Ctx<'_>) -> Scope<'a> {
         Scope::new(&self.request, &self.answer, site, ctx)
     }
 
@@ -309,7 +321,8 @@ impl Exchange {
             port: ctx.conn.local.port(),
             server: site.server(self.request.server).name.as_bytes(),
             target: self.request.address(),
-            address: b"",
+            authority: &self.request.head().authority,
+            arrival: &self.page.arrival,
             environment: &self.page.environment,
         }
     }
@@ -332,12 +345,13 @@ impl Exchange {
             Some(template) => self.scope(site, ctx).expand(template, &mut text),
             None => rules::url(&mut text, &self.facts(site, ctx), &caching.policy),
         }
-        keys.start(space);
-        keys.push_url(&text);
-        if caching.is_page() {
-            let fields = &self.request.head().fields;
-            let cookies = Cookies::of(fields);
-            push_base(&mut keys, caching, &self.page.environment, &cookies, fields, None);
+        let facts = self.facts(site, ctx);
+        match caching.is_page() {
+            true => {
+                let cookies = Cookies::of(facts.fields);
+                page_key(&mut keys, (space, &text), &facts, caching, &cookies, None);
+            }
+            false => zone_key(&mut keys, (space, &text), &facts),
         }
         self.page.text = text;
         self.page.keys = keys;
@@ -351,9 +365,12 @@ impl Exchange {
     ) -> Option<Next> {
         let gate = self.page.gate?;
         let open = caching.conf.page.lookup;
+        if let Some(object) = self.find_inline(gate, caching, site, ctx) {
+            return Some(self.serve_kept(object, Cached::Hit, site, ctx));
+        }
         if gate.private
             && open.private
-            && let Some(object) = self.find_private(ctx)
+            && let Some(object) = self.find_private(site, ctx)
         {
             return Some(self.serve_kept(object, Cached::Hit, site, ctx));
         }
@@ -383,7 +400,7 @@ impl Exchange {
                     push_named(&mut self.page.keys, names.vary_names(), fields, &cookies);
                 }
                 found => {
-                    if let Some(found) = self.narrow(found, caching, ctx) {
+                    if let Some(found) = self.narrow(found, caching, site, ctx) {
                         return self.take_found(found, caching, site, ctx);
                     }
                 }
@@ -395,31 +412,76 @@ impl Exchange {
     /// The session's own object, if a fresh one is there. Whether an answer that has to be asked
     /// for is private is known when it is there; an old one is not renewed behind the client's
     /// back, who might miss a cookie.
-    fn find_private(&mut self, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
+    fn find_private(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
         let session = Session::new(&self.page.session)?;
         let fields = &self.request.head().fields;
         let keys = &mut self.page.keys;
         let mark = keys.mark();
         let found = follow_private(keys, session, fields, ctx);
         keys.rewind(mark);
-        found.flatten().or_else(|| self.find_unvaried(Whose::Private, ctx))
+        found.flatten().or_else(|| self.find_unvaried(Whose::Private, site, ctx))
     }
 
     /// The one copy of a page that says `no-vary`.
-    fn find_unvaried(&mut self, whose: Whose, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
+    fn find_unvaried(
+        &mut self,
+        whose: Whose,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Arc<Object>> {
         if self.page.environment.control.no_vary {
             return None;
         }
-        let fields = &self.request.head().fields;
-        let Page { keys, unvaried, session, .. } = &mut self.page;
-        unvaried.start(keys.public().namespace());
-        unvaried.push_url(keys.public().url());
-        push_unvaried(unvaried, fields);
-        let key = match whose {
-            Whose::Public => unvaried.public(),
-            Whose::Private => unvaried.private(Session::new(session)?),
+        let mut keys = std::mem::take(&mut self.page.unvaried);
+        let own = self.page.keys.public();
+        unvaried_key(&mut keys, (own.namespace(), own.url()), &self.facts(site, ctx));
+        let session = match whose {
+            Whose::Public => Some(None),
+            Whose::Private => Session::new(&self.page.session).map(Some),
         };
-        ctx.cache.as_deref_mut()?.find_fresh(&key, ctx.now.unix_millis)
+        let front = ctx.cache.as_deref_mut();
+        let found = front.zip(session).and_then(|(front, session)| {
+            front.find_fresh(&key_of(&keys, session), ctx.now.unix_millis)
+        });
+        self.page.unvaried = keys;
+        found
+    }
+
+    /// What the text that includes this fragment brought along for it.
+    fn find_inline(
+        &mut self,
+        gate: Gate,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut Ctx<'_>,
+    ) -> Option<Arc<Object>> {
+        let lineage = self.request.lineage.as_ref().filter(|_| self.request.is_fragment)?;
+        if lineage.includer().is_empty() || !caching.is_page() {
+            return None;
+        }
+        let own = self.page.keys.public();
+        let place = (own.namespace(), own.url());
+        let facts = for_inlines(&self.facts(site, ctx));
+        let session = Session::new(&self.page.session).filter(|_| gate.private);
+        let mut keys = KeyBuilder::default();
+        let front = ctx.cache.as_deref_mut()?;
+        for varies in [true, false] {
+            match varies {
+                true => {
+                    let cookies = Cookies::of(facts.fields);
+                    page_key(&mut keys, place, &facts, caching, &cookies, None);
+                }
+                false => unvaried_key(&mut keys, place, &facts),
+            }
+            push_piece(&mut keys, Piece::Inline(lineage.includer()));
+            let private = session.map(|session| keys.private(session));
+            for key in private.into_iter().chain(gate.public.then(|| keys.public())) {
+                if let Some(found) = front.find_fresh(&key, ctx.now.unix_millis) {
+                    return Some(found);
+                }
+            }
+        }
+        None
     }
 
     pub(super) fn take_found(
@@ -460,7 +522,7 @@ impl Exchange {
                 Some(self.serve_kept(object, Cached::Stale, site, ctx))
             }
             Lookup::Miss(permit) => {
-                if let Some(object) = self.find_unvaried(Whose::Public, ctx) {
+                if let Some(object) = self.find_unvaried(Whose::Public, site, ctx) {
                     ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
                     return Some(self.serve_kept(object, Cached::Hit, site, ctx));
                 }
@@ -508,9 +570,7 @@ impl Exchange {
         }
         // A key of its own until the answer is there; then the fill moves.
         let mut keys = self.page.keys.clone();
-        keys.push_vary(b"past");
-        keys.push_vary(&self.request.id[0].to_le_bytes());
-        keys.push_vary(&self.request.id[1].to_le_bytes());
+        push_piece(&mut keys, Piece::Past(self.request.id));
         let now_ms = ctx.now.unix_millis;
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         if let Lookup::Miss(permit) = front.lookup(&keys.public(), now_ms) {
@@ -592,7 +652,8 @@ impl Exchange {
             port: ctx.conn.local.port(),
             server: site.server(self.request.server).name.as_bytes().to_vec(),
             target: self.request.address().to_vec(),
-            address: Vec::new(),
+            authority: self.request.head().authority.clone(),
+            arrival: self.page.arrival.clone(),
             environment: self.page.environment.clone(),
         };
         let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
@@ -682,50 +743,4 @@ pub(super) fn follow_private(
 pub(crate) fn waiter(ctx: &Ctx<'_>) -> Waiter {
     let worker = ctx.cache.as_ref().map_or(0, |front| front.worker());
     Waiter { worker, exchange: ctx.me }
-}
-
-/// What stands in keys of pages that say `no-vary`.
-const NO_VARY: &[u8] = b"\0no-vary";
-
-/// Puts what stands for `no-vary` in place of what tells requests apart.
-pub(crate) fn push_unvaried(keys: &mut KeyBuilder, fields: &Fields) {
-    keys.clear_vary();
-    rules::claims(fields, |claim| keys.push_vary_writing(|out| claim.push(out)));
-    keys.push_vary(NO_VARY);
-}
-
-/// Adds what tells requests apart before an answer is there.
-pub(crate) fn push_base(
-    keys: &mut KeyBuilder,
-    caching: &Caching,
-    environment: &Environment,
-    cookies: &Cookies<'_>,
-    fields: &Fields,
-    value: Option<&[u8]>,
-) {
-    if environment.control.no_vary {
-        return push_unvaried(keys, fields);
-    }
-    // An application that believes a client must not answer others with it.
-    rules::claims(fields, |claim| keys.push_vary_writing(|out| claim.push(out)));
-    rules::vary_base(&caching.policy, environment, cookies, value, |part: VaryPart<'_>| {
-        keys.push_vary_writing(|out| part.push(out));
-    });
-    for by in caching.conf.page.vary.iter() {
-        if let VaryBy::Header(name) = by {
-            keys.push_vary_writing(|out| rules::named(out, name, fields, cookies));
-        }
-    }
-}
-
-/// Appends what the session of a request is known by; nothing if it has none.
-pub(crate) fn push_session(out: &mut Vec<u8>, cookies: &Cookies<'_>, patterns: &[Pattern]) {
-    for pattern in patterns {
-        let is_one = |pair: &(&[u8], &[u8])| {
-            pattern.matches_in_any_case(pair.0) && pair.1.len() >= SESSION_MIN
-        };
-        if let Some((name, value)) = cookies.iter().find(is_one) {
-            return VaryPart::Cookie(name, Some(value)).push(out);
-        }
-    }
 }

@@ -13,8 +13,9 @@ use http::{BodyLen, Method};
 use crate::answer::Body;
 use crate::ctx::{Ctx, Peer};
 use crate::exchange::{Exchange, Next};
-use crate::fill::{carry_out, key_of};
+use crate::fill::carry_out;
 use crate::filter::headers::Draft;
+use crate::identity::key_of;
 use crate::site::{Caching, Site};
 
 impl Exchange {

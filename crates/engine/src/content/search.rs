@@ -10,10 +10,10 @@ use http::Fields;
 use http::cookies::Cookies;
 use http::no_vary_search::NoVarySearch;
 
-use crate::content::page::push_base;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::Exchange;
-use crate::site::Caching;
+use crate::identity::page_key;
+use crate::site::{Caching, Site};
 
 /// The field.
 const FIELD: &[u8] = b"No-Vary-Search";
@@ -84,6 +84,7 @@ impl Exchange {
         &mut self,
         found: Lookup,
         caching: &Caching,
+        site: &Site,
         ctx: &mut Ctx<'_>,
     ) -> Option<Lookup> {
         let Lookup::Miss(permit) = found else { return Some(found) };
@@ -101,11 +102,9 @@ impl Exchange {
         let Some(other) = other else { return Some(Lookup::Miss(permit)) };
         ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
         let mut keys = std::mem::take(&mut self.page.keys);
-        keys.start(namespace);
-        keys.push_url(&other);
-        let fields = &self.request.head().fields;
-        let cookies = Cookies::of(fields);
-        push_base(&mut keys, caching, &self.page.environment, &cookies, fields, None);
+        let facts = self.facts(site, ctx);
+        let cookies = Cookies::of(facts.fields);
+        page_key(&mut keys, (namespace, &other), &facts, caching, &cookies, None);
         self.page.keys = keys;
         None
     }

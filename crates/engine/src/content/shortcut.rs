@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use cache::rules::is_of_address;
 use cache::{Front, Object, Whole};
 use http::negotiate::Coding;
 
@@ -66,7 +67,7 @@ impl Exchange {
             && self.page.session.is_empty()
             && self.answer.cached == Cached::Hit
             && object.session().is_none()
-            && object.vary().is_empty()
+            && is_of_address(object.vary())
             && !object.is_esi()
             && object.iter_fields().all(|(name, _)| !name.eq_ignore_ascii_case(b"set-cookie"));
         self.open(self.request.site.as_deref()?).filter(|_| is_open)
@@ -89,7 +90,7 @@ impl Exchange {
             && self.answer.cached == Cached::Hit
             && self.page.session.is_empty()
             && page.session().is_none()
-            && page.vary().is_empty()
+            && is_of_address(page.vary())
     }
 
     /// Puts the fragments of a kept page in their places, to which there are shortcuts.

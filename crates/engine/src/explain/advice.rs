@@ -62,7 +62,8 @@ const fn help(refusal: Refusal) -> (&'static str, &'static str) {
         Refusal::Empty => ("the answer has no body", "only answers with one are kept"),
         Refusal::NoSession => (
             "the answer is private and the request has no session",
-            "send the session's cookie; page_cache_session says which ones are",
+            "send the session's cookie, with 16 bytes at least; page_cache_session says which \
+             ones are",
         ),
         Refusal::Space => (
             "answers for this space are not kept here",
@@ -112,6 +113,7 @@ impl Case<'_> {
             Why::StandsIn => {
                 "what comes instead of a failure is not kept for its address".to_owned()
             }
+            Why::Refused => "what a refusal leads to has no part in the cache".to_owned(),
         }
     }
 
@@ -199,6 +201,7 @@ impl Case<'_> {
             Why::Purge => all.push("ask with GET".to_owned()),
             Why::Body => all.push("ask without a body".to_owned()),
             Why::StandsIn => all.push("the origin that failed must answer".to_owned()),
+            Why::Refused => all.push("access must be granted on the way to the answer".to_owned()),
             Why::LongKey => all.push("a shorter URL, or fewer and shorter cookies".to_owned()),
             Why::NoZone => all.push(format!(
                 "{} must give the name of a fastcgi_cache_path",

@@ -36,10 +36,12 @@ pub enum Why {
     Body,
     /// It is asked instead of an origin that failed.
     StandsIn,
+    /// Access was refused to it, and it is asked what to answer instead.
+    Refused,
 }
 
 /// All of them, in the order of their codes; new ones go to the end.
-const WHYS: [Why; 21] = [
+const WHYS: [Why; 22] = [
     Why::Asked,
     Why::Preset,
     Why::Condition,
@@ -61,6 +63,7 @@ const WHYS: [Why; 21] = [
     Why::Body,
     Why::Rule(Bypass::Unkeyed),
     Why::StandsIn,
+    Why::Refused,
 ];
 
 const REFUSALS: [Refusal; 17] = [
@@ -151,6 +154,7 @@ impl Why {
             Self::Anew => "request-cache-control",
             Self::Body => "body",
             Self::StandsIn => "stands-in",
+            Self::Refused => "refused",
         }
     }
 }

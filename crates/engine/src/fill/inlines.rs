@@ -1,11 +1,13 @@
-//! Pages with ESI on their way into the store: inlines are taken out and kept as answers of their
-//! own.
+//! Pages with ESI on their way into the store: inlines are taken out and kept for the includes of
+//! the page that they came with.
 //!
 //! Owns what `<esi:inline>` means. Easiest to break: an inline may be for the session that asked
-//! alone, so that it must be gone before anybody else sees the page.
+//! alone, so that it must be gone before anybody else sees the page; and it never is the answer of
+//! its address, because what an application writes into a page may be a client's words.
 
 use base::Now;
 use bytes::Bytes;
+use cache::rules::Piece;
 use cache::{Key, KeyBuilder, Lookup, ObjectHead, Session, Tags, Times, Wakes};
 use esi::{Cutter, Inline, Limits};
 use http::cookies::Cookies;
@@ -13,11 +15,14 @@ use http::lscache::{self, Scope};
 use http::{Fields, Name};
 
 use super::{Fill, key_of};
-use crate::content::page::{push_base, push_unvaried};
+use crate::identity::{for_inlines, page_key, push_piece, unvaried_key};
 use crate::site::Caching;
 
 /// LIMIT: inlines of one page that are kept.
 const INLINES_MAX: u32 = 64;
+
+/// LIMIT: seconds that an inline is kept.
+const TTL_MAX: u32 = 24 * 60 * 60;
 
 /// A page with ESI that comes.
 #[derive(Debug)]
@@ -27,15 +32,18 @@ pub(crate) struct Cutting {
     fields: Fields,
     /// The session that asked; empty if it has none.
     session: Vec<u8>,
+    /// Whether the page is kept for everybody.
+    is_public: bool,
     kept: u32,
 }
 
 impl Cutting {
-    pub(super) fn new(fields: &Fields, session: &[u8]) -> Self {
+    pub(super) fn new(fields: &Fields, session: &[u8], is_public: bool) -> Self {
         Self {
             cutter: Cutter::new(Limits::default()),
             fields: fields.clone(),
             session: session.to_vec(),
+            is_public,
             kept: 0,
         }
     }
@@ -79,7 +87,7 @@ impl Fill {
         wakes
     }
 
-    /// Keeps an inline as the answer of its address.
+    /// Keeps an inline for the includes of its page: for everybody only if the page is.
     fn keep_inline(
         &self,
         inline: &Inline,
@@ -88,10 +96,14 @@ impl Fill {
         now_ms: u64,
     ) -> Wakes {
         let scope = match inline.control.scope() {
-            Some(Scope::Private) if caching.policy.private => Scope::Private,
-            Some(Scope::Public) if caching.policy.public => Scope::Public,
+            Some(Scope::Public) if caching.policy.public && cutting.is_public => Scope::Public,
+            Some(_) if caching.policy.private => Scope::Private,
             Some(_) | None => return Wakes::default(),
         };
+        // Without a key of its own the page has no includes that could be answered.
+        if self.url.is_empty() {
+            return Wakes::default();
+        }
         let session = match scope {
             Scope::Public => None,
             Scope::Private => match Session::new(&cutting.session) {
@@ -108,21 +120,22 @@ impl Fill {
         };
         let mut url = Vec::new();
         cache::rules::url_of(&mut url, &facts, &target, &caching.policy);
+        let facts = for_inlines(&facts);
         let mut keys = KeyBuilder::default();
-        keys.start(self.namespace);
-        keys.push_url(&url);
-        let fields = &self.question.fields;
         if inline.control.no_vary {
-            push_unvaried(&mut keys, fields);
+            unvaried_key(&mut keys, (self.namespace, &url), &facts);
         } else {
-            let mut cookies = Cookies::of(fields);
+            let mut cookies = Cookies::of(facts.fields);
             cookies.merge(&cutting.fields, now_ms / 1000);
-            push_base(&mut keys, caching, &self.question.environment, &cookies, fields, None);
+            page_key(&mut keys, (self.namespace, &url), &facts, caching, &cookies, None);
         }
+        push_piece(&mut keys, Piece::Inline(&self.url));
         let ttl = inline.control.lifetime().unwrap_or(match scope {
             Scope::Public => caching.policy.ttl,
             Scope::Private => caching.policy.private_ttl,
         });
+        let most = caching.conf.page.max_ttl.map_or(TTL_MAX, |max| max.as_secs() as u32);
+        let ttl = ttl.min(most).min(TTL_MAX);
         let key = key_of(&keys, session);
         self.put_inline(&key, inline, cutting, (now_ms, ttl, caching.policy.max_stale))
     }
@@ -139,9 +152,8 @@ impl Fill {
         let mut own = KeyBuilder::default();
         own.start(self.namespace);
         own.push_url(&self.question.target);
-        own.push_vary(b"inline");
-        own.push_vary(&inline.name);
-        own.push_vary(&cutting.session);
+        push_piece(&mut own, Piece::Inline(&inline.name));
+        push_piece(&mut own, Piece::Value(&cutting.session));
         let Lookup::Miss(permit) = self.store.lookup(&own.public(), now_ms) else {
             return Wakes::default();
         };

@@ -17,6 +17,7 @@ use crate::exchange::{Exchange, Next};
 use crate::filter::compress::{self, Choice};
 use crate::filter::headers;
 use crate::filter::weigh::weigh;
+use crate::identity::Turn;
 use crate::kinds::Kind;
 use crate::record;
 use crate::site::{Caching, Location, Site, Trouble};
@@ -93,6 +94,8 @@ impl Exchange {
 
     /// `X-Accel-Redirect`: the answer is another one of ours.
     fn accel_redirect(&mut self, target: &[u8], site: &Site, ctx: &mut Ctx<'_>) -> Next {
+        self.request.is_straight = false;
+        self.request.arrival.turn(Turn::Accel);
         if target.first() == Some(&b'@') {
             return self.enter_named(target, site, ctx);
         }

@@ -114,6 +114,7 @@ impl Exchange {
             Why::LongKey => (Forward::Bypass, Some(b"long-key")),
             Why::Body => (Forward::Bypass, Some(b"body")),
             Why::StandsIn => (Forward::Bypass, Some(b"stands-in")),
+            Why::Refused => (Forward::Bypass, Some(b"refused")),
             Why::NotPublic | Why::NoZone => (Forward::Bypass, Some(b"no-space")),
             Why::Condition => (Forward::Bypass, None),
             Why::Remembered => (missed, Some(b"hit-for-miss")),

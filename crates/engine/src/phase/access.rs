@@ -19,13 +19,18 @@ impl Exchange {
         if !location.guarded {
             return Self::admitted(location);
         }
-        self.check_access(location, site, ctx)
+        let next = self.check_access(location, site, ctx);
+        if matches!(next, Next::Fail(_)) {
+            self.request.arrival.refuse();
+        }
+        next
     }
 
     fn check_access(&mut self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         self.find_client(site, ctx);
         if location.turns_on_client {
             self.request.is_straight = false;
+            self.request.arrival.bend();
         }
         if !location.keeps_out {
             return Self::admitted(location);

@@ -146,6 +146,7 @@ impl Exchange {
         if std::mem::replace(&mut self.request.limited.waits, false) {
             return Next::Step(Step::Access);
         }
+        self.request.arrival.refuse();
         Next::Fail(401)
     }
 

@@ -140,7 +140,10 @@ impl Exchange {
                 Op::If { test, inner, location } => {
                     match self.holds(test, cursor.program, site, ctx) {
                         Ok(true) => {
-                            self.request.location = location.unwrap_or(self.request.location);
+                            if let Some(inner) = *location {
+                                self.request.location = inner;
+                                self.request.arrival.bend();
+                            }
                             Outcome::Go(1)
                         }
                         Ok(false) => Outcome::Go(1 + inner),
@@ -289,6 +292,7 @@ impl Exchange {
         self.request.uri.extend_from_slice(&path[..path_len]);
         self.scratch = path;
         self.request.internal = true;
+        self.request.arrival.bend();
         self.request.uri_changed = rule.then != Then::Break;
         self.request.rewritten_here |= rule.then == Then::Break;
         if site.location(program).settings.rewrite_log {

@@ -188,7 +188,10 @@ fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> Level {
 fn locations(http: &Http) -> Vec<Location> {
     let mut cache = KindsCache::default();
     let mut told = Told::new();
-    http.locations.iter().map(|conf| location(conf, http, &mut cache, &mut told)).collect()
+    let mut all: Vec<Location> =
+        http.locations.iter().map(|conf| location(conf, http, &mut cache, &mut told)).collect();
+    name_tests(http, &mut all);
+    all
 }
 
 /// Fields that speak to us and not to clients, as nginx has them.
@@ -288,6 +291,20 @@ fn turns_on_client(conf: &model::Location) -> bool {
     !is_plain
 }
 
+/// Gives the locations of `if` the conditions that lead to them as their names in keys.
+fn name_tests(http: &Http, all: &mut [Location]) {
+    for conf in &http.locations {
+        for (at, op) in conf.rewrite.iter().enumerate() {
+            if let model::RewriteOp::If { test, location: Some(id), .. } = op
+                && let Some(inner) = all.get_mut(id.index())
+            {
+                let name = format!("if {at} {test:?} {}", conf.name.escape_ascii());
+                inner.key_name = name.into_bytes().into();
+            }
+        }
+    }
+}
+
 fn location(
     conf: &model::Location,
     http: &Http,
@@ -308,6 +325,10 @@ fn location(
     let turns_on_client = turns_on_client(conf);
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
     Location {
+        key_name: match &conf.matcher {
+            Matcher::Named(name) => name.to_vec().into(),
+            _ => Box::default(),
+        },
         is_decorated: expires || !headers.is_empty(),
         expires,
         settings: settings.clone(),

@@ -7,8 +7,8 @@ use proptest::prelude::{any, proptest};
 
 use super::{NOW, fields};
 use crate::rules::{
-    Answer, Bypass, Environment, Facts, Gate, Mode, Policy, QueryRules, SessionRule, autoflushes,
-    decide, gate, named, session, url, url_of, vary_base,
+    Answer, Bypass, Environment, Facts, Gate, Mode, Piece, Policy, QueryRules, autoflushes, decide,
+    gate, is_of_address, named, of_address, session, url, url_of, vary_base,
 };
 
 fn facts<'a>(fields: &'a Fields, target: &'a str, environment: &'a Environment) -> Facts<'a> {
@@ -20,7 +20,8 @@ fn facts<'a>(fields: &'a Fields, target: &'a str, environment: &'a Environment) 
         port: 443,
         server: b"a.test",
         target: target.as_bytes(),
-        address: b"192.0.2.1",
+        authority: b"a.test",
+        arrival: b"",
         environment,
     }
 }
@@ -86,22 +87,22 @@ fn vary_cookies_and_values_tell_copies_apart() {
     let policy = Policy::default();
     let plain = Environment::default();
     assert_eq!(vary(&policy, &plain, "a=1", None), "");
-    assert_eq!(vary(&policy, &plain, "b=1; _lscache_vary=x", None), "_lscache_vary=x;");
+    assert_eq!(vary(&policy, &plain, "b=1; _lscache_vary=x", None), "c_lscache_vary=x;");
     let many = "_lscache_vary_b=2; _lscache_vary=1; _lscache_vary_a=3";
-    let sorted = "_lscache_vary=1;_lscache_vary_a=3;_lscache_vary_b=2;";
+    let sorted = "c_lscache_vary=1;c_lscache_vary_a=3;c_lscache_vary_b=2;";
     assert_eq!(vary(&policy, &plain, many, None), sorted);
     let mut environment = Environment::default();
     environment.set(b"Cache-Vary", b"login,cookie=cart,login,_lscache_vary");
     environment.set(b"Cache-Control", b"vary=+ismobile");
-    assert_eq!(vary(&policy, &environment, "cart=7", None), "login;cart=7;+ismobile");
-    assert_eq!(vary(&policy, &environment, "login=", None), "login=;cart;+ismobile");
-    assert_eq!(vary(&policy, &environment, "", Some(b"guest")), "login;cart;guest");
+    assert_eq!(vary(&policy, &environment, "cart=7", None), "clogin;ccart=7;v+ismobile");
+    assert_eq!(vary(&policy, &environment, "login=", None), "clogin=;ccart;v+ismobile");
+    assert_eq!(vary(&policy, &environment, "", Some(b"guest")), "clogin;ccart;vguest");
     environment.set(b"cache-ctrl", b"vary=+webp+ismobile");
-    assert_eq!(vary(&policy, &environment, "", None), "login;cart;+webp+ismobile");
+    assert_eq!(vary(&policy, &environment, "", None), "clogin;ccart;v+webp+ismobile");
     environment.set(b"cache-ctrl", b"no-vary");
     assert_eq!(vary(&policy, &environment, "", None), "");
     let configured = Policy { vary_cookies: vec![Box::from(*b"c")], ..Policy::default() };
-    assert_eq!(vary(&configured, &plain, "c=1", None), "c=1;");
+    assert_eq!(vary(&configured, &plain, "c=1", None), "cc=1;");
     assert!(!environment.set(b"PATH", b"x"));
 }
 
@@ -114,10 +115,10 @@ fn names_of_a_url_are_cookies_or_fields() {
         named(&mut out, name.as_bytes(), &request, &cookies);
         String::from_utf8(out).unwrap()
     };
-    assert_eq!(text("cookie=a"), "a=1;");
-    assert_eq!(text("cookie=b"), "b;");
-    assert_eq!(text("accept"), "accept:x,y\n");
-    assert_eq!(text("foo"), "foo\n");
+    assert_eq!(text("cookie=a"), "ca=1;");
+    assert_eq!(text("cookie=b"), "cb;");
+    assert_eq!(text("accept"), "naccept:x,y\n");
+    assert_eq!(text("foo"), "nfoo\n");
 }
 
 #[test]
@@ -129,50 +130,76 @@ fn a_page_that_sets_its_vary_cookie_is_kept_under_the_new_value() {
     let (policy, environment) = (Policy::default(), Environment::default());
     let mut out = Vec::new();
     vary_base(&policy, &environment, &cookies, None, |part| part.push(&mut out));
-    assert_eq!(out, b"_lscache_vary=new;");
+    assert_eq!(out, b"c_lscache_vary=new;");
 }
 
 #[test]
-fn sessions_are_known_cookies_of_some_length() {
+fn sessions_are_all_cookies_that_name_one_and_say_who_is_logged_in() {
     let long = "0123456789abcdef";
-    let rows: Vec<(String, SessionRule, Option<String>)> = vec![
-        (format!("PHPSESSID={long}"), SessionRule::default(), Some(format!("PHPSESSID={long};"))),
-        (format!("phpsessid={long}"), SessionRule::default(), Some(format!("phpsessid={long};"))),
-        ("PHPSESSID=short".into(), SessionRule::default(), None),
+    let rows = [
+        (format!("PHPSESSID={long}"), Some(format!("cPHPSESSID={long};"))),
+        ("PHPSESSID=short".into(), None),
         (
-            format!("PHPSESSID={long}; lsc_private={long}x"),
-            SessionRule::default(),
-            Some(format!("lsc_private={long}x;")),
+            format!("PHPSESSID={long}; x=1; lsc_private={long}x"),
+            Some(format!("cPHPSESSID={long};clsc_private={long}x;")),
+        ),
+        // A cookie that another host of the domain set, or a short one, does not stand alone.
+        (
+            format!("lsc_private={long}; PHPSESSID=short"),
+            Some(format!("clsc_private={long};cPHPSESSID=short;")),
         ),
         (
-            format!("PHPSESSID={long}; wordpress_logged_in_5={long}y"),
-            SessionRule::default(),
-            Some(format!("wordpress_logged_in_5={long}y;")),
+            format!("PHPSESSID={long}; wordpress_logged_in_5=y"),
+            Some(format!("cPHPSESSID={long};cwordpress_logged_in_5=y;")),
         ),
-        (
-            format!("wp_woocommerce_session_a={long}; wordpress_logged_in_5={long}y"),
-            SessionRule::default(),
-            Some(format!("wp_woocommerce_session_a={long};")),
-        ),
-        (format!("other={long}"), SessionRule::default(), None),
-        (String::new(), SessionRule { any_cookie: true, address: true }, None),
-        (
-            "a=1; __b=2; _lscache_vary=3; has_js=1; wordpress_test_cookie=x; c=4".into(),
-            SessionRule { any_cookie: true, address: false },
-            Some("a=1;c=4;".into()),
-        ),
-        (
-            format!("frontend={long}"),
-            SessionRule { any_cookie: false, address: true },
-            Some(format!("frontend={long};@192.0.2.1")),
-        ),
+        (format!("wordpress_logged_in_5={long}"), None),
+        (format!("other={long}"), None),
+        (String::new(), None),
     ];
-    for (cookie, rule, expected) in rows {
+    for (cookie, expected) in rows {
         let request = fields(&format!("Cookie: {cookie}"));
         let mut text = Vec::new();
-        let found = session(&mut text, &Cookies::of(&request), b"192.0.2.1", rule);
+        let is_session = |name: &[u8]| matches!(name, b"PHPSESSID" | b"lsc_private");
+        let found = session(&mut text, &Cookies::of(&request), is_session);
         let found = found.then(|| String::from_utf8(text).unwrap());
         assert_eq!(found, expected, "{cookie}");
+    }
+}
+
+#[test]
+fn a_host_is_a_piece_unless_it_is_a_name_in_lower_case() {
+    let (request, environment) = (fields(""), Environment::default());
+    let of = |authority: &str, host: &str| {
+        let sent = fields(host);
+        let fields = if host.is_empty() { &request } else { &sent };
+        let own = facts(fields, "/", &environment);
+        let own = Facts { authority: authority.as_bytes(), ..own };
+        let mut out = Vec::new();
+        of_address(&own, |piece| piece.push(&mut out));
+        String::from_utf8(out).unwrap()
+    };
+    for (authority, host, expected) in [
+        ("a.test", "", ""),
+        ("a.test", "Host: a.test", ""),
+        ("a.test:8080", "Host: a.test:8080", "ha.test:8080"),
+        ("A.test.", "", "hA.test."),
+        ("a.test", "Host: evil.test", "hevil.test"),
+    ] {
+        assert_eq!(of(authority, host), expected, "{authority} {host}");
+    }
+}
+
+#[test]
+fn pieces_of_the_address_are_known_among_others() {
+    let mut keys = crate::KeyBuilder::default();
+    assert!(is_of_address(keys.public().vary()));
+    keys.push_vary_writing(|out| Piece::Host(b"a:1").push(out));
+    assert!(is_of_address(keys.public().vary()));
+    for piece in [Piece::Arrival(b"/x"), Piece::Value(b"h"), Piece::Cookie(b"h", None)] {
+        let mark = keys.mark();
+        keys.push_vary_writing(|out| piece.push(out));
+        assert!(!is_of_address(keys.public().vary()), "{piece:?}");
+        keys.rewind(mark);
     }
 }
 

@@ -4,7 +4,9 @@ use http::Method;
 use http::lscache::{Effect, Scope};
 
 use super::{Case, fields};
-use crate::rules::{Environment, Mode, Policy, PurgeTarget, Refusal, SetCookie, Source, tags};
+use crate::rules::{
+    Environment, Mode, Policy, PurgeTarget, Refusal, SetCookie, Source, Verdict, tags,
+};
 
 fn environment(pairs: &[(&str, &str)]) -> Environment {
     let mut environment = Environment::default();
@@ -217,7 +219,10 @@ fn vary_names_cookies_values_and_fields() {
         decision.vary.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     };
     assert_eq!(names("X-LiteSpeed-Vary: cookie=a, cookie=b,cookie=a"), ["cookie=a", "cookie=b"]);
-    assert_eq!(names("Vary: Accept-Encoding, Cookie, Origin, User-Agent"), ["user-agent"]);
+    assert_eq!(
+        names("Vary: Accept-Encoding, Cookie, Origin, User-Agent"),
+        ["origin", "user-agent"]
+    );
     assert_eq!(names("X-LiteSpeed-Vary: cookie=a|Vary: Accept"), ["cookie=a", "accept"]);
     assert!(names("Vary: Accept|X-LiteSpeed-Cache-Control: no-vary").is_empty());
     let value = decide("X-LiteSpeed-Vary: value=mobile");
@@ -226,6 +231,8 @@ fn vary_names_cookies_values_and_fields() {
     let alone = decide("X-LiteSpeed-Cache-Control: no-vary|X-LiteSpeed-Vary: value=m,cookie=a");
     assert!(alone.no_vary && alone.rekey);
     assert_eq!((alone.vary.len(), alone.vary_value), (0, None));
+    let refused = decide("Vary: Origin|X-LiteSpeed-Cache-Control: no-vary");
+    assert_eq!(refused.verdict, Verdict::Refuse(Refusal::Vary), "one copy is not for all origins");
     assert!(!decide("").rekey);
     assert_eq!(decide("Vary: *").scope(), None);
 }

@@ -1,0 +1,205 @@
+//! The cache identity: what a request is known by in the store. Every key is made here.
+//!
+//! A key is the address that the client asked for (site, scheme, host, port, path and query) and
+//! pieces that tell its requests apart: how applications may read the address, how the request
+//! arrived where it is answered, what visitors bring; and the session, for what is private. Easiest
+//! to break: a key is made only after access was granted in the location that answers, and never
+//! for a request that was refused on its way there.
+
+use cache::rules::{self, Facts, Piece};
+use cache::{KeyBuilder, NamespaceId, Session};
+use conf::model::{Mapping, PassTo, Pattern, VaryBy};
+use http::Fields;
+use http::cookies::Cookies;
+
+use crate::ctx::Ctx;
+use crate::exchange::Exchange;
+use crate::site::{Caching, Site};
+
+/// A turn inside the server that was taken for what an application or an error said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// `error_page` for this status.
+    ErrorPage(u16),
+    /// `X-Accel-Redirect`
+    Accel,
+}
+
+/// How a request arrived where it is answered.
+#[derive(Debug, Default)]
+pub(crate) struct Arrival {
+    /// The turns that it took.
+    turns: Vec<u8>,
+    /// Whether its path or location depended on more than its address.
+    is_turned: bool,
+    /// Whether access was refused to it on its way.
+    is_refused: bool,
+}
+
+impl Arrival {
+    /// Forgets the request.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.turns.clear();
+        (self.is_turned, self.is_refused) = (false, false);
+    }
+
+    /// It is answered elsewhere, for what was said of it.
+    pub(crate) fn turn(&mut self, turn: Turn) {
+        self.is_turned = true;
+        match turn {
+            Turn::ErrorPage(status) => {
+                self.turns.push(b'e');
+                self.turns.extend_from_slice(&status.to_le_bytes());
+            }
+            Turn::Accel => self.turns.push(b'x'),
+        }
+    }
+
+    /// Its path or location depended on more than its address: an `if`, a `rewrite`, a variable.
+    pub(crate) const fn bend(&mut self) {
+        self.is_turned = true;
+    }
+
+    /// Access was refused to it.
+    pub(crate) const fn refuse(&mut self) {
+        self.is_refused = true;
+    }
+
+    /// Whether access was refused to it on its way.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+}
+
+impl Exchange {
+    /// Writes down how the request arrived, for the key of what answers it; nothing where the
+    /// address alone decides that. For zones, whose keys the configuration makes, only turns count.
+    pub(crate) fn write_arrival(
+        &self,
+        caching: &Caching,
+        site: &Site,
+        ctx: &Ctx<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        out.clear();
+        let request = &self.request;
+        let arrival = &request.arrival;
+        let location = site.location(request.location);
+        let template = location.pass.as_ref().and_then(|pass| match &pass.conf.to {
+            PassTo::Text(template) if !template.follows_target() => Some(template),
+            PassTo::Text(_) | PassTo::Group(_) => None,
+        });
+        let counts = match caching.is_page() {
+            true => arrival.is_turned || template.is_some(),
+            false => !arrival.turns.is_empty(),
+        };
+        if !counts {
+            return;
+        }
+        out.extend_from_slice(&arrival.turns);
+        out.push(b'\0');
+        out.extend_from_slice(&location.key_name);
+        out.push(b'\0');
+        out.extend_from_slice(&request.uri);
+        out.push(b'?');
+        out.extend_from_slice(request.args());
+        let scope = self.scope(site, ctx);
+        if location.settings.root.mapping != Mapping::Nothing && location.fixed_root.is_none() {
+            out.push(b'\0');
+            scope.push_root(location, out);
+        }
+        if let Some(template) = template {
+            out.push(b'\0');
+            scope.expand(template, out);
+        }
+    }
+}
+
+/// Makes `keys` that of a page at `url`, with what tells requests apart before an answer is there;
+/// `value` stands in place of the vary value of rewrite rules.
+pub(crate) fn page_key(
+    keys: &mut KeyBuilder,
+    (space, url): (NamespaceId, &[u8]),
+    facts: &Facts<'_>,
+    caching: &Caching,
+    cookies: &Cookies<'_>,
+    value: Option<&[u8]>,
+) {
+    let environment = facts.environment;
+    if environment.control.no_vary {
+        return unvaried_key(keys, (space, url), facts);
+    }
+    keys.start(space);
+    keys.push_url(url);
+    let mut push = |piece: Piece<'_>| keys.push_vary_writing(|out| piece.push(out));
+    rules::of_address(facts, &mut push);
+    rules::vary_base(&caching.policy, environment, cookies, value, &mut push);
+    for by in caching.conf.page.vary.iter() {
+        if let VaryBy::Header(name) = by {
+            push_named(keys, [&**name], facts.fields, cookies);
+        }
+    }
+}
+
+/// Makes `keys` that of the one copy of a page that says `no-vary`.
+pub(crate) fn unvaried_key(
+    keys: &mut KeyBuilder,
+    (space, url): (NamespaceId, &[u8]),
+    facts: &Facts<'_>,
+) {
+    keys.start(space);
+    keys.push_url(url);
+    let mut push = |piece: Piece<'_>| keys.push_vary_writing(|out| piece.push(out));
+    rules::of_address(facts, &mut push);
+    push(Piece::Unvaried);
+}
+
+/// Makes `keys` that of a zone's answer, for which the configuration made `text`.
+pub(crate) fn zone_key(
+    keys: &mut KeyBuilder,
+    (space, text): (NamespaceId, &[u8]),
+    facts: &Facts<'_>,
+) {
+    keys.start(space);
+    keys.push_url(text);
+    if !facts.arrival.is_empty() {
+        push_piece(keys, Piece::Arrival(facts.arrival));
+    }
+}
+
+/// What an inline of ESI is known by: its place is in the page, not where a request would arrive.
+pub(crate) const fn for_inlines<'a>(facts: &Facts<'a>) -> Facts<'a> {
+    Facts { arrival: b"", ..*facts }
+}
+
+/// Adds one more piece to a key.
+pub(crate) fn push_piece(keys: &mut KeyBuilder, piece: Piece<'_>) {
+    keys.push_vary_writing(|out| piece.push(out));
+}
+
+/// Adds what tells requests apart by the names that answers gave.
+pub(crate) fn push_named<'a>(
+    keys: &mut KeyBuilder,
+    names: impl IntoIterator<Item = &'a [u8]>,
+    fields: &Fields,
+    cookies: &Cookies<'_>,
+) {
+    for name in names {
+        keys.push_vary_writing(|out| rules::named(out, name, fields, cookies));
+    }
+}
+
+/// Appends what the session of a request is known by; nothing if it has none.
+pub(crate) fn push_session(out: &mut Vec<u8>, cookies: &Cookies<'_>, patterns: &[Pattern]) {
+    let is_session = |name: &[u8]| patterns.iter().any(|one| one.matches_in_any_case(name));
+    rules::session(out, cookies, is_session);
+}
+
+/// The key for everybody or for a session.
+pub(crate) fn key_of<'a>(keys: &'a KeyBuilder, session: Option<Session<'a>>) -> cache::Key<'a> {
+    match session {
+        Some(session) => keys.private(session),
+        None => keys.public(),
+    }
+}

@@ -1,0 +1,232 @@
+//! Owns: what a page in the cache is known by: nobody gets what was made for another visitor, host
+//! or way, whatever the request says of itself.
+
+use testkit::origin::{Peer, answer};
+use testkit::server::LISTEN;
+use testkit::{Origin, Response, Server};
+
+use crate::http;
+
+const HTML: &str = "Content-Type: text/html";
+
+/// An application that writes into each answer what it was told: target, host, role, origin.
+/// Targets that begin with `/x` are sent on to where `X-Accel-Redirect` says.
+fn app() -> Origin {
+    Origin::scripted(|peer| while say(peer).is_ok() {})
+}
+
+fn say(peer: &mut Peer) -> std::io::Result<()> {
+    let request = peer.request()?;
+    let field = |name: &str| request.field(name).unwrap_or("-").to_owned();
+    let body = format!(
+        "target={} host={} role={} cookie={} origin={}",
+        request.target(),
+        field("host"),
+        field("role"),
+        field("cookie"),
+        field("origin")
+    );
+    let path = request.target().split('?').next().unwrap_or_default();
+    let fields = match path {
+        "/allow" if field("role") == "member" => return peer.send(answer("", "")),
+        "/allow" => return peer.send(testkit::origin::answer_of("401 Who", "", "")),
+        "/x" => format!(
+            "Cache-Control: private, no-store\nX-Accel-Redirect: /protected/{}.html",
+            field("role")
+        ),
+        "/esi" => format!("X-LiteSpeed-Cache-Control: public,max-age=60,esi=on\n{HTML}"),
+        "/reflects" => format!("X-LiteSpeed-Cache-Control: no-cache,esi=on\n{HTML}"),
+        "/cors" => "X-LiteSpeed-Cache-Control: public,max-age=60\nVary: Origin".to_owned(),
+        "/account" => "X-LiteSpeed-Cache-Control: private,max-age=60".to_owned(),
+        _ => "Cache-Control: public, max-age=60".to_owned(),
+    };
+    let inline = "<esi:inline name=\"/lib/app.js\" cache-control=\"public,max-age=600\">evil\
+                  </esi:inline>";
+    let body = match path {
+        "/reflects" => format!("<html>{inline}</html>"),
+        "/esi" => format!("<html>{inline}<esi:include src=\"/lib/app.js\"/></html>"),
+        _ => body,
+    };
+    peer.send(answer(&fields, &body))
+}
+
+fn ask(server: &Server, head: &str) -> Response {
+    server.connect().ask(head)
+}
+
+/// The answer to GET for `path` with further fields, each with its line end.
+fn get(server: &Server, path: &str, fields: &str) -> String {
+    server.connect().get(path, fields).text()
+}
+
+const MEMBER: &str = "Role: member\r\n";
+
+#[test]
+fn what_a_refusal_leads_to_has_no_part_in_the_cache() {
+    let app = app();
+    let at = app.address();
+    let pass = format!("proxy_pass http://{at};");
+    for caching in [
+        "page_cache auto;",
+        "page_cache on; page_cache_default_ttl 60s;",
+        "proxy_cache z; proxy_cache_key $host$request_uri; proxy_cache_valid 60s;",
+    ] {
+        let server = http(&format!(
+            "proxy_cache_path @DIR@/zone keys_zone=z:1m;
+             server {{ {LISTEN} {caching}
+                 location /members/ {{ auth_request /ask; error_page 401 = @login; {pass} }}
+                 location /shown/ {{ auth_request /ask; error_page 401 /login; {pass} }}
+                 location /closed/ {{ if ($http_role = '') {{ return 403; }}
+                     error_page 403 = @login; {pass} }}
+                 location = /ask {{ internal; proxy_cache off; page_cache off;
+                     proxy_pass http://{at}/allow; }}
+                 location /login {{ {pass} }}
+                 location @login {{ rewrite ^ /login break; {pass} }} }}"
+        ));
+        for first in [MEMBER, ""] {
+            for area in ["members", "shown", "closed"] {
+                let path = format!("/{area}/{}", if first.is_empty() { "b" } else { "a" });
+                for visitor in [first, MEMBER, "", MEMBER, ""] {
+                    let told = get(&server, &path, visitor);
+                    let is_own = told.starts_with(&format!("target={path} "));
+                    let is_login = told.starts_with("target=/login ");
+                    let expected = if visitor.is_empty() { is_login } else { is_own };
+                    assert!(expected, "{caching} {path} {visitor:?}: {told}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_is_known_by_the_way_that_led_to_it() {
+    let app = app();
+    let at = app.address();
+    let other = Origin::start();
+    other.plan("/tests", vec![answer("Cache-Control: max-age=60", "target=/inner/tests")]);
+    let pass = format!("proxy_pass http://{at};");
+    let server = http(&format!(
+        "map $http_role $place {{ member http://{at}/inner; default http://{at}/outer; }}
+         server {{ {LISTEN} page_cache auto;
+             location /x {{ {pass} }}
+             location /protected/ {{ internal; {pass} }}
+             location /turns {{ if ($http_role = member) {{ rewrite ^ /inner/turns last; }}
+                 {pass} }}
+             location /tests {{ if ($http_role = member) {{ proxy_pass http://{}; }}
+                 {pass} }}
+             location /named {{ proxy_pass $place; }}
+             location /inner/ {{ internal; {pass} }} }}",
+        other.address()
+    ));
+    for _ in 0..2 {
+        for role in ["alice", "bob"] {
+            let told = get(&server, "/x", &format!("Role: {role}\r\n"));
+            assert!(told.starts_with(&format!("target=/protected/{role}.html ")), "{told}");
+        }
+        for path in ["/turns", "/tests", "/named"] {
+            let inner = get(&server, path, MEMBER);
+            assert!(inner.starts_with("target=/inner"), "{path}: {inner}");
+            let outer = get(&server, path, "");
+            assert!(!outer.starts_with("target=/inner"), "{path}: {outer}");
+        }
+    }
+    // Each way has its page, and one purge of the address drops them all.
+    let asked = app.count("/inner/turns") + app.count("/turns");
+    assert_eq!(asked, 2);
+    let purged = ask(&server, "PURGE /turns HTTP/1.1\r\nHost: localhost");
+    assert_eq!((purged.status, purged.header("x-purged-objects")), (200, Some("2")));
+}
+
+#[test]
+fn a_host_that_the_application_sees_belongs_to_the_page() {
+    let app = app();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto;
+             location / {{ proxy_pass http://{}; proxy_set_header Host $http_host; }} }}",
+        app.address()
+    ));
+    let plain = |head: &str| ask(&server, head).text();
+    for (head, host) in [
+        ("GET http://victim.test/p HTTP/1.1\r\nHost: evil.test", "evil.test"),
+        ("GET /p HTTP/1.1\r\nHost: victim.test:1337", "victim.test:1337"),
+        ("GET /p HTTP/1.1\r\nHost: VICTIM.test.", "VICTIM.test."),
+        ("GET /p HTTP/1.1\r\nHost: victim.test", "victim.test"),
+    ] {
+        for _ in 0..2 {
+            let told = plain(head);
+            assert!(told.contains(&format!(" host={host} ")), "{head}: {told}");
+        }
+    }
+    assert_eq!(app.count("/p"), 4);
+}
+
+#[test]
+fn what_an_application_reflects_replaces_no_page() {
+    let app = app();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
+        app.address()
+    ));
+    for page in ["/reflects", "/esi"] {
+        let told = get(&server, page, "");
+        assert!(told == "<html></html>" || told == "<html>evil</html>", "{told}");
+        let script = get(&server, "/lib/app.js", "");
+        assert!(script.starts_with("target=/lib/app.js "), "{page}: {script}");
+        // Another page that includes it.
+        let other = get(&server, "/esi?2", "");
+        assert_eq!(other, "<html>evil</html>", "its own inline is its own business");
+    }
+}
+
+#[test]
+fn every_cookie_of_a_session_is_part_of_it() {
+    let app = app();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
+        app.address()
+    ));
+    let tossed = "lsc_private=0123456789abcdef";
+    let shared = "frontend=fedcba9876543210";
+    for (who, cookies) in [
+        ("the victim", format!("{tossed}; PHPSESSID=aaaaaaaaaaaaaaaa")),
+        ("who tossed it", format!("{tossed}; PHPSESSID=bbbbbbbbbbbbbbbb")),
+        ("who has nothing else", tossed.to_owned()),
+        ("one of two", format!("{shared}; wordpress_logged_in_1=one")),
+        ("the other", format!("{shared}; wordpress_logged_in_1=two")),
+    ] {
+        for _ in 0..2 {
+            let told = get(&server, "/account", &format!("Cookie: {cookies}\r\n"));
+            assert!(told.contains(&format!(" cookie={cookies} ")), "{who}: {told}");
+        }
+    }
+    assert_eq!(app.count("/account"), 5, "each has a page of his own");
+}
+
+#[test]
+fn marked_answers_that_vary_by_origin_are_kept_for_each() {
+    let app = app();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
+        app.address()
+    ));
+    for _ in 0..2 {
+        for origin in ["https://a.test", "https://b.test"] {
+            let told = get(&server, "/cors", &format!("Origin: {origin}\r\n"));
+            assert!(told.ends_with(&format!("origin={origin}")), "{told}");
+        }
+    }
+    assert_eq!(app.count("/cors"), 2);
+}
+
+#[test]
+fn a_field_writes_no_piece_of_a_cookie() {
+    let app = app();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
+        app.address()
+    ));
+    let forged = get(&server, "/p", "Forwarded: _lscache_vary=x\r\n");
+    assert!(forged.contains(" cookie=- "), "{forged}");
+    let told = get(&server, "/p", "Cookie: _lscache_vary=x\r\n");
+    assert!(told.contains(" cookie=_lscache_vary=x "), "{told}");
+}
