@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use engine::SiteRef;
 use engine::explain::{Asked, Question, Space};
+use io::epoll::Epoll;
 use worker::Generation;
 
 use crate::control::Account;
@@ -67,14 +68,20 @@ impl Office {
             {
                 return reply(&client, &Err(format!("setuid({uid}) failed ({error})")));
             }
-            let told = Desk::new(&generation, scene).carry_out(&words);
-            reply(&client, &told);
+            let desk = Desk::new(&generation, scene);
+            let told = desk.carry_out(&words);
+            reply(&client, &desk.write_purges().and(told));
         };
         let started = std::thread::Builder::new().name("admin".to_owned()).spawn(body);
         if let Err(error) = started {
             err(&format!("bolide: [alert] cannot start a thread: {error}"));
         }
     }
+}
+
+/// A door of the command's own.
+fn door() -> Result<Epoll, String> {
+    Epoll::new().map_err(|error| format!("epoll: {error}"))
 }
 
 /// A client that left has no use for the rest.
@@ -114,6 +121,14 @@ impl Desk {
             status::COMMAND => status::tell(self, words),
             other => Err(format!("the server does not know \"{other}\"; is it an older one?")),
         }
+    }
+
+    /// Brings what a command has purged to the journals, before anybody is told of it.
+    fn write_purges(&self) -> Result<(), String> {
+        let unwritten = self.site.store().filter(|store| store.has_unwritten_purges());
+        let Some(store) = unwritten else { return Ok(()) };
+        worker::write_purges(&mut door()?, store);
+        Ok(())
     }
 
     fn store(&self) -> Result<&Arc<cache::Store>, String> {

@@ -54,6 +54,7 @@ mod process;
 mod proxy;
 mod proxy_protocol;
 mod published;
+mod purges;
 mod quic_listens;
 mod real_ip;
 mod reload;

@@ -1,7 +1,11 @@
 //! `bolide cache purge`: drops kept answers, or makes them old.
 
+use std::collections::{BTreeSet, HashSet};
+
+use cache::disk::{file_hash, shared_bits, url_bits};
 use cache::{Key, KeyBuilder, Kind, Purge, Scope, Session, Store};
 use engine::explain::{Json, Space};
+use io::epoll::Epoll;
 
 use super::list::begins;
 use super::tell::count;
@@ -33,7 +37,7 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
             if prefix.is_empty() {
                 return Err("an empty prefix is that of everything: say --all".to_owned());
             }
-            hit += purge_where(store, space, how, |url| begins(url, prefix));
+            hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
         }
     }
     for url in words.all("url") {
@@ -67,31 +71,92 @@ fn purge_url(
     let Some(space) = spaces.iter().find(|space| Some(space.id) == told.space) else {
         return Err(format!("{} is kept in another part of the store", told.request));
     };
-    Ok(purge_where(desk.store()?, space, how, |other| other == key.url))
+    purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
 }
 
-/// Everything of a part whose URL is meant; looks at all of it.
-fn purge_where(store: &Store, space: &Space, how: Purge, is_meant: impl Fn(&[u8]) -> bool) -> u64 {
-    let mut found = Vec::new();
-    let mut part = 0;
-    while store.list(part, &mut |object| {
-        if object.namespace() == space.id && object.kind() != Kind::Pass && is_meant(object.url()) {
-            let session = object.session().map(|session| session.text().to_vec());
-            found.push((object.url().to_vec(), session));
-        }
-    }) {
-        part += 1;
-    }
-    found.sort();
-    found.dedup();
+/// Purges written to the journals together: it takes what waits only up to a bound.
+const TOGETHER: usize = 256;
+
+/// What a part of the store has in memory, on its way there and on disk.
+#[derive(Default)]
+struct Found {
+    /// URLs, and whose.
+    pages: BTreeSet<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The names of the files of what is in memory.
+    in_memory: HashSet<u128>,
+    /// Answers that memory has not.
+    only_on_disk: u64,
+}
+
+/// Everything of a part whose URL is meant; looks at all of it. If only one URL can be, `url` says
+/// which.
+fn purge_where(
+    store: &Store,
+    space: &Space,
+    how: Purge,
+    url: Option<&[u8]>,
+    is_meant: impl Fn(&[u8]) -> bool,
+) -> Result<u64, String> {
+    let mut door = super::door()?;
+    let mut found = find(store, space, &mut door, url, is_meant);
+    // Whatever is under way and was not seen.
+    found.pages.extend(url.map(|url| (url.to_vec(), None)));
     let mut keys = KeyBuilder::default();
-    let mut hit = 0;
-    for (url, session) in &found {
+    let mut hit = found.only_on_disk;
+    for (number, (url, session)) in found.pages.iter().enumerate() {
         keys.start(space.id);
         keys.push_url(url);
         let session = session.as_deref().and_then(Session::new);
         let key: Key<'_> = session.map_or_else(|| keys.public(), |session| keys.private(session));
-        hit += store.purge_url(&key, how);
+        hit += store.strike_url(&key, how);
+        if number % TOGETHER == TOGETHER - 1 {
+            worker::write_purges(&mut door, store);
+        }
     }
-    hit
+    Ok(hit)
+}
+
+/// Looks where a page is first before it looks where that goes, so that none slips through.
+fn find(
+    store: &Store,
+    space: &Space,
+    door: &mut Epoll,
+    url: Option<&[u8]>,
+    is_meant: impl Fn(&[u8]) -> bool,
+) -> Found {
+    let mut found = Found::default();
+    let text = |session: Session<'_>| session.text().to_vec();
+    store.list_coming(space.id, &mut |url, session| {
+        if is_meant(url) {
+            found.pages.insert((url.to_vec(), session.map(text)));
+        }
+    });
+    let shelf = store.shelf_and_name(space.id);
+    let mut part = 0;
+    while store.list(part, &mut |object| {
+        if object.namespace() == space.id && object.kind() != Kind::Pass && is_meant(object.url()) {
+            let session = object.session().map(text);
+            if let Some((_, name)) = &shelf {
+                let session = session.as_deref().unwrap_or_default();
+                found.in_memory.insert(file_hash(name, object.url(), object.vary(), session));
+            }
+            found.pages.insert((object.url().to_vec(), session));
+        }
+    }) {
+        part += 1;
+    }
+    if let Some((shelf, name)) = &shelf {
+        let bits = url.map(|url| url_bits(name, url));
+        let may_be = |hash| bits.is_none_or(|bits| shared_bits(hash) == bits);
+        let now_ms = io::process::now().unix_millis;
+        worker::shelved(door, shelf, now_ms, may_be, |hash, record| {
+            if *record.namespace == **name && is_meant(record.url) {
+                let is_answer = record.kind == Kind::Content;
+                found.only_on_disk += u64::from(is_answer && !found.in_memory.contains(&hash));
+                let session = Session::new(record.session).map(text);
+                found.pages.insert((record.url.to_vec(), session));
+            }
+        });
+    }
+    found
 }

@@ -3,7 +3,6 @@
 use conf::Place;
 use engine::explain::machine::{self, hash, kind, space_name, target};
 use engine::explain::{Chosen, Explanation, Json, Look, Outcome, Recent, Seen, explain, recent};
-use io::epoll::Epoll;
 
 use super::tell::{entry_line, seconds, show};
 use super::words::Words;
@@ -24,7 +23,7 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
 /// Tries the request that `words` describe.
 pub(super) fn explanation(desk: &Desk, words: &Words) -> Result<Explanation, String> {
     let question = desk.question(words)?;
-    let mut door = Epoll::new().map_err(|error| format!("epoll: {error}"))?;
+    let mut door = super::door()?;
     let now = io::process::now();
     let offset = io::process::utc_offset_seconds(now.unix_seconds());
     Ok(explain(&desk.site, &question, now, offset, |look| match look {

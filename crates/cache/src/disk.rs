@@ -13,6 +13,7 @@ pub mod format;
 pub mod fuzz;
 mod index;
 pub mod journal;
+mod name;
 mod purges;
 mod shelf;
 
@@ -22,9 +23,10 @@ use std::sync::{Arc, RwLock};
 use base::{FileRef, Stamp};
 use bytes::Bytes;
 
+pub use name::{file_hash, shared_bits, url_bits};
 pub use purges::{Order, Target};
 pub use shelf::{
-    Begun, Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, everything, file_hash,
+    Begun, Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, everything,
     review_seconds,
 };
 
@@ -64,6 +66,35 @@ impl Disk {
 
     fn all(&self) -> Vec<Arc<Shelf>> {
         self.shelves.read().map(|all| all.clone()).unwrap_or_default()
+    }
+}
+
+/// The files of the copies of a URL.
+#[derive(Debug)]
+pub(crate) struct Filed {
+    shelf: Arc<Shelf>,
+    name: Box<[u8]>,
+    /// The file without anything that visitors differ by.
+    base: u128,
+    all: Vec<u128>,
+}
+
+impl Filed {
+    /// Has them taken away.
+    pub(crate) fn doom(&self) {
+        self.all.iter().for_each(|hash| self.shelf.condemn(*hash));
+    }
+
+    /// How many answers there are that are not among these objects. Beside copies stands what the
+    /// URL varies by, which is no answer.
+    pub(crate) fn beside(&self, objects: &[Arc<Object>]) -> u64 {
+        let file = |object: &Arc<Object>| {
+            let session = object.session().map_or(&b""[..], |session| session.text());
+            file_hash(&self.name, object.url(), object.vary(), session)
+        };
+        let known: Vec<_> = objects.iter().map(file).collect();
+        let is_marker = |hash: u128| hash == self.base && self.all.len() > 1;
+        self.all.iter().filter(|hash| !known.contains(hash) && !is_marker(**hash)).count() as u64
     }
 }
 
@@ -293,10 +324,44 @@ impl Store {
         self.disk.calls.store(true, Ordering::Release);
     }
 
-    /// Has the file of a purged key taken away; whether there was one.
-    pub(crate) fn doom_on_disk(&self, key: &Key<'_>) -> bool {
-        let Some(errand) = self.errand(key) else { return false };
-        errand.shelf.doom(errand.hash)
+    /// The files of all copies of a URL, for everybody or for the session of `key`.
+    pub(crate) fn copies_on_disk(&self, key: &Key<'_>) -> Option<Filed> {
+        let (shelf, name) = self.shelf_of(key.namespace).filter(|(shelf, _)| shelf.is_open())?;
+        let session = key.session.map_or(&b""[..], |session| session.text());
+        let base = file_hash(&name, key.url(), b"", session);
+        let mut all = shelf.index.copies(url_bits(&name, key.url()));
+        all.retain(|hash| index::has_same_owner(*hash, base));
+        Some(Filed { shelf, name, base, all })
+    }
+
+    /// Looks at what is not in memory yet, or not on its shelf yet, of a namespace: the URL and the
+    /// session of each. For people, who look here before memory and there before the disk, so that
+    /// nothing passes them on its way.
+    pub fn list_coming(
+        &self,
+        namespace: NamespaceId,
+        visit: &mut impl FnMut(&[u8], Option<Session<'_>>),
+    ) {
+        for shard in self.shards() {
+            for growing in lock(shard).fills.values() {
+                let key = growing.key.key();
+                if key.namespace == namespace {
+                    visit(key.url(), key.session);
+                }
+            }
+        }
+        let Some((shelf, _)) = self.shelf_of(namespace) else { return };
+        shelf.queued(&mut |object| {
+            if object.namespace() == namespace {
+                visit(object.url(), object.session());
+            }
+        });
+    }
+
+    /// The shelf of a namespace and the name that the namespace has there, for people.
+    #[must_use]
+    pub fn shelf_and_name(&self, namespace: NamespaceId) -> Option<(Arc<Shelf>, Box<[u8]>)> {
+        self.shelf_of(namespace).filter(|(shelf, _)| shelf.is_open())
     }
 
     /// Notes what another process has purged, as the journal of `shelf` says, and purges it here.

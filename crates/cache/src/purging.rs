@@ -3,10 +3,12 @@
 //! The rule that is easiest to break: a purge is noted for the disk under the lock that gives it
 //! its number, before anything in memory is struck.
 
-use crate::disk::Target;
+use std::sync::Arc;
+
 use crate::disk::journal::Echo;
+use crate::disk::{Filed, Target};
 use crate::key::{Key, KeyBuilder, NamespaceId, Session};
-use crate::object::Kind;
+use crate::object::{Kind, Object};
 use crate::store::Store;
 use crate::tags::{Purge, Root, Scope, Verdict, lock};
 
@@ -99,13 +101,36 @@ impl Store {
         })
     }
 
-    fn purge_copies(&self, key: &Key<'_>, how: Purge, note: impl FnOnce(u64)) -> u64 {
-        let hit = self.purge_url_in_memory(key, how, note);
-        hit.max(u64::from(how == Purge::Dead && self.doom_on_disk(key)))
+    /// The same; counts only what it hits in memory.
+    pub fn strike_url(&self, key: &Key<'_>, how: Purge) -> u64 {
+        let scope = key.session.map_or(Scope::Public, Scope::Session);
+        let what = (Target::Url(key.url()), how);
+        let note = |number| self.purge_shelf(key.namespace, scope, what, Echo::First, number);
+        let filed = self.copies_on_disk(key).filter(|_| how == Purge::Dead);
+        let (hit, _) = self.purge_url_in_memory(key, how, note);
+        filed.iter().for_each(Filed::doom);
+        hit
     }
 
-    fn purge_url_in_memory(&self, key: &Key<'_>, how: Purge, note: impl FnOnce(u64)) -> u64 {
-        let mut gone = Vec::new();
+    /// What is struck in memory and what only lies on disk, each copy counted once.
+    fn purge_copies(&self, key: &Key<'_>, how: Purge, note: impl FnOnce(u64)) -> u64 {
+        let filed = self.copies_on_disk(key);
+        let (hit, struck) = self.purge_url_in_memory(key, how, note);
+        let Some(filed) = filed else { return hit };
+        if how == Purge::Dead {
+            filed.doom();
+        }
+        hit + filed.beside(&struck)
+    }
+
+    /// How many answers it hit, and all that was struck, what the URL varies by included.
+    fn purge_url_in_memory(
+        &self,
+        key: &Key<'_>,
+        how: Purge,
+        note: impl FnOnce(u64),
+    ) -> (u64, Vec<Arc<Object>>) {
+        let mut struck = Vec::new();
         let hit = self.tags.purge_by(|sequence| {
             note(sequence);
             let mut shard = lock(self.shard(key.url_hash));
@@ -126,14 +151,19 @@ impl Store {
                 let alive = object.is_some_and(|o| o.verdict(&self.tags) != Verdict::Dead);
                 hit += u64::from(alive);
                 match how {
-                    Purge::Dead => gone.push(shard.take(place)),
-                    Purge::Stale => object.into_iter().for_each(|object| object.soften()),
+                    Purge::Dead => struck.push(shard.take(place)),
+                    Purge::Stale => object.into_iter().for_each(|object| {
+                        object.soften();
+                        struck.push(Arc::clone(object));
+                    }),
                 }
             }
             hit
         });
-        gone.iter().for_each(|object| self.let_go(object));
-        hit
+        if how == Purge::Dead {
+            struck.iter().for_each(|object| self.let_go(object));
+        }
+        (hit, struck)
     }
 
     /// Purges every public URL of a namespace that begins with `start`; looks at all of them.
@@ -173,7 +203,7 @@ impl Store {
         for url in urls {
             keys.start(namespace);
             keys.push_url(&url);
-            hit += self.purge_url_in_memory(&keys.public(), how, |_| {});
+            hit += self.purge_url_in_memory(&keys.public(), how, |_| {}).0;
         }
         hit
     }

@@ -319,8 +319,8 @@ impl<I: Io> Worker<I> {
             if was_filling && !is_filling && listener.is_none() {
                 self.origins.unheard.push(key);
             }
-            self.post(wakes);
             self.note_purges();
+            self.post(wakes);
         }
         if let Some(exchange) = listener {
             self.origins.news.push_back((exchange, Wake::Origin(news)));

@@ -5,7 +5,7 @@ use base::{FileRef, Stamp};
 use bytes::Bytes;
 use cache::disk::format::{FIXED, HEAD_MAX, head_size};
 use cache::disk::{Errand, READ_MAX, Recall, Shelf, Unfit};
-use cache::{FillPermit, Kind, Lookup, Verdict};
+use cache::{FillPermit, Kind, Lookup, Store, Verdict};
 use engine::{Recalled, Wake};
 use io::{FileFailure, Io, OpenRequest, SymlinkRule};
 
@@ -111,10 +111,7 @@ impl<I: Io> Worker<I> {
     fn write_purges(&mut self) {
         let Some(front) = &self.core.cache else { return };
         let store = front.store().clone();
-        // What fails is made good, and told, by the librarian.
-        store.flush_purges(|shelf| {
-            let _ = flush(&mut self.io, shelf);
-        });
+        write_purges(&mut self.io, &store);
         self.librarian.ring();
     }
 
@@ -124,6 +121,15 @@ impl<I: Io> Worker<I> {
             self.librarian.ring();
         }
     }
+}
+
+/// Writes purges to the journals. Whoever has purged calls it before it tells anybody, on whatever
+/// thread it is. What fails is made good, and told, by the librarian: no later process believes
+/// what lies there.
+pub fn write_purges(io: &mut impl Io, store: &Store) {
+    store.flush_purges(|shelf| {
+        let _ = flush(io, shelf);
+    });
 }
 
 /// What the disk has for the permit of a trial, which nobody waits for. Memory stays as it is, and

@@ -9,6 +9,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use crate::disk::name::{first_of, shared_bits};
 use crate::tags::lock;
 
 /// The hash of a key that names a file.
@@ -57,6 +58,12 @@ pub(crate) enum Age {
 pub(crate) const fn private(hash: FileHash, session: u64) -> FileHash {
     let group = session % GROUPS as u64;
     hash & !(GROUPS as FileHash * 2 - 1) | (group as FileHash) << 1 | 1
+}
+
+/// Whether two files are both for everybody, or for sessions of the same group.
+pub(crate) const fn has_same_owner(a: FileHash, b: FileHash) -> bool {
+    let group = GROUPS as FileHash * 2 - 1;
+    if b & 1 == 0 { a & 1 == 0 } else { a & group == b & group }
 }
 
 /// The hash of a file for everybody.
@@ -305,6 +312,21 @@ impl Index {
             }
         }
         (end < part.entries.len()).then_some(end)
+    }
+
+    /// The files whose names begin with the bits of a URL, whatever else is in them. Looks at a
+    /// whole part: for who counts what is purged.
+    pub(crate) fn copies(&self, url_bits: u64) -> Vec<FileHash> {
+        let part = lock(self.part(first_of(url_bits)));
+        let mut found = Vec::new();
+        for (place, entry) in (0..).zip(&part.entries) {
+            let hash = u128::from(entry.hash[0]) << 64 | u128::from(entry.hash[1]);
+            // A free entry keeps its old hash and is in no chain.
+            if shared_bits(hash) == url_bits && part.find(entry.hash) == Some(place) {
+                found.push(hash);
+            }
+        }
+        found
     }
 
     pub(crate) const PARTS: usize = PARTS;

@@ -9,16 +9,15 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::FileRef;
-use sha2::{Digest, Sha256};
-
 use crate::disk::format::{Record, Summer, head_size, sum};
-use crate::disk::index::{self, Age, FileHash, Index};
+use crate::disk::index::{Age, FileHash, Index};
 use crate::disk::journal::{self, Echo, Entry};
+use crate::disk::name::{file_hash, hex, is_hex, parse_hex};
 use crate::disk::purges::{Order, Purges, Target};
 use crate::key::{Key, Session};
 use crate::object::{Kind, Object};
 use crate::tags::{Purge, Verdict, lock};
+use base::FileRef;
 
 /// LIMIT: bytes of objects that wait to be written; what comes on top is not written.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
@@ -187,38 +186,11 @@ pub fn everything(sequence: u64) -> Entry<'static> {
     Entry::Purge(order, Echo::First)
 }
 
-/// The 128 bits that name the file of a key.
-#[must_use]
-pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> FileHash {
-    let mut hash = Sha256::new();
-    for text in [namespace, url, vary, session] {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    }
-    let digest = hash.finalize();
-    let hash = digest.first_chunk::<16>().map_or(0, |first| u128::from_be_bytes(*first));
-    if session.is_empty() { index::public(hash) } else { index::private(hash, sum(session)) }
-}
-
 /// How often memory is looked through for what was used there, where files go that nobody used for
 /// so many seconds.
 #[must_use]
 pub fn review_seconds(inactive: u64) -> u64 {
     (inactive / 4).clamp(1, 60)
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
-fn hex(hash: FileHash) -> [u8; 32] {
-    std::array::from_fn(|at| HEX[(hash >> (124 - at * 4)) as usize & 15])
-}
-
-fn parse_hex(name: &[u8]) -> Option<FileHash> {
-    let name: &[u8; 32] = name.try_into().ok()?;
-    name.iter().try_fold(0, |hash: FileHash, byte| {
-        let digit = HEX.iter().position(|digit| digit == byte)?;
-        Some(hash << 4 | digit as FileHash)
-    })
 }
 
 impl Shelf {
@@ -349,7 +321,6 @@ impl Shelf {
     #[must_use]
     pub fn classify(&self, inside: &[u8], name: &[u8], is_dir: bool) -> Found {
         let depth = inside.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
-        let is_hex = |text: &[u8]| text.iter().all(|byte| HEX.contains(byte));
         if is_dir {
             let is_ours = self
                 .levels
@@ -622,6 +593,11 @@ impl Shelf {
         Some(spill)
     }
 
+    /// Looks at what waits to be written, for people.
+    pub(crate) fn queued(&self, visit: &mut impl FnMut(&Arc<Object>)) {
+        lock(&self.queue).spills.iter().for_each(|spill| visit(&spill.object));
+    }
+
     /// The smallest number of an object that waits to be written.
     #[must_use]
     pub fn queued_floor(&self) -> Option<u64> {
@@ -633,17 +609,7 @@ impl Shelf {
         self.index.note(hash, bytes, now, Age::New);
     }
 
-    /// Has a file taken away, if it is known; whether it was.
-    pub(crate) fn doom(&self, hash: FileHash) -> bool {
-        let is_there = self.knows(hash);
-        if is_there {
-            self.index.remove(hash);
-            lock(&self.doomed).push(hash);
-        }
-        is_there
-    }
-
-    /// Has a file taken away that turned out to be broken.
+    /// Has a file taken away that was purged, or that turned out to be broken.
     pub fn condemn(&self, hash: FileHash) {
         self.index.remove(hash);
         lock(&self.doomed).push(hash);
@@ -762,7 +728,7 @@ impl Spill {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, Shelf, ShelfSettings, file_hash};
+    use super::{Found, Shelf, ShelfSettings};
 
     fn shelf(levels: &[u8]) -> Shelf {
         Shelf::new(&ShelfSettings {
@@ -806,21 +772,5 @@ mod tests {
         for (inside, name) in [("", "cc"), ("", "g"), ("c", "2"), ("c/29", "c"), ("c", "2G")] {
             assert_eq!(shelf.classify(inside.as_bytes(), name.as_bytes(), true), Found::Foreign);
         }
-    }
-
-    #[test]
-    fn parts_of_a_key_do_not_run_together() {
-        let all = [
-            file_hash(b"ab", b"", b"", b""),
-            file_hash(b"a", b"b", b"", b""),
-            file_hash(b"", b"ab", b"", b""),
-            file_hash(b"", b"", b"ab", b""),
-            file_hash(b"", b"a", b"b", b""),
-            file_hash(b"", b"", b"", b"ab"),
-        ];
-        let mut unique = all.to_vec();
-        unique.sort_unstable();
-        unique.dedup();
-        assert_eq!(unique.len(), all.len());
     }
 }

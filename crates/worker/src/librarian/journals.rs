@@ -13,6 +13,8 @@ use crate::recall::{flush, read_full};
 
 /// Bytes of a journal that are read at once.
 const READ: usize = 256 * 1024;
+/// Steps of the walk over a shelf that are made before the first request.
+const FIRST_STEPS: usize = 16;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 /// Files that make room for a journal.
@@ -85,6 +87,9 @@ impl<I: Io> Librarian<I> {
         if begun == Begun::Purged {
             self.renew_journal(charge, 0);
         }
+        // What is known of a small shelf is told rightly from the first request on.
+        let is_far = (0..FIRST_STEPS).all(|_| self.walk_some(charge));
+        debug_assert!(is_far || charge.walk.is_none(), "a walk that has ended is forgotten");
     }
 
     /// Brings the number that is counted from to the medium: after a loss of power, nobody may use

@@ -1,0 +1,137 @@
+//! Owns: that a purge which was acknowledged holds: whoever asked, wherever the page lies, and
+//! after whatever end of the process.
+
+use testkit::server::{Home, LISTEN, TYPES, prelude};
+use testkit::{App, Server, wait_until};
+
+use crate::BOLIDE;
+use crate::explain::ask;
+
+const PAGE: &str = "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: menu";
+const ME: &str = "Cookie: PHPSESSID=0123456789abcdef0123\r\n";
+
+/// A site whose pages are also files.
+fn serve(app: &App) -> Server {
+    let (prelude, address) = (prelude(2), app.address());
+    let conf = format!(
+        "{prelude}http {{{TYPES} page_cache_path @DIR@/cache;
+         server {{ {LISTEN} location / {{
+             fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
+             fastcgi_pass {address}; page_cache auto; }} }} }}\n"
+    );
+    Server::start(Home::new(BOLIDE), &conf)
+}
+
+fn purge(server: &Server, args: &[&str]) -> String {
+    ask(server, &[&["cache", "purge"], args].concat()).succeeded().text()
+}
+
+fn url(server: &Server, path: &str) -> String {
+    format!("http://localhost:{}{path}", server.home().port(0))
+}
+
+/// What a client is told who asks `path` with `fields`.
+fn told(server: &Server, path: &str, fields: &str) -> String {
+    server.connect().get(path, &format!("{fields}Connection: close\r\n")).text()
+}
+
+/// How many objects `PURGE` says that it hit.
+fn purged_by_http(server: &Server, path: &str, fields: &str) -> String {
+    let text = format!("PURGE {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    let reply = server.connect().ask(&text);
+    assert_eq!(reply.status, 200);
+    reply.header("x-purged-objects").unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_purge_by_command_outlives_the_death_that_follows_it() {
+    let app = App::start();
+    for page in ["/url", "/from/a", "/tag", "/all"] {
+        app.say(page, PAGE);
+    }
+    let mut server = serve(&app);
+    for (page, way) in [
+        ("/url", &["--url", "@"][..]),
+        ("/from/a", &["--prefix", "/from"]),
+        ("/tag", &["--tag", "menu"]),
+        ("/all", &["--all"]),
+    ] {
+        let before = told(&server, page, "");
+        wait_until("the page is a file", || {
+            ask(&server, &["cache", "list", "--url", page]).text().contains("and on disk")
+        });
+        // Whoever writes the journal now and then anyway has come to rest.
+        testkit::pause(400);
+        let at = url(&server, page);
+        let way: Vec<_> = way.iter().map(|word| if *word == "@" { &at } else { *word }).collect();
+        purge(&server, &way);
+        server.restart("KILL");
+        assert_ne!(told(&server, page, ""), before, "{page} came back after {way:?}");
+        purge(&server, &["--all"]);
+    }
+}
+
+#[test]
+fn pages_that_are_only_on_disk_are_purged_and_counted() {
+    let app = App::start();
+    let varied = format!("{PAGE}\nVary: Accept-Language");
+    app.say("/shop/many", &varied);
+    app.say("/shop/one", PAGE);
+    app.say("/own", "X-LiteSpeed-Cache-Control: private,max-age=3600");
+    let mut server = serve(&app);
+    let fill = |server: &Server| {
+        ["/shop/many", "/shop/one", "/own"].map(|path| {
+            told(server, path, &format!("{ME}Accept-Language: en\r\n"));
+            told(server, path, &format!("{ME}Accept-Language: de\r\n"))
+        })
+    };
+    // Two copies and what tells them apart, one page, one private page.
+    let mut before = fill(&server);
+    for (way, wanted, changed) in [
+        (["--url", "/shop/many"], "2 objects", [true, false, false]),
+        (["--url", "/shop/one"], "1 object", [false, true, false]),
+        (["--url", "/own"], "1 object", [false, false, true]),
+        (["--prefix", "/shop/"], "3 objects", [true, true, false]),
+        (["--prefix", "/own"], "1 object", [false, false, true]),
+        (["PURGE", "/shop/many"], "2", [true, false, false]),
+        (["PURGE", "/shop/one"], "1", [false, true, false]),
+        (["PURGE", "/own"], "1", [false, false, true]),
+    ] {
+        // What waits to be written is written before the end.
+        server.restart("QUIT");
+        let [how, path] = way;
+        let count = match how {
+            "PURGE" => purged_by_http(&server, path, ME),
+            "--url" => purge(&server, &[how, &url(&server, path)]),
+            _ => purge(&server, &[how, path]),
+        };
+        let said = if how == "PURGE" { wanted.to_owned() } else { format!("purged: {wanted}\n") };
+        assert_eq!(count, said, "{way:?}");
+        server.restart("KILL");
+        let now = fill(&server);
+        let is_new: Vec<_> = now.iter().zip(&before).map(|(now, before)| now != before).collect();
+        assert_eq!(is_new, changed, "{way:?}");
+        before = now;
+    }
+}
+
+#[test]
+fn a_page_that_is_being_fetched_when_it_is_purged_is_not_kept() {
+    let app = App::start();
+    app.say("/slow", PAGE);
+    let server = serve(&app);
+    for way in ["--url", "--prefix"] {
+        let first = app.count("/slow");
+        app.hold("/slow");
+        std::thread::scope(|all| {
+            let client = all.spawn(|| told(&server, "/slow", ""));
+            wait_until("the application is asked", || app.count("/slow") > first);
+            purge(&server, &[way, &url(&server, "/slow")]);
+            app.release();
+            client.join().unwrap();
+        });
+        told(&server, "/slow", "");
+        assert_eq!(app.count("/slow"), first + 2, "kept although it was purged by {way}");
+        purge(&server, &["--all"]);
+    }
+}
