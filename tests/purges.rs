@@ -2,7 +2,7 @@
 //! after whatever end of the process.
 
 use testkit::server::{Home, LISTEN, TYPES, prelude};
-use testkit::{App, Server, wait_until};
+use testkit::{App, Response, Server, wait_until};
 
 use crate::BOLIDE;
 use crate::explain::ask;
@@ -134,4 +134,80 @@ fn a_page_that_is_being_fetched_when_it_is_purged_is_not_kept() {
         assert_eq!(app.count("/slow"), first + 2, "kept although it was purged by {way}");
         purge(&server, &["--all"]);
     }
+}
+
+/// The answer to a `PURGE` with these fields.
+fn purge_with(server: &Server, method: &str, fields: &str) -> Response {
+    let text = format!("{method} /page HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+    server.connect().ask(&text)
+}
+
+#[test]
+fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
+    let app = App::start();
+    app.say("/page", PAGE);
+    let server = serve(&app);
+    let before = told(&server, "/page", "");
+    for field in [
+        "X-Magento-Tags-Pattern: ((^|,)menu(,|$))",
+        "X-Pool: cat",
+        "X-Ban-Url: /page",
+        "X-Url: /page",
+        "X-Purge-Method: regex",
+        "Fastly-Soft-Purge: 1",
+        "X-Magento-Tags: menu\r\nX-Magento-Purge-Soft: 1",
+    ] {
+        for method in ["PURGE", "REFRESH"] {
+            let reply = purge_with(&server, method, &format!("{field}\r\n"));
+            assert_eq!(reply.status, 400, "{method} {field}");
+            let name = field.rsplit("\r\n").next().unwrap().split(':').next().unwrap();
+            assert!(reply.text().contains(&format!("\"{name}\"")), "{}", reply.text());
+            assert_eq!(told(&server, "/page", ""), before, "{field}");
+        }
+    }
+    // What clients send in any request selects nothing.
+    let usual = "User-Agent: a\r\nAccept: */*\r\nCookie: a=b\r\nCache-Control: no-cache\r\n\
+                 X-Requested-With: a\r\nX-Request-ID: 7\r\nX-Purge-Method: default\r\n";
+    assert_eq!(purge_with(&server, "PURGE", usual).header("x-purged-objects"), Some("1"));
+    assert_ne!(told(&server, "/page", ""), before);
+    let tag = purge_with(&server, "PURGE", "X-Magento-Tags: menu\r\n");
+    assert_eq!(tag.header("x-purged-objects"), Some("1"));
+}
+
+#[test]
+fn nobody_purges_through_a_proxy_on_the_same_machine_unless_that_is_said() {
+    let app = App::start();
+    let params = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
+    app.say("/page", PAGE);
+    let server = crate::http(&format!(
+        "server {{ {LISTEN} page_cache auto;
+           location / {{ {params} fastcgi_pass {pass}; }}
+           location /said {{ page_cache_purge_allow 127.0.0.1; {params} fastcgi_pass {pass}; }} }}
+         server {{ listen 127.0.0.1:@P2@; location / {{ proxy_pass http://127.0.0.1:@HTTP@;
+           proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }} }}",
+        pass = app.address(),
+    ));
+    let before = told(&server, "/page", "");
+    for field in [
+        "X-Forwarded-For",
+        "Forwarded",
+        "X-Real-IP",
+        "Via",
+        "True-Client-IP",
+        "CF-Connecting-IP",
+        "X-Forwarded-Proto",
+    ] {
+        for method in ["PURGE", "REFRESH"] {
+            let reply = purge_with(&server, method, &format!("{field}: 127.0.0.1\r\n"));
+            assert_eq!(reply.status, 403, "{method} with {field}");
+        }
+    }
+    let purge = "PURGE /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut client = testkit::Client::connect(server.addr(2));
+    assert_eq!(client.ask(purge).status, 403, "through a proxy");
+    assert_eq!(told(&server, "/page", ""), before);
+    let mut client = testkit::Client::connect(server.addr(2));
+    assert_eq!(client.ask(&purge.replace("/page", "/said")).status, 200);
+    assert_eq!(purge_with(&server, "PURGE", "").status, 200);
+    assert_ne!(told(&server, "/page", ""), before);
 }

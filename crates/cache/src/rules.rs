@@ -11,6 +11,7 @@
 //!   kept ───── Times::state(), judge() ─▶ send, refresh or ask      freshen() after a 304
 //! ```
 
+mod asked;
 mod claims;
 mod decide;
 mod fresh;
@@ -24,6 +25,7 @@ mod validate;
 mod words;
 mod zone;
 
+pub use asked::{Asked, asked_purges};
 pub use claims::Claim;
 pub use decide::{Answer, Decision, Refusal, Source, Verdict, decide, is_esi};
 pub use fresh::{Instructions, State, judge};
@@ -35,7 +37,7 @@ pub use policy::{Heuristic, Ignore, Mode, Policy, SetCookie, Valid, Valids};
 pub use query::QueryRules;
 pub use strip::{for_client, for_front, for_store, is_forged};
 pub use validate::{conditions, freshen, invalidated, is_same};
-pub use words::{PurgeOrder, PurgeTarget, TagWord, asked_purges, is_lscache, purges, tags};
+pub use words::{PurgeOrder, PurgeTarget, TagWord, is_lscache, purges, tags};
 pub use zone::grace;
 
 #[cfg(test)]

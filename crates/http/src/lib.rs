@@ -10,6 +10,7 @@ pub mod digits;
 pub mod escape;
 pub mod fields;
 pub mod fuzz;
+pub mod handed_on;
 pub mod hops;
 pub mod host;
 pub mod lscache;

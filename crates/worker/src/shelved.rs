@@ -33,7 +33,7 @@ pub fn shelved(
                     Found::Directory if inside.is_empty() => waiting.push(name),
                     Found::Directory => waiting.push([&inside, &b"/"[..], &name].concat()),
                     Found::File(hash) if is_meant(hash) => {
-                        look(io, shelf, now_ms, hash, &mut visit)
+                        look(io, shelf, now_ms, hash, &mut visit);
                     }
                     Found::File(_) | Found::Temporary | Found::Foreign => {}
                 }

@@ -16,7 +16,7 @@ pub struct TagWord<'a> {
 }
 
 /// Fields that hold tags, beside LSCache's and `Cache-Groups`.
-const LISTS: [(&[u8], Separator); 7] = [
+pub(crate) const LISTS: [(&[u8], Separator); 7] = [
     (b"Surrogate-Key", Separator::Blank),
     (b"xkey", Separator::Blank),
     (b"Cache-Tag", Separator::Comma),
@@ -70,7 +70,7 @@ pub struct PurgeOrder {
 }
 
 /// LIMIT: orders of one answer; further ones are not carried out.
-const ORDERS_MAX: usize = 16 * 1024;
+pub(crate) const ORDERS_MAX: usize = 16 * 1024;
 
 /// The orders of an answer with `status` to a request with `method`, whatever else is decided
 /// about it: `X-LiteSpeed-Purge`, then `-Purge2`, then `Cache-Group-Invalidation` of successful
@@ -95,27 +95,6 @@ pub fn purges(policy: &Policy, method: Method, status: u16, answer: &Fields) -> 
                 orders.push(PurgeOrder { scope: Scope::Public, effect: Effect::Dead, target });
             }
         });
-    }
-    orders
-}
-
-/// What a `PURGE` asks for that names tags in its fields, as other caches have it: `Surrogate-Key`
-/// and its kin, `xkey-purge`, `xkey-softpurge`. None if it has no such field, and means its URL.
-#[must_use]
-pub fn asked_purges(request: &Fields) -> Option<Vec<PurgeOrder>> {
-    const HARD: (&[u8], Separator) = (b"xkey-purge", Separator::Blank);
-    const SOFT: (&[u8], Separator) = (b"xkey-softpurge", Separator::Blank);
-    let mut orders = None;
-    for (field, separator) in LISTS.into_iter().chain([HARD, SOFT]) {
-        if request.get_text(field).is_none() {
-            continue;
-        }
-        let orders: &mut Vec<PurgeOrder> = orders.get_or_insert_default();
-        let effect = if field == SOFT.0 { Effect::Stale } else { Effect::Dead };
-        let room = ORDERS_MAX - orders.len();
-        orders.extend(cache_groups::names(request, field, separator).take(room).map(|name| {
-            PurgeOrder { scope: Scope::Public, effect, target: PurgeTarget::Tag(name.into()) }
-        }));
     }
     orders
 }

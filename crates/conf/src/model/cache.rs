@@ -529,17 +529,46 @@ impl Default for PageCache {
 impl PageCache {
     /// Whether a client may purge whose connection comes from `peer`; none stands for a unix
     /// socket. A list that is written is about the client. What nobody wrote must not be had by a
-    /// field that a proxy hands on, nor by being behind a proxy on this machine: both count.
+    /// field that a proxy hands on, nor by being behind a proxy on this machine: both addresses
+    /// count, and nobody may have `handed_on` the request.
     #[must_use]
-    pub fn may_purge(&self, client: Option<IpAddr>, peer: Option<IpAddr>) -> bool {
-        match &self.purge_allow {
-            Some(rules) => is_allowed(rules, client),
-            None => {
-                let rules = this_machine();
-                is_allowed(&rules, client) && is_allowed(&rules, peer)
-            }
+    pub fn may_purge(
+        &self,
+        client: Option<IpAddr>,
+        peer: Option<IpAddr>,
+        handed_on: HandedOn,
+    ) -> Purger {
+        let rules = match &self.purge_allow {
+            Some(rules) if is_allowed(rules, client) => return Purger::Welcome,
+            Some(_) => return Purger::Stranger,
+            None => this_machine(),
+        };
+        match handed_on {
+            _ if !is_allowed(&rules, client) || !is_allowed(&rules, peer) => Purger::Stranger,
+            HandedOn::Yes => Purger::Unknown,
+            HandedOn::No => Purger::Welcome,
         }
     }
+}
+
+/// Whether a request says that somebody has handed it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandedOn {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// Who wants to purge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purger {
+    /// Somebody who may.
+    Welcome,
+    /// Somebody who may not.
+    Stranger,
+    /// Somebody behind a proxy on this machine: nobody knows who.
+    Unknown,
 }
 
 /// Clients on the machine itself.
@@ -567,7 +596,7 @@ pub fn is_allowed(rules: &[AccessRule], ip: Option<IpAddr>) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use super::{PageCache, PageStore, Pattern, is_allowed};
+    use super::{HandedOn, PageCache, PageStore, Pattern, Purger, is_allowed, this_machine};
 
     #[test]
     fn a_star_at_the_end_stands_for_more() {
@@ -583,15 +612,21 @@ mod tests {
     fn only_the_machine_itself_may_purge_unless_told_otherwise() {
         let mut page = PageCache::default();
         let ip = |text: &str| text.parse().ok();
-        let from = |text: &str| page.may_purge(ip(text), ip(text));
-        assert!(
-            from("127.0.0.1") && from("127.8.0.1") && from("::1") && page.may_purge(None, None)
-        );
+        let may = |page: &PageCache, client, peer| {
+            page.may_purge(client, peer, HandedOn::No) == Purger::Welcome
+        };
+        let from = |text: &str| may(&page, ip(text), ip(text));
+        assert!(from("127.0.0.1") && from("127.8.0.1") && from("::1") && may(&page, None, None));
         assert!(!from("10.0.0.1") && !from("::2"));
-        assert!(!page.may_purge(ip("127.0.0.1"), ip("10.0.0.1")));
-        assert!(!page.may_purge(ip("10.0.0.1"), ip("127.0.0.1")));
+        assert!(!may(&page, ip("127.0.0.1"), ip("10.0.0.1")));
+        assert!(!may(&page, ip("10.0.0.1"), ip("127.0.0.1")));
+        let behind = |page: &PageCache, client| page.may_purge(ip(client), None, HandedOn::Yes);
+        assert_eq!(behind(&page, "127.0.0.1"), Purger::Unknown);
+        assert_eq!(behind(&page, "10.0.0.1"), Purger::Stranger);
         page.purge_allow = Some(Arc::default());
-        assert!(!page.may_purge(None, None));
+        assert!(!may(&page, None, None));
+        page.purge_allow = Some(Arc::new(this_machine().to_vec()));
+        assert_eq!(behind(&page, "127.0.0.1"), Purger::Welcome, "whoever wrote it knows");
         assert!(!is_allowed(&[], None));
     }
 

@@ -3,9 +3,9 @@
 //! Owns who may and what is said back; what is dropped by an answer is the business of `fill`.
 
 use bytes::Bytes;
-use cache::rules::{self, PurgeOrder, PurgeTarget};
+use cache::rules::{self, Asked, PurgeOrder, PurgeTarget};
 use cache::{KeyBuilder, NamespaceId, Purge, Session};
-use conf::model::cache::is_allowed;
+use conf::model::cache::{HandedOn, PageCache, Purger, is_allowed};
 use conf::model::{CachePurge, Satisfy};
 use http::lscache::{Effect as Lapse, Scope as Whose};
 use http::{BodyLen, Method};
@@ -66,9 +66,9 @@ impl Exchange {
         }
         let page = &caching.conf.page;
         if page.litemage && self.asks_for_figures() {
-            return Some(match page.may_purge(client, ip(ctx.conn.remote)) {
-                true => self.tell_figures(space, site, ctx),
-                false => Next::Fail(403),
+            return Some(match self.purger(page, ctx) {
+                Purger::Welcome => self.tell_figures(space, site, ctx),
+                Purger::Stranger | Purger::Unknown => Next::Fail(403),
             });
         }
         let path = self.request.head().target.split(|b| *b == b'?').next().unwrap_or_default();
@@ -80,14 +80,24 @@ impl Exchange {
             _ if is_purge_uri => Purge::Dead,
             _ => return None,
         };
-        if !page.may_purge(client, ip(ctx.conn.remote)) && !self.has_shown_password(site, ctx) {
-            return Some(Next::Fail(405));
+        if !self.has_shown_password(site, ctx) {
+            match self.purger(page, ctx) {
+                Purger::Welcome => {}
+                Purger::Stranger => return Some(Next::Fail(405)),
+                Purger::Unknown => return Some(Next::Fail(403)),
+            }
         }
         if self.is_dry() {
             return Some(self.say(200, Vec::new(), site, ctx));
         }
         let store = site.kept()?.store.clone();
-        let asked = rules::asked_purges(&self.request.head().fields);
+        let asked = match rules::asked_purges(&self.request.head().fields) {
+            Asked::Unclear(reason) if !is_purge_uri => {
+                return Some(self.say(400, reason, site, ctx));
+            }
+            Asked::Unclear(_) | Asked::Url => None,
+            Asked::Tags(orders) => Some(orders),
+        };
         if page.key.is_some() && !is_purge_uri && asked.is_none() {
             // What is written for keys holds for this request as well; for no other address.
             self.build_key(caching, space, site, ctx);
@@ -164,6 +174,15 @@ impl Exchange {
              \"PUB_HITS\": {hits}, \"LITEMAGE_OBJS\": {objects}}}}}\n"
         );
         self.say_as(b"application/json", 200, text.into_bytes(), site, ctx)
+    }
+
+    /// Who wants to purge, by address and by what is said of proxies.
+    fn purger(&self, page: &PageCache, ctx: &Ctx<'_>) -> Purger {
+        let handed_on = match http::handed_on::is_handed_on(&self.request.head().fields) {
+            true => HandedOn::Yes,
+            false => HandedOn::No,
+        };
+        page.may_purge(ip(self.request.client(ctx.conn)), ip(ctx.conn.remote), handed_on)
     }
 
     /// Whether the location asks for a password, which therefore was right.

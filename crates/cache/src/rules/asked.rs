@@ -1,0 +1,142 @@
+//! What the fields of a `PURGE` ask for, and which of them are not understood.
+
+use http::cache_groups::{self, Separator};
+use http::lscache::{Effect, Scope};
+use http::{Fields, handed_on};
+
+use crate::rules::words::{LISTS, ORDERS_MAX, PurgeOrder, PurgeTarget};
+
+/// What a `PURGE` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Its own URL.
+    Url,
+    /// What has one of the tags that it names.
+    Tags(Vec<PurgeOrder>),
+    /// It cannot be told: the reason, for who asked.
+    Unclear(Vec<u8>),
+}
+
+/// Fields that name tags, as other caches have them, beside those that answers have.
+const HARD: (&[u8], Separator) = (b"xkey-purge", Separator::Blank);
+const SOFT: (&[u8], Separator) = (b"xkey-softpurge", Separator::Blank);
+/// Words in the names of fields that select what is purged.
+const WORDS: [&[u8]; 5] = [b"ban", b"purge", b"tag", b"tags", b"pattern"];
+/// Says how plugins for Varnish want the address to be read.
+const METHOD: &[u8] = b"X-Purge-Method";
+
+/// What a `PURGE` asks for in its fields.
+#[must_use]
+pub fn asked_purges(request: &Fields) -> Asked {
+    if let Some(unknown) = request.iter().find(|field| !is_clear(field.text, field.value)) {
+        let mut reason = b"Nothing is purged: the field \"".to_vec();
+        reason.extend_from_slice(unknown.text);
+        reason.extend_from_slice(b"\" is not understood\n");
+        return Asked::Unclear(reason);
+    }
+    let mut orders = None;
+    for (field, separator) in LISTS.into_iter().chain([HARD, SOFT]) {
+        if request.get_text(field).is_none() {
+            continue;
+        }
+        let orders: &mut Vec<PurgeOrder> = orders.get_or_insert_default();
+        let effect = if field == SOFT.0 { Effect::Stale } else { Effect::Dead };
+        let order = |name: &[u8]| {
+            let target = PurgeTarget::Tag(name.into());
+            PurgeOrder { scope: Scope::Public, effect, target }
+        };
+        let room = ORDERS_MAX + 1 - orders.len();
+        orders.extend(cache_groups::names(request, field, separator).take(room).map(order));
+        if orders.len() > ORDERS_MAX {
+            return Asked::Unclear(b"Nothing is purged: too many tags\n".to_vec());
+        }
+    }
+    orders.map_or(Asked::Url, Asked::Tags)
+}
+
+/// Whether a field selects nothing, or something that is understood. Who asks for more than its URL
+/// by a field that nobody hears would believe it done.
+fn is_clear(name: &[u8], value: &[u8]) -> bool {
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+    let begins = |known: &[u8]| {
+        name.get(..known.len()).is_some_and(|start| start.eq_ignore_ascii_case(known))
+    };
+    let has_word = || {
+        let mut words = name.split(|byte| matches!(byte, b'-' | b'_'));
+        words.any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    };
+    if !begins(b"X-") && !begins(b"xkey") && !has_word() {
+        return true;
+    }
+    if is(METHOD) {
+        return [&b"default"[..], b"exact"].iter().any(|known| value.eq_ignore_ascii_case(known));
+    }
+    LISTS.iter().chain([&HARD, &SOFT]).any(|(known, _)| is(known))
+        || handed_on::says_so(name)
+        || begins(b"X-Request")
+        || is(b"X-LSCACHE")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Fields;
+
+    use super::{Asked, asked_purges};
+
+    fn asked(name: &str, value: &str) -> Asked {
+        let mut fields = Fields::new();
+        fields.push_text(b"Host", b"a.test");
+        fields.push_text(name.as_bytes(), value.as_bytes());
+        asked_purges(&fields)
+    }
+
+    #[test]
+    fn fields_that_select_nothing_leave_the_url() {
+        for name in [
+            "User-Agent",
+            "Accept",
+            "Cookie",
+            "Authorization",
+            "Cache-Control",
+            "X-Forwarded-Proto",
+            "X-Real-IP",
+            "X-Request-ID",
+            "X-Requested-With",
+            "X-LSCACHE",
+            "Via",
+            "Stage",
+        ] {
+            assert_eq!(asked(name, "x"), Asked::Url, "{name}");
+        }
+        assert_eq!(asked("X-Purge-Method", "default"), Asked::Url);
+    }
+
+    #[test]
+    fn fields_that_would_select_something_else_are_not_passed_over() {
+        for (name, value) in [
+            ("X-Magento-Tags-Pattern", "((^|,)cat_p_1(,|$))"),
+            ("X-Pool", "cat"),
+            ("X-Ban-Url", "/a/.*"),
+            ("x-ban-host", "a.test"),
+            ("X-Url", "/a"),
+            ("X-Magento-Purge-Soft", "1"),
+            ("X-Purge-Method", "regex"),
+            ("xkey-purge-all", "1"),
+            ("Fastly-Soft-Purge", "1"),
+            ("Purge-Cache-Tags", "a"),
+            ("Ban", "a"),
+        ] {
+            let Asked::Unclear(reason) = asked(name, value) else { panic!("{name}") };
+            let reason = String::from_utf8(reason).unwrap();
+            assert!(reason.contains(&format!("\"{name}\"")), "{reason}");
+        }
+    }
+
+    #[test]
+    fn tags_are_all_carried_out_or_none() {
+        let Asked::Tags(orders) = asked("xkey", "a b") else { panic!("two tags") };
+        assert_eq!(orders.len(), 2);
+        let many = "t ".repeat(super::ORDERS_MAX + 1);
+        assert!(matches!(asked("xkey", &many), Asked::Unclear(_)));
+    }
+}
