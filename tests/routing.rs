@@ -1,11 +1,14 @@
 //! Owns: which server, which location, which answer; nginx-semantics §2 to §9 as a table.
 
-use crate::{http, report, site};
+use testkit::Server;
+use testkit::server::{Home, prelude};
+
+use crate::{BOLIDE, http, report, site};
 
 /// (Host, path, answer). A host of `-` means HTTP/1.0 without Host.
 type Rows<'a> = &'a [(&'a str, &'a str, &'a str)];
 
-fn check(server: &testkit::Server, port: usize, rows: Rows<'_>) {
+fn check(server: &Server, port: usize, rows: Rows<'_>) {
     let mut failures = Vec::new();
     for (host, path, wanted) in rows {
         let mut client = testkit::Client::connect(server.addr(port));
@@ -347,4 +350,64 @@ fn a_unix_socket_and_ipv6_are_listened_on() {
     let six = std::net::SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, server.http().port()));
     let mut client = testkit::Client::connect(six);
     assert_eq!(client.get("/hello.txt", "").text(), "hello, bolide\n");
+}
+
+#[test]
+fn what_a_request_adds_to_a_root_or_an_alias_stays_below_it() {
+    let home = Home::new(BOLIDE);
+    home.write("x/images/a.txt", "picture");
+    home.write("x/priv/s.txt", "secret");
+    home.write("x/images/sub/b.txt", "below");
+    home.write("x/images/m/a.txt", "deep");
+    let conf = format!(
+        "{} http {{ default_type text/plain; server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
+         location /i {{ alias @DIR@/x/images/; }}
+         location /t {{ alias @DIR@/x/images/; try_files $uri =404; }}
+         location /f {{ alias @DIR@/x/images/; if (-f $request_filename) {{ return 200 there; }} }}
+         location /d {{ alias @DIR@/x/images/; autoindex on; }}
+         location ~ ^/c(?<rest>.*)$ {{ alias @DIR@/x/images/$rest; }}
+         location /q {{ alias @DIR@/x/images/$arg_f; }}
+         location /r {{ root @DIR@/x/$arg_d; }}
+         location /w {{ rewrite ^ /$arg_f break; root @DIR@/x/images; }}
+         location /n {{ root @DIR@/x/images; try_files /$arg_f =404; }}
+         location /m {{ root @DIR@/x/images/../images; }}
+         location /l {{ root @DIR@/x/images; try_files /../priv/s.txt =404; }} }} }}",
+        prelude(1)
+    );
+    let server = Server::start(home, &conf);
+    let rows = [
+        ("/i/a.txt", "picture"),
+        ("/isub/b.txt", "below"),
+        ("/i../priv/s.txt", ""),
+        ("/i%2e%2e/priv/s.txt", ""),
+        ("/i..%2fpriv/s.txt", ""),
+        ("/i../images/a.txt", ""),
+        ("/i..", ""),
+        ("/t/a.txt", "picture"),
+        ("/t../priv/s.txt", ""),
+        ("/f/a.txt", "there"),
+        ("/f../priv/s.txt", ""),
+        ("/d../priv/", ""),
+        ("/c/a.txt", "picture"),
+        ("/c../priv/s.txt", ""),
+        ("/q?f=a.txt", "picture"),
+        ("/q?f=../priv/s.txt", ""),
+        ("/r/a.txt?d=../x/images", ""),
+        ("/w?f=a.txt", "picture"),
+        ("/w?f=../priv/s.txt", ""),
+        ("/n?f=a.txt", "picture"),
+        ("/n?f=../priv/s.txt", ""),
+        ("/m/a.txt", "deep"),
+        // The configuration itself may lead elsewhere.
+        ("/l", "secret"),
+    ];
+    let mut failures = Vec::new();
+    for (path, wanted) in rows {
+        let reply = server.get(path);
+        let status = if wanted.is_empty() { 404 } else { 200 };
+        if reply.status != status || !wanted.is_empty() && reply.text() != wanted {
+            failures.push(format!("{path}: {} {}", reply.status, reply.text()));
+        }
+    }
+    report(rows.len(), &failures);
 }

@@ -3,6 +3,7 @@
 mod admin;
 pub(crate) mod allow;
 mod bind;
+pub(crate) mod confine;
 pub(crate) mod confirm;
 pub(crate) mod controls;
 pub(crate) mod error;

@@ -536,6 +536,9 @@ impl Exchange {
         if let Some(next) = self.check_location(site, ctx) {
             return next;
         }
+        if self.leaves_alias(site, ctx) {
+            return Next::Fail(404);
+        }
         // As in nginx, a server block in the part of a location has no rewrite phase left.
         if site.location(self.request.location).program.is_empty()
             || self.request.location == site.server(self.request.server).root

@@ -9,6 +9,7 @@ use http::{Fields, Method, RequestBody, RequestHead, Version};
 
 use crate::body::Upload;
 use crate::captures::{Captures, Failure};
+use crate::content::confine;
 use crate::content::esi::Lineage;
 use crate::content::parts::{Family, Inclusion};
 use crate::ctx::{ConnInfo, Peer, SiteRef};
@@ -76,6 +77,8 @@ pub(crate) struct Request {
     pub(crate) rewritten_here: bool,
     /// Whether groups of an encoded path are encoded again when they are read.
     pub(crate) encodes_groups: bool,
+    /// Whether its path may have dot segments, since the configuration made it.
+    pub(crate) has_dots: bool,
     /// Whether the request arrived at its location through the server itself.
     pub(crate) internal: bool,
     /// Whether an error page was chosen already.
@@ -157,6 +160,7 @@ impl Request {
         self.limit_rate = None;
         self.uri_changed = false;
         self.rewritten_here = false;
+        self.has_dots = false;
         self.encodes_groups = false;
         self.internal = false;
         (self.in_error_page, self.stands_in) = (false, false);
@@ -277,6 +281,7 @@ impl Request {
         if let Some(question) = &self.question {
             self.uri.clear();
             self.uri.extend_from_slice(&question.uri);
+            self.note_dots();
             return Ok(());
         }
         if let Some(inclusion) = self.inclusion.take() {
@@ -286,6 +291,7 @@ impl Request {
                 self.set_args(args);
             }
             self.inclusion = Some(inclusion);
+            self.note_dots();
             return Ok(());
         }
         let Some(head) = self.held.take() else { return Ok(()) };
@@ -352,6 +358,12 @@ impl Request {
         }
         self.internal = true;
         self.appends_uri = false;
+        self.note_dots();
+    }
+
+    /// Looks whether a path that the configuration made has dot segments; one of a client has none.
+    pub(crate) fn note_dots(&mut self) {
+        self.has_dots = confine::climbs(&self.uri) > 0;
     }
 }
 

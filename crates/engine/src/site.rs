@@ -125,6 +125,9 @@ pub(crate) struct Location {
     pub(crate) rules: files::answer::Rules,
     /// `root` or `alias` without variables.
     pub(crate) fixed_root: Option<Arc<[u8]>>,
+    /// Whether more than a path of a request, whose dot segments are resolved, decides which file
+    /// is meant.
+    pub(crate) roams: bool,
     /// Fields to add.
     pub(crate) headers: Arc<[Header]>,
     /// Fields to add behind the body.

@@ -11,6 +11,7 @@ use files::{Failure, Kind, Known, OpenFile, Policy, Want};
 use http::Method;
 use http::escape::{UriPart, push_uri};
 
+use crate::content::confine;
 use crate::ctx::{Ctx, Effect};
 use crate::exchange::{Exchange, Next, Step};
 use crate::filter::compress::{self, Sibling};
@@ -38,15 +39,21 @@ impl Exchange {
     pub(crate) fn try_files(&mut self, index: usize, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
         let Some(try_files) = &location.try_files else { return Next::Step(Step::Content) };
+        if index == 0 && self.leaves_root(location, site, ctx) {
+            return Next::Fail(404);
+        }
         if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
             return self.alias_rewritten(site, ctx);
         }
         for (index, candidate) in try_files.files.iter().enumerate().skip(index) {
             let mut name = std::mem::take(&mut self.scratch);
-            self.candidate(candidate, location, &mut name, site, ctx);
+            let is_below = self.candidate(candidate, location, &mut name, site, ctx);
             // What is found will be sent, most likely; so it is opened at once.
             let want = if candidate.directory { Want::Stat } else { Want::OPEN };
-            let look = self.look(location, want, site, ctx);
+            let look = match is_below {
+                true => self.look(location, want, site, ctx),
+                false => Look::Failed(Failure::NotFound),
+            };
             let fits = match look {
                 Look::Asked => {
                     self.scratch = name;
@@ -73,7 +80,8 @@ impl Exchange {
         self.fall_back(&try_files.fallback, site, ctx)
     }
 
-    /// Writes the candidate's name and the path it stands for.
+    /// Writes the candidate's name and the path it stands for; whether that is below the root, or
+    /// the configuration itself leads elsewhere.
     fn candidate(
         &mut self,
         candidate: &TryFile,
@@ -81,7 +89,7 @@ impl Exchange {
         name: &mut Vec<u8>,
         site: &Site,
         ctx: &Ctx<'_>,
-    ) {
+    ) -> bool {
         name.clear();
         let mut path = std::mem::take(&mut self.path);
         path.clear();
@@ -96,8 +104,13 @@ impl Exchange {
             name.drain(..len);
         }
         scope.push_root(location, &mut path);
+        let mark = path.len();
         path.extend_from_slice(name);
+        let added = confine::climbs(&path);
+        let is_below = added == 0
+            || added <= confine::climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
         self.path = path;
+        is_below
     }
 
     /// A candidate is there: the path becomes its name, location and query stay.
@@ -140,6 +153,11 @@ impl Exchange {
     /// Which of nginx's content handlers takes the path.
     pub(crate) fn content(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
         let location = site.location(self.request.location);
+        // The files of `try_files` have been judged one by one.
+        let is_open = location.try_files.is_none() && !confine::is_proxied(location);
+        if is_open && self.leaves_root(location, site, ctx) {
+            return Next::Fail(404);
+        }
         if location.purges_key
             && let Some(next) = self.purge_key(site, ctx)
         {
@@ -215,6 +233,7 @@ impl Exchange {
             // A `?` in a name is part of the name here.
             self.request.uri.clear();
             self.request.uri.extend_from_slice(target);
+            self.request.note_dots();
         }
         self.request.args = args;
         next

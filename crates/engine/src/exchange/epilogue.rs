@@ -117,6 +117,7 @@ impl Exchange {
         if matches!(next, Next::Step(_)) {
             self.request.uri.clear();
             self.request.uri.extend_from_slice(path);
+            self.request.note_dots();
             self.request.drop_args();
         }
         next

@@ -123,6 +123,7 @@ impl Exchange {
             // A `?` that was written as `%3F` is part of the path.
             self.request.uri.clear();
             self.request.uri.extend_from_slice(&decoded);
+            self.request.note_dots();
             if !args.is_empty() {
                 self.request.set_args(args);
             }

@@ -290,6 +290,7 @@ impl Exchange {
         }
         self.request.uri.clear();
         self.request.uri.extend_from_slice(&path[..path_len]);
+        self.request.note_dots();
         self.scratch = path;
         self.request.internal = true;
         self.request.arrival.bend();

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use conf::model::{
-    self, Config, Http, IfModifiedSince, Listen, Matcher, ServerName, ServerTokens, Settings,
-    Symlinks, Transport,
+    self, Config, Http, IfModifiedSince, Listen, Mapping, Matcher, ServerName, ServerTokens,
+    Settings, Symlinks, Transport,
 };
 use files::answer::Rules;
 use http::Name;
@@ -370,6 +370,7 @@ fn location(
             max_ranges: settings.max_ranges.unwrap_or(u32::MAX),
         },
         fixed_root: settings.root.path.as_text().map(Arc::from),
+        roams: settings.root.mapping != Mapping::Whole || settings.root.path.as_text().is_none(),
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
         trailers: parsed(&settings.add_trailers),

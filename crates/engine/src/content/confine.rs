@@ -1,0 +1,111 @@
+//! Whether a file lies below the directory that `root` or `alias` names.
+//!
+//! Owns the one rule about `..` in paths that are put together: the configuration may write it, a
+//! request may not bring it in. Paths of requests have no dot segments, but what is left of one
+//! behind a location's name may begin with them (`/i../x` in `location /i`), and so may what
+//! variables hold. Links are no matter of this file; see `disable_symlinks`.
+
+use conf::vars::{Part, Template};
+
+use crate::ctx::Ctx;
+use crate::exchange::Exchange;
+use crate::site::{Location, Site};
+use crate::vars::Scope;
+
+impl Exchange {
+    /// Whether the request's file lies elsewhere than below the directory of its location. To be
+    /// asked when nothing that variables follow can change any more.
+    #[inline]
+    pub(crate) fn leaves_root(&self, location: &Location, site: &Site, ctx: &Ctx<'_>) -> bool {
+        (self.request.has_dots || location.roams) && self.strays(location, site, ctx)
+    }
+
+    /// As [`Self::leaves_root`], as far as it is known when the location is: before an `if` may ask
+    /// whether the file is there.
+    #[inline]
+    pub(crate) fn leaves_alias(&self, site: &Site, ctx: &Ctx<'_>) -> bool {
+        let location = site.location(self.request.location);
+        location.roams
+            && location.fixed_root.is_some()
+            && !is_proxied(location)
+            && self.strays(location, site, ctx)
+    }
+
+    fn strays(&self, location: &Location, site: &Site, ctx: &Ctx<'_>) -> bool {
+        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let mut path = Vec::new();
+        scope.push_root(location, &mut path);
+        let root = climbs(&path);
+        if root > 0 && location.fixed_root.is_none() && root_strays(&scope, location, root) {
+            return true;
+        }
+        path.clear();
+        scope.push_path(location, &self.request.uri, &mut path);
+        climbs(&path) > root
+    }
+}
+
+/// Whether an origin answers that is asked for an address, not for a file.
+pub(crate) fn is_proxied(location: &Location) -> bool {
+    location.pass.as_ref().is_some_and(|pass| pass.proxied.is_some())
+}
+
+/// Whether the values of variables lead out of the directory that begins `root`, or that its first
+/// variable names: which one that is, is the configuration's business.
+fn root_strays(scope: &Scope<'_>, location: &Location, climbed: usize) -> bool {
+    let template = &location.settings.root.path;
+    let mut first = Vec::new();
+    if let Some(Part::Var(var)) = template.parts().first() {
+        scope.write(var, &mut first);
+    }
+    climbed > written_climbs(template) + climbs(&first)
+}
+
+/// The steps upwards in `path`.
+pub(crate) fn climbs(path: &[u8]) -> usize {
+    if !path.windows(2).any(|pair| pair == b"..") {
+        return 0;
+    }
+    path.split(|&byte| byte == b'/').filter(|segment| *segment == b"..").count()
+}
+
+/// The steps upwards that the configuration itself writes.
+pub(crate) fn written_climbs(template: &Template) -> usize {
+    let mut text = Vec::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(bytes) => text.extend_from_slice(bytes),
+            // Something that is no dot.
+            Part::Var(_) => text.push(b'x'),
+        }
+    }
+    climbs(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{climbs, written_climbs};
+    use conf::vars::{Part, Template, Var};
+
+    #[test]
+    fn only_whole_segments_of_two_dots_lead_upwards() {
+        for (path, count) in [
+            (&b"/a/b"[..], 0),
+            (b"/a..b/..c/d../...", 0),
+            (b"/a/..", 1),
+            (b"../a", 1),
+            (b"/a/../../b/..", 3),
+        ] {
+            assert_eq!(climbs(path), count, "{}", String::from_utf8_lossy(path));
+        }
+    }
+
+    #[test]
+    fn what_a_variable_completes_is_not_the_configurations() {
+        let text = |text: &[u8]| Part::Text(text.into());
+        let template = |parts| Template::new(parts);
+        assert_eq!(written_climbs(&template(vec![text(b"/a/../b/"), Part::Var(Var::Uri)])), 1);
+        assert_eq!(written_climbs(&template(vec![text(b"/a/.."), Part::Var(Var::Uri)])), 0);
+        assert_eq!(written_climbs(&template(vec![text(b"/a/."), Part::Var(Var::Uri)])), 0);
+    }
+}
