@@ -96,5 +96,8 @@ pub(crate) fn line(level: Level, text: &str) -> String {
 fn line_for(thread: u32, level: Level, text: &str) -> String {
     let time = String::from_utf8_lossy(clock().error_log()).into_owned();
     let pid = std::process::id();
-    format!("{time} [{}] {pid}#{thread}: {text}\n", level.text())
+    let mut line = format!("{time} [{}] {pid}#{thread}: {text}", level.text()).into_bytes();
+    http::escape::escape_controls(&mut line, 0);
+    line.push(b'\n');
+    String::from_utf8_lossy(&line).into_owned()
 }

@@ -179,3 +179,74 @@ fn mistakes_are_refused_with_nginxs_words() {
     let logged = fs::read_to_string(home.dir().join("logs/start.log")).unwrap();
     assert!(logged.contains(wanted), "{logged}");
 }
+
+/// A FastCGI application that answers 204, with these bytes on its standard error.
+fn complainer(port: u16, complaint: &'static [u8]) {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut asked = [0; 65536];
+            let _ = client.read(&mut asked);
+            let record = |kind: u8, body: &[u8]| {
+                let mut record = vec![1, kind, 0, 1, 0, u8::try_from(body.len()).unwrap(), 0, 0];
+                record.extend_from_slice(body);
+                record
+            };
+            let all = [
+                record(7, complaint),
+                record(6, b"Status: 204\r\n\r\n"),
+                record(6, b""),
+                record(3, &[0; 8]),
+            ];
+            let _ = client.write_all(&all.concat());
+        }
+    });
+}
+
+#[test]
+fn nobody_forges_a_line_or_speaks_to_the_terminal_of_who_reads_it() {
+    let syslog = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    syslog.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    let home = Home::new(BOLIDE);
+    complainer(home.port(2), b"PHP: a\n2026/01/01 [alert] forged \x1b[2J \xc2\x9b31m \x9b");
+    home.write("users", "known:{PLAIN}x\n");
+    let conf = format!(
+        "{} http {{ error_log logs/e.log info; error_log syslog:server={} info;
+         server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
+         location /in {{ auth_basic x; auth_basic_user_file @DIR@/users; }}
+         location /app {{ fastcgi_pass 127.0.0.1:@P2@; }} }} }}",
+        prelude(1).replace("logs/error.log", "logs/main.log"),
+        syslog.local_addr().unwrap(),
+    );
+    let server = Server::start(home, &conf);
+    // `a LF forged ESC [ CSI` with a password, and the same as a path.
+    let head = "GET /in HTTP/1.1\r\nHost: a\r\nAuthorization: Basic ";
+    let credentials = "YQpmb3JnZWQbW8KbOng=";
+    server.connect().send(format!("{head}{credentials}\r\n\r\n")).answer();
+    let mut client = server.connect();
+    client.get("/a%0a2026/01/01%20[alert]%20forged%1b[2J%7f%c2%9b%9b%c3%a9", "");
+    client.get("/app", "");
+    let read = || fs::read(server.home().dir().join("logs/e.log")).unwrap_or_default();
+    let has = |log: &[u8], text: &str| log.windows(text.len()).any(|at| at == text.as_bytes());
+    wait_until("the last line", || has(&read(), "sent in stderr"));
+    let log = read();
+    let shown = String::from_utf8_lossy(&log).into_owned();
+    for wanted in [
+        "user \"a\\x0Aforged\\x1B[\\xC2\\x9B\" was not found",
+        "/a\\x0A2026/01/01 [alert] forged\\x1B[2J\\x7F\\xC2\\x9B\\x9B\u{e9}\" failed",
+        "\"PHP: a\\x0A2026/01/01 [alert] forged \\x1B[2J \\xC2\\x9B31m \\x9B\" while",
+    ] {
+        assert!(has(&log, wanted), "{wanted}\n{shown}");
+    }
+    assert_eq!(shown.lines().filter(|line| !line.contains(", client: ")).count(), 0, "{shown}");
+    assert_eq!(log.last(), Some(&b'\n'));
+    let is_text = |c: char| c == '\n' || !c.is_control();
+    assert!(shown.chars().all(is_text), "{shown:?}");
+    let mut datagram = [0; 4096];
+    for _ in 0..3 {
+        let len = syslog.recv(&mut datagram).unwrap();
+        let line = String::from_utf8_lossy(&datagram[..len]).into_owned();
+        assert!(!line.contains(char::is_control), "{line:?}");
+    }
+}

@@ -12,7 +12,7 @@ use conf::vars::{Part, Template};
 use http::Name;
 use http::date::Clock;
 use http::digits::push_decimal;
-use http::escape::{push_json, push_log};
+use http::escape::{escape_controls, push_json, push_log};
 
 use crate::ctx::{ConnInfo, Ctx};
 use crate::exchange::Exchange;
@@ -226,6 +226,7 @@ fn lines(
             ConfTarget::Memory => continue,
         };
         out.line(target, place.now.mono, |out| {
+            let start = out.len();
             if let LogTarget::Syslog(server) = target {
                 push_syslog(server, level as u8, place.site, place.clock, out);
             }
@@ -243,6 +244,8 @@ fn lines(
                 out.push(b' ');
             }
             text(out);
+            // Clients and applications have a say in the text; the end of the line is ours.
+            escape_controls(out, start);
             if !matches!(target, LogTarget::Syslog(_)) {
                 out.push(b'\n');
             }
@@ -309,7 +312,7 @@ fn push_circumstances(
     }
     if !request.head().line.is_empty() {
         out.extend_from_slice(b", request: \"");
-        push_plain(out, &request.head().line);
+        out.extend_from_slice(&request.head().line);
         out.push(b'"');
     }
     let within = match (&request.question, &request.inclusion) {
@@ -319,7 +322,7 @@ fn push_circumstances(
     };
     if let Some(uri) = within {
         out.extend_from_slice(b", subrequest: \"");
-        push_plain(out, uri);
+        out.extend_from_slice(uri);
         out.push(b'"');
     }
     if let Some((scheme, peer)) = origin {
@@ -335,22 +338,8 @@ fn push_fields(request: &Request, out: &mut Vec<u8>) {
     for (label, value) in quoted {
         if let Some(value) = value {
             out.extend_from_slice(label);
-            push_plain(out, value);
+            out.extend_from_slice(value);
             out.push(b'"');
-        }
-    }
-}
-
-/// Appends what a client sent as it is, like nginx, but for controls, which could do harm where a
-/// log is read.
-fn push_plain(out: &mut Vec<u8>, text: &[u8]) {
-    for piece in text.split_inclusive(|byte| matches!(byte, 0..=0x1f | 0x7f)) {
-        match piece.split_last() {
-            Some((last @ (0..=0x1f | 0x7f), rest)) => {
-                out.extend_from_slice(rest);
-                push_log(out, &[*last]);
-            }
-            _ => out.extend_from_slice(piece),
         }
     }
 }

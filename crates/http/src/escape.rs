@@ -116,9 +116,32 @@ pub fn push_log(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
+/// Writes the controls among what stands in `out` from `start` on as `\xHH`, so that no text can
+/// forge a line of a log or speak to the terminal of who reads it: C0 and DEL, and those of C1 both
+/// as bare bytes and as UTF-8 has them. Other text stays what it is.
+pub fn escape_controls(out: &mut Vec<u8>, start: usize) {
+    if out[start..].iter().all(|byte| !matches!(byte, 0..=0x1f | 0x7f..=0x9f)) {
+        return;
+    }
+    let raw = out.split_off(start);
+    for chunk in raw.utf8_chunks() {
+        for text in chunk.valid().split_inclusive(char::is_control) {
+            let kept = text.trim_end_matches(char::is_control);
+            out.extend_from_slice(kept.as_bytes());
+            push_log(out, &text.as_bytes()[kept.len()..]);
+        }
+        for byte in chunk.invalid() {
+            match byte {
+                0x80..=0x9f => push_log(out, &[*byte]),
+                other => out.push(*other),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{UriPart, needs_uri, push_html, push_json, push_log, push_uri};
+    use super::{UriPart, escape_controls, needs_uri, push_html, push_json, push_log, push_uri};
     use proptest::prelude::{any, proptest};
 
     fn run(push: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -146,6 +169,25 @@ mod tests {
         );
         assert_eq!(run(|out| push_json(out, b"a\"\\\n\x01\x08z")), "a\\\"\\\\\\n\\u0001\\bz");
         assert_eq!(run(|out| push_log(out, b"a\"\\\r\x7f~\xff")), "a\\x22\\x5C\\x0D\\x7F~\\xFF");
+    }
+
+    #[test]
+    fn controls_of_every_kind_are_told_as_numbers_and_other_text_stays() {
+        let rows: [(&[u8], &[u8]); 6] = [
+            (b"plain \"x\\y\"", b"plain \"x\\y\""),
+            (b"a\nb\r\0\x1b[31m\x7f", b"a\\x0Ab\\x0D\\x00\\x1B[31m\\x7F"),
+            ("a\u{9b}b\u{85}".as_bytes(), b"a\\xC2\\x9Bb\\xC2\\x85"),
+            (b"a\x9bb\xff\xe4", b"a\\x9Bb\xff\xe4"),
+            ("\u{e9}\u{2603}\u{4e2d}".as_bytes(), "\u{e9}\u{2603}\u{4e2d}".as_bytes()),
+            (b"\xc3\n\xe2\x98", b"\xc3\\x0A\xe2\\x98"),
+        ];
+        for (text, wanted) in rows {
+            let mut out = b"\n".to_vec();
+            out.extend_from_slice(text);
+            escape_controls(&mut out, 1);
+            assert_eq!(&out[1..], wanted, "{}", String::from_utf8_lossy(&out));
+            assert_eq!(out[0], b'\n');
+        }
     }
 
     proptest! {
