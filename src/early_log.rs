@@ -30,7 +30,7 @@ impl EarlyLog {
             None => invocation.prefix.join("logs/error.log"),
         };
         if invocation.error_log.is_some()
-            && let Err(error) = std::fs::File::options().append(true).create(true).open(&path)
+            && let Err(error) = io::file::open_append(path.as_os_str().as_encoded_bytes())
         {
             let (path, why) = (path.display(), describe(&error));
             err(&format!(

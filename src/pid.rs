@@ -21,7 +21,8 @@ impl PidFile {
         let failed = |error: std::io::Error| {
             vec![format!("open() \"{}\" failed ({})", path.display(), describe(&error))]
         };
-        std::fs::write(path, format!("{}\n", std::process::id())).map_err(failed)?;
+        let text = format!("{}\n", std::process::id());
+        io::file::replace_small(path, text.as_bytes()).map_err(failed)?;
         Ok(Self { path: path.to_path_buf() })
     }
 
@@ -98,7 +99,7 @@ impl PidFile {
 /// In nginx's words.
 pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
     let is_new = !path.exists();
-    let opened = std::fs::File::options().append(true).create(true).open(path);
+    let opened = io::file::open_append(path.as_os_str().as_encoded_bytes());
     match opened {
         Ok(_) if is_new => {
             // What cannot be removed now will be written over later.

@@ -2,9 +2,6 @@
 //! that may make them, and given to the account that writes in them.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
 use std::path::Path;
 
 use conf::model::{Config, Handler};
@@ -33,21 +30,11 @@ pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), Str
 }
 
 fn one(path: &Path, owner: Option<(u32, u32)>) -> Result<(), String> {
-    let failed = |call: &str, error: &std::io::Error| {
-        format!("{call} \"{}\" failed ({})", path.display(), crate::sockets::describe(error))
-    };
-    match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(failed("mkdir()", &error));
-        }
-        Ok(()) | Err(_) => {}
-    }
-    let Some((uid, gid)) = owner else { return Ok(()) };
-    let found = fs::metadata(path).map_err(|error| failed("stat()", &error))?;
-    if found.uid() != uid {
-        chown(path, Some(uid), Some(gid)).map_err(|error| failed("chown()", &error))?;
-    }
-    Ok(())
+    // At every reload we come again with our rights, to directories that the workers have had.
+    io::file::make_owned_directory(path, 0o700, owner).map_err(|(call, error)| {
+        let why = crate::sockets::describe(&error);
+        format!("{call} \"{}\" failed ({why})", path.display())
+    })
 }
 
 #[cfg(test)]

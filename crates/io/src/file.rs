@@ -1,5 +1,6 @@
 //! What the door says about files.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Mutex, PoisonError};
 
 use base::FileRef;
@@ -120,13 +121,37 @@ pub struct FileFailure {
     pub call: &'static str,
 }
 
-/// Opens a log for appending, and makes it where it is missing.
+/// Opens a log for appending, and makes it where it is missing. With root's rights, links on the
+/// way are followed only where root or we made them.
 ///
 /// # Errors
 ///
 /// The kernel's error.
 pub fn open_append(path: &[u8]) -> std::io::Result<FileRef> {
     sys::open_append(path)
+}
+
+/// Writes a small file anew, with the links on the way treated as in [`open_append`].
+///
+/// # Errors
+///
+/// The kernel's error.
+pub fn replace_small(path: &std::path::Path, text: &[u8]) -> std::io::Result<()> {
+    sys::replace_small(path.as_os_str().as_bytes(), text)
+}
+
+/// Makes a directory where there is none, its parents excepted, and gives it to `owner`, with the
+/// links on the way treated as in [`open_append`].
+///
+/// # Errors
+///
+/// The call that failed, as the log names it, and the kernel's error.
+pub fn make_owned_directory(
+    path: &std::path::Path,
+    mode: u32,
+    owner: Option<(u32, u32)>,
+) -> Result<(), (&'static str, std::io::Error)> {
+    sys::make_owned_directory(path.as_os_str().as_bytes(), mode, owner)
 }
 
 /// Whether an open file is a regular one.

@@ -6,6 +6,7 @@ mod file;
 mod process;
 mod socket;
 mod store;
+mod trusted;
 mod udp;
 
 pub(crate) use child::{
@@ -32,6 +33,7 @@ pub(crate) use store::{
     append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,
     open_journal, rename, sync, take_entries, unlink,
 };
+pub(crate) use trusted::{make_owned_directory, open_trusted, replace_small};
 pub(crate) use udp::{prepare_quic, receive_datagrams, send_datagrams};
 
 use std::io::{Error, Result};

@@ -269,21 +269,14 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
 
 /// Opens a log for appending, and makes it where it is missing.
 pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
-    let name = CString::new(path).map_err(|_| Error::from_raw_os_error(libc::EINVAL))?;
-    let flags = libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    let open = |mode: i32| {
-        // SAFETY: the name is NUL-terminated and outlives the call.
-        check(unsafe { libc::open(name.as_ptr(), flags | libc::O_NOCTTY | mode, 0o644) })
-    };
-    let fd = match open(libc::O_WRONLY) {
+    let flags = libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY;
+    match super::open_trusted(path, flags | libc::O_WRONLY, 0o644) {
         // A named pipe that nobody reads: it is opened for both, and what it holds waits there.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
-            open(libc::O_RDWR).map_err(|_| error)?
+            super::open_trusted(path, flags | libc::O_RDWR, 0o644).map_err(|_| error)
         }
-        other => other?,
-    };
-    // SAFETY: the descriptor is new and nobody else's.
-    Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
+        other => other,
+    }
 }
 
 /// Reads a small file in one go.

@@ -241,10 +241,7 @@ pub(crate) fn bind_unix(fd: i32, path: &[u8]) -> Result<()> {
     // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
     check(unsafe { libc::bind(fd, (&raw const at).cast(), len) })?;
     // Clients of other users connect too, as they do to nginx's sockets.
-    let mut name = path.to_vec();
-    name.push(0);
-    // SAFETY: the name is NUL-terminated and outlives the call.
-    check(unsafe { libc::chmod(name.as_ptr().cast(), 0o666) }).map(drop)
+    super::trusted::open_socket_to_all(path)
 }
 
 pub(crate) fn listen(fd: i32, backlog: u32) -> Result<()> {
