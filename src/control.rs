@@ -241,7 +241,8 @@ impl<'a> Control<'a> {
 
     /// Has responders asked about the certificates of the configuration in force.
     fn settle_stapling(&self) {
-        self.shared.tls.stapling.settle(ControlLog::new(&self.config, self.log.open()));
+        let log = ControlLog::new(&self.config, self.log.open());
+        self.shared.tls.stapling.settle(log, self.account.as_ref());
     }
 
     /// In the background, standard error goes where the log does.

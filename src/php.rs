@@ -32,6 +32,7 @@ use pool::{Ctx, Pool, Socket};
 pub(crate) use report::Report;
 use runtime::Runtime;
 use settle::Settled;
+pub(crate) use settle::dangers;
 
 /// What the control thread watches: its signals, the command socket, the output of processes.
 pub(crate) const SIGNALS: u64 = 0;

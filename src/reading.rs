@@ -7,6 +7,7 @@ use conf::model::{Config, Level};
 
 use crate::cli::Invocation;
 use crate::early_log::EarlyLog;
+use crate::php;
 use crate::source::Disk;
 
 /// A configuration without mistakes.
@@ -98,6 +99,7 @@ fn sort(outcome: conf::Outcome) -> Result<Reading, Mistakes> {
     }
     match outcome.config {
         Some(config) if errors.is_empty() => {
+            warnings.extend(php::dangers(&config));
             Ok(Reading { config: Arc::new(config), warnings, files: outcome.files })
         }
         _ => Err(Mistakes { warnings, errors }),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use conf::model::{Level, TlsConf};
 use tls::{Certificate, OcspQuestion, Staple};
 
+use crate::control::Account;
 use crate::control_log::ControlLog;
 use crate::tls_setup::openssl_words;
 
@@ -207,16 +208,21 @@ impl Stapling {
     }
 
     /// Puts what was attached last in force, and asks for what is not known.
-    pub(crate) fn settle(&self, log: ControlLog) {
+    /// Who asks does so as `account`: what responders answer is read without rights.
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&Account>) {
         let mut state = self.state();
         state.active = std::mem::take(&mut state.next);
         let log = Arc::new(log);
         state.log = Some(log.clone());
         self.0.bell.notify_all();
         if !state.active.is_empty() && !state.runs {
-            let shared = self.0.clone();
+            let (shared, account, told) = (self.0.clone(), account.cloned(), log.clone());
             let thread = std::thread::Builder::new().name("stapling".to_owned());
-            match thread.spawn(move || shared.run()) {
+            let body = move || match give_up_rights(account) {
+                Ok(()) => shared.run(),
+                Err(why) => told.write(Level::Emerg, &why),
+            };
+            match thread.spawn(body) {
                 Ok(_) => state.runs = true,
                 Err(error) => {
                     log.write(Level::Alert, &format!("cannot ask OCSP responders: {error}"));
@@ -224,6 +230,12 @@ impl Stapling {
             }
         }
     }
+}
+
+fn give_up_rights(account: Option<Account>) -> Result<(), String> {
+    let Some((user, uid, gid)) = account else { return Ok(()) };
+    let failed = |error: std::io::Error| format!("setuid({uid}) failed ({error})");
+    io::process::become_user(&user, uid, gid).map_err(failed)
 }
 
 impl Shared {

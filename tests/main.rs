@@ -61,6 +61,7 @@ mod reload;
 mod rewrite;
 mod rfc9110;
 mod rfc9112;
+mod rights;
 mod routing;
 mod serve;
 mod ssi;

@@ -61,7 +61,12 @@ impl Crew {
             inboxes.push(inbox);
         }
         let mut crew = Self { posts: Arc::new(posts), ..Self::default() };
-        let jobs = Jobs::start(crew.posts.clone()).map_err(failed)?;
+        let account = orders.account.cloned();
+        let give_up_rights = move || match account {
+            Some((user, uid, gid)) => io::process::become_user(&user, uid, gid),
+            None => Ok(()),
+        };
+        let jobs = Jobs::start(crew.posts.clone(), give_up_rights).map_err(failed)?;
         let epoch = quic::Clock::starting_at(io::process::epoch());
         log.write(Level::Notice, "start worker processes");
         for (number, inbox) in (0_u16..).zip(inboxes) {

@@ -92,6 +92,30 @@ fn one(
     })
 }
 
+/// What to warn of: the kernel lets a pool that runs as the workers do signal, trace and limit
+/// them, and where one thread of the process falls, all do.
+pub(crate) fn dangers(config: &Config) -> Vec<String> {
+    let pools = config.http.as_ref().map_or(&[][..], |http| &http.php_pools);
+    if pools.is_empty() {
+        return Vec::new();
+    }
+    let Some(workers) = workers_account(config) else { return Vec::new() };
+    let shares = |pool: &&PhpPool| match &pool.user {
+        None => true,
+        Some(user) => account(user, pool.group.as_deref()).is_ok_and(|one| one.uid == workers.uid),
+    };
+    let warn = |pool: &PhpPool| {
+        let Place { file, line } = &pool.place;
+        format!(
+            "php_pool \"{}\" runs as \"{}\", like the workers: its scripts can read what the \
+             server holds in memory, and end the server; give it a \"user\" of its own in \
+             {file}:{line}",
+            pool.name, workers.name
+        )
+    };
+    pools.iter().filter(shares).map(warn).collect()
+}
+
 /// The account of the workers, where it is another than the control thread's.
 fn workers_account(config: &Config) -> Option<Account> {
     if !io::process::is_root() {

@@ -1,7 +1,7 @@
 //! Computations too long for a turn, done by threads of their own; results come by mail.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use bytes::Bytes;
 use engine::PasswordCheck;
@@ -56,20 +56,30 @@ struct Queue {
 pub struct Jobs(Arc<Queue>);
 
 impl Jobs {
-    /// Starts one thread; it ends with the process.
+    /// Starts one thread; it ends with the process. What it computes of comes from clients and
+    /// applications, so `give_up_rights` is the first that it does.
     ///
     /// # Errors
     ///
-    /// The system gives no thread.
-    pub fn start(posts: Arc<Vec<Post>>) -> std::io::Result<Self> {
+    /// The system gives no thread, or `give_up_rights` failed.
+    pub fn start(
+        posts: Arc<Vec<Post>>,
+        give_up_rights: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> std::io::Result<Self> {
         let jobs = Self::without_thread();
         let queue = jobs.0.clone();
+        let (teller, told) = mpsc::sync_channel(1);
         let body = move || {
-            loop {
+            let settled = give_up_rights();
+            let is_ready = settled.is_ok();
+            // Who started us waits for it.
+            let _ = teller.send(settled);
+            while is_ready {
                 compute(&queue.take(), &posts);
             }
         };
         std::thread::Builder::new().name("jobs".to_owned()).spawn(body)?;
+        told.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))?;
         Ok(jobs)
     }
 
