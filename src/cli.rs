@@ -3,6 +3,7 @@
 mod admin;
 
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use io::signal::Signal;
@@ -17,18 +18,25 @@ pub(crate) const PREFIX: &str = "/etc/bolide";
 /// The configuration below the prefix, unless `-c` says otherwise: the first that is there.
 const CONF_FILES: [&str; 3] = ["bolide.conf", "nginx.conf", "conf/nginx.conf"];
 
+/// All addresses of this machine.
+const EVERYWHERE: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+/// Those that only this machine reaches.
+pub(crate) const LOOPBACK: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+
 /// What nginx's help would say, with our name.
 pub(crate) const HELP: &str = "\
 Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
               [-e filename] [-c filename] [-g directives]
-       bolide serve [--php] [--http PORT] [--https PORT] [--print-config]
-                    [DIRECTORY]
+       bolide serve [--php] [--listen ADDRESS] [--http PORT] [--https PORT]
+                    [--print-config] [DIRECTORY]
        bolide check [--all] [FILE]
        bolide status [--json]
        bolide php status | restart [NAME]
        bolide explain URL | --request ID
        bolide cache list | stats | purge | warm
-       bolide demo [--http PORT] [--https PORT]
+       bolide demo [--listen ADDRESS] [--http PORT] [--https PORT]
 
 Options:
   -?,-h         : this help
@@ -45,9 +53,11 @@ Options:
   -g directives : set global directives out of configuration file
 
 Commands:
-  serve         : serve a directory at once, on http and https; with --php,
-                  run its PHP too; with --print-config, print the
-                  configuration instead, to grow from
+  serve         : serve a directory at once, on http and https, to this
+                  machine alone; with --listen, to those who reach that
+                  address, * for all; with --php, run its PHP too; with
+                  --print-config, print the configuration instead, to grow
+                  from
   check         : tell what becomes of each directive of a configuration; with
                   --all, also of those that work as in nginx
   status        : tell what the running server holds, worker by worker
@@ -128,6 +138,8 @@ pub(crate) struct Serve {
     pub(crate) root: Option<PathBuf>,
     pub(crate) scripts: Scripts,
     pub(crate) purpose: Purpose,
+    /// Where it listens; without, on the loopback.
+    pub(crate) listen: Vec<IpAddr>,
     /// The ports, where they are written.
     pub(crate) http: Option<u16>,
     pub(crate) https: Option<u16>,
@@ -317,11 +329,13 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
         root: None,
         scripts: Scripts::None,
         purpose: Purpose::Serve,
+        listen: Vec::new(),
         http: None,
         https: None,
     };
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
+            Long("listen") => listen(&text(parser, "--listen", "an address")?, &mut serve)?,
             Long("http") => serve.http = Some(port(parser, "--http")?),
             Long("https") => serve.https = Some(port(parser, "--https")?),
             Long("php") => serve.scripts = Scripts::Php,
@@ -331,6 +345,27 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
         }
     }
     Ok(serve)
+}
+
+/// Takes `192.0.2.1`, `[::]`, `*`, and each with a port for http behind it; `:8080` is all.
+fn listen(value: &str, serve: &mut Serve) -> Result<(), String> {
+    let invalid = || format!("invalid address \"{value}\" in \"--listen\"");
+    let bare = value.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse() {
+        serve.listen.push(address);
+        return Ok(());
+    }
+    let (host, port) = match value.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port.parse().map_err(|_| invalid())?)),
+        None => (value, None),
+    };
+    serve.http = port.or(serve.http);
+    match host.trim_start_matches('[').trim_end_matches(']') {
+        "" | "*" => serve.listen.extend(EVERYWHERE),
+        "localhost" => serve.listen.extend(LOOPBACK),
+        host => serve.listen.push(host.parse().map_err(|_| invalid())?),
+    }
+    Ok(())
 }
 
 fn port(parser: &mut lexopt::Parser, option: &str) -> Result<u16, String> {
@@ -369,6 +404,26 @@ mod tests {
         assert_eq!(php(&["-p", "/x", "php", "restart", "www"]), Php::Restart(Some("www".into())));
         assert_eq!(args(&["php"]).unwrap_err(), "option \"php\" requires a command");
         assert_eq!(args(&["php", "stop"]).unwrap_err(), "invalid option: \"php stop\"");
+    }
+
+    #[test]
+    fn a_site_is_served_to_whom_it_is_told() {
+        let listen = |words: &[&str]| match args(words).map(|all| all.command) {
+            Ok(Command::Serve(serve)) => {
+                let all: Vec<String> = serve.listen.iter().map(ToString::to_string).collect();
+                Ok((all.join(" "), serve.http))
+            }
+            other => Err(format!("{other:?}")),
+        };
+        let told = |text: &str, port| Ok((text.to_owned(), port));
+        assert_eq!(listen(&["serve"]), told("", None));
+        assert_eq!(listen(&["serve", "--listen", "192.0.2.1"]), told("192.0.2.1", None));
+        assert_eq!(listen(&["serve", "--listen", "*"]), told("0.0.0.0 ::", None));
+        assert_eq!(listen(&["serve", "--listen", ":80", "."]), told("0.0.0.0 ::", Some(80)));
+        assert_eq!(listen(&["serve", "--listen", "[::1]:81"]), told("::1", Some(81)));
+        assert_eq!(listen(&["serve", "--listen", "::1"]), told("::1", None));
+        assert!(listen(&["serve", "--listen", "here"]).is_err());
+        assert!(listen(&["serve", "--listen", "192.0.2.1:x"]).is_err());
     }
 
     #[test]

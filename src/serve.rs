@@ -1,5 +1,6 @@
 //! `bolide serve` and `bolide demo`: a site at once, by a configuration written on the spot.
 
+mod account;
 mod php;
 mod ports;
 
@@ -44,21 +45,24 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
 }
 
 fn prepare_files(options: &Serve, root: &Path, ports: Ports, state: &Path) -> Ready {
-    let Ports { http, https } = ports;
+    let (http, https, host) = (ports.http, ports.https, ports.host());
     // The demonstration shows its list of files; another directory keeps its names to itself.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
-    let text = configuration(root, http, https, listing);
+    let account = account::of_files(root);
+    let text = configuration(root, &ports, account.as_deref(), listing);
     let greeting = format!(
-        "Bolide {version} serves {root}\n\
+        "Bolide {version} serves {root}, {audience}{whose}\n\
          \n\
-         \x20 http://localhost:{http}/    https://localhost:{https}/   (Ctrl-C stops)\n\
+         \x20 http://{host}:{http}/    https://{host}:{https}/   (Ctrl-C stops)\n\
          \n\
-         \x20 curl -i http://localhost:{http}/\n\
-         \x20 curl -ik --http1.1 https://localhost:{https}/\n\
-         \x20 curl -ik --http2 https://localhost:{https}/\n\
-         \x20 curl -ik --http3-only https://localhost:{https}/\n\
+         \x20 curl -i http://{host}:{http}/\n\
+         \x20 curl -ik --http1.1 https://{host}:{https}/\n\
+         \x20 curl -ik --http2 https://{host}:{https}/\n\
+         \x20 curl -ik --http3-only https://{host}:{https}/\n\
          \n\
          The certificate is self-signed: {cert}\n",
+        audience = ports.audience(),
+        whose = account::say(root, account.as_deref()),
         version = env!("CARGO_PKG_VERSION"),
         root = root.display(),
         cert = state.join("localhost.pem").display(),
@@ -68,31 +72,37 @@ fn prepare_files(options: &Serve, root: &Path, ports: Ports, state: &Path) -> Re
 
 fn prepare_php(given: &Path, ports: Ports, state: &Path) -> Ready {
     let root = php::document_root(given);
-    let Ports { http, https } = ports;
-    let version = env!("CARGO_PKG_VERSION");
-    let mut greeting = format!("Bolide {version} serves {} with PHP", root.display());
+    let (http, https, host) = (ports.http, ports.https, ports.host());
+    let (version, audience) = (env!("CARGO_PKG_VERSION"), ports.audience());
+    let mut greeting = format!("Bolide {version} serves {} with PHP, {audience}", root.display());
     if root != given {
         greeting.push_str(&format!(", the public directory of {}", given.display()));
     }
-    if let Some(account) = php::account(&root) {
-        greeting.push_str(&format!("; scripts run as {account}"));
+    let account = account::of_scripts(&root);
+    greeting.push_str(&account::say(&root, account.as_deref()));
+    if account.is_some() {
+        greeting.push_str(", and scripts do, too");
     }
     greeting.push_str(&format!(
         "\n\n\
-         \x20 http://localhost:{http}/    https://localhost:{https}/   (Ctrl-C stops)\n\
+         \x20 http://{host}:{http}/    https://{host}:{https}/   (Ctrl-C stops)\n\
          \n\
          The certificate is self-signed: {cert}\n\
          A configuration to grow from: bolide serve --php --print-config {given} > bolide.conf\n",
         cert = state.join("localhost.pem").display(),
         given = given.display(),
     ));
-    let text = php::configuration(&root, ports, state);
+    let text = php::configuration(&root, &ports, account.as_deref(), state);
     Ready { conf: state.join("serve.conf"), text, greeting }
 }
 
 /// Where the certificate and the generated configuration live.
 fn state_directory() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    // Root's home is closed to the account that serves what lies here.
+    if io::process::is_root() && from("XDG_STATE_HOME").is_none() {
+        return PathBuf::from("/var/lib/bolide");
+    }
     let home = || from("HOME").map(|home| home.join(".local/state"));
     match from("XDG_STATE_HOME").or_else(home) {
         Some(below) => below.join("bolide"),
@@ -131,11 +141,21 @@ fn certificate(state: &Path) -> Result<(), Vec<String>> {
     file.write_all(key_pem.as_bytes()).map_err(failed)
 }
 
-fn configuration(root: &Path, http: u16, https: u16, listing: &str) -> String {
+/// Names that begin with a dot, at any depth; what lies in `/.well-known/` is meant to be seen.
+const HIDDEN: &str = r"(?s)^(?:.+/\.|/\.(?!well-known/))";
+
+/// Scripts that another server would run: as files they are sources, with passwords in them. Copies
+/// that editors leave and compressed forms are no better.
+const SCRIPTS: &str = concat!(
+    r"\.(?:php\d*|phps|pht|phtml|phar|inc|f?cgi|aspx?|ascx|jspx?|cfm)",
+    r"(?:~|\.(?:bak|old|orig|save|sw[op]|dist|gz|br|zst))?$",
+);
+
+fn configuration(root: &Path, ports: &Ports, account: Option<&str>, listing: &str) -> String {
     let types = include_str!("../conf/mime.types");
     let root = root.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
-    // The demonstration lies where only its owner can read it.
-    let user = if io::process::is_root() { "user root;\n" } else { "" };
+    let user = account.map(|name| format!("user {name};\n")).unwrap_or_default();
+    let listens = ports.directives().join("\n");
     format!(
         "{user}worker_processes auto;\n\
          error_log stderr warn;\n\
@@ -152,17 +172,17 @@ fn configuration(root: &Path, http: u16, https: u16, listing: &str) -> String {
          ssl_certificate localhost.pem;\n\
          ssl_certificate_key localhost.key;\n\
          server {{\n\
-         listen {http}; listen [::]:{http};\n\
-         listen {https} ssl; listen [::]:{https} ssl;\n\
-         listen {https} quic; listen [::]:{https} quic;\n\
+         {listens}\n\
          http2 on;\n\
          server_name localhost;\n\
          root \"{root}\";\n\
+         disable_symlinks if_not_owner from=$document_root;\n\
          index index.html;\n\
          error_page 404 /404.html;\n\
          location / {{ try_files $uri $uri/ =404; }}\n\
          {listing}\
-         location ~ /\\.(?!well-known) {{ return 404; }}\n\
+         location ~ \"{HIDDEN}\" {{ return 404; }}\n\
+         location ~* \"{SCRIPTS}\" {{ return 404; }}\n\
          }}\n\
          }}\n"
     )

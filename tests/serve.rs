@@ -62,3 +62,145 @@ fn a_demonstration_finds_free_ports_and_says_which() {
     assert!(!said.iter().any(|line| line.contains("emerg")), "{said:?}");
     testkit::wait_until("the site", || run("curl", ["-s", &url]).text().contains("Bolide"));
 }
+
+/// A site that is served at once, by its own ports.
+struct Site {
+    home: Home,
+    child: Guard,
+}
+
+impl Site {
+    fn start(options: &[&str]) -> Self {
+        let home = Home::new(BOLIDE);
+        let (http, https) = (home.port(0).to_string(), home.port(1).to_string());
+        let mut args = vec!["serve", "--http", &http, "--https", &https];
+        args.extend_from_slice(options);
+        args.push("site");
+        home.write("site/index.html", "front");
+        let said = std::fs::File::create(home.dir().join("said")).unwrap();
+        let mut command = home.command(&args);
+        command.env("XDG_STATE_HOME", home.dir());
+        command.stdout(said.try_clone().unwrap()).stderr(said);
+        let mut site = Self { child: Guard(command.spawn().unwrap()), home };
+        testkit::wait_until("the site", || {
+            assert!(site.child.0.try_wait().unwrap().is_none(), "{}", site.home.read("said"));
+            std::net::TcpStream::connect(("127.0.0.1", site.home.port(0))).is_ok()
+        });
+        site
+    }
+
+    /// The local addresses of its sockets in `/proc/net/NAME`, in the kernel's hexadecimal.
+    fn addresses(&self, name: &str) -> Vec<String> {
+        let table = std::fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
+        let ports = [0, 1].map(|n| format!("{:04X}", self.home.port(n)));
+        let rows = table.lines().skip(1).filter_map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let (local, _, state) = (words.next()?, words.next()?, words.next()?);
+            let (address, port) = local.split_once(':')?;
+            // Connections have other states than what listens, and sockets of datagrams none.
+            let is_open = name.starts_with("udp") || state == "0A";
+            (is_open && ports.iter().any(|one| one == port)).then(|| address.to_owned())
+        });
+        rows.collect()
+    }
+
+    fn get(&self, path: &str) -> testkit::Response {
+        let mut client = testkit::Client::connect(([127, 0, 0, 1], self.home.port(0)).into());
+        client.get(path, "Connection: close\r\n")
+    }
+}
+
+#[test]
+fn a_directory_is_served_to_this_machine_alone_unless_others_are_let_in() {
+    let local = ["0100007F", "00000000000000000000000001000000"];
+    let site = Site::start(&[]);
+    for name in ["tcp", "tcp6", "udp", "udp6"] {
+        let all = site.addresses(name);
+        assert!(all.iter().all(|address| local.contains(&address.as_str())), "{name}: {all:?}");
+    }
+    assert!(!site.addresses("tcp").is_empty() && !site.addresses("udp").is_empty());
+    assert_eq!(site.get("/").text(), "front");
+    let open = Site::start(&["--listen", "0.0.0.0"]);
+    assert!(open.addresses("tcp").iter().all(|address| address == "00000000"));
+    assert!(open.addresses("tcp6").is_empty());
+}
+
+#[test]
+fn a_directory_is_served_without_rights_links_of_others_hidden_files_and_sources() {
+    let site = Site::start(&[]);
+    let at = |name: &str| site.home.dir().join("site").join(name);
+    let names = [
+        ".env",
+        ".git/config",
+        "sub/.hidden/x.txt",
+        ".well-known-evil/x.txt",
+        ".well-known/.git/x.txt",
+        "sub/.well-known/x.txt",
+        "a.php",
+        "a.PHP",
+        "a.php5",
+        "a.phtml",
+        "a.phar",
+        "a.inc",
+        "a.phps",
+        "a.php.bak",
+        "a.php~",
+        "a.php.gz",
+        "run.cgi",
+        "page.aspx",
+        "page.jsp",
+    ];
+    for name in names {
+        site.home.write(&format!("site/{name}"), "secret");
+    }
+    for name in [".well-known/security.txt", "a.php.html", "a.py", "sub/a.txt", "a.income"] {
+        site.home.write(&format!("site/{name}"), "shown");
+        assert_eq!(site.get(&format!("/{name}")).text(), "shown", "{name}");
+    }
+    for name in names {
+        let reply = site.get(&format!("/{name}"));
+        assert!(matches!(reply.status, 403 | 404), "{name}: {}", reply.status);
+        assert!(!reply.text().contains("secret"), "{name}");
+    }
+    std::os::unix::fs::symlink(at("sub/a.txt"), at("own.txt")).unwrap();
+    assert_eq!(site.get("/own.txt").text(), "shown");
+    if !testkit::server::is_root() {
+        return;
+    }
+    // Nobody's file behind a link of root's, and what only root may read.
+    std::fs::write(at("theirs"), "secret").unwrap();
+    std::os::unix::fs::chown(at("theirs"), Some(65_534), None).unwrap();
+    std::os::unix::fs::symlink(at("theirs"), at("foreign.txt")).unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", at("shadow.txt")).unwrap();
+    for name in ["foreign.txt", "shadow.txt"] {
+        let reply = site.get(&format!("/{name}"));
+        assert!(matches!(reply.status, 403 | 404), "{name}: {} {}", reply.status, reply.text());
+    }
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", site.child.0.id())).unwrap().flatten();
+    for task in tasks.filter(|task| *task.file_name() != *site.child.0.id().to_string()) {
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
+        assert!(line.split_whitespace().skip(1).all(|uid| uid != "0"), "{status}");
+    }
+}
+
+#[test]
+fn who_starts_it_is_told_of_a_directory_that_the_workers_may_not_read() {
+    if !testkit::server::is_root() {
+        return;
+    }
+    let home = Home::new(BOLIDE);
+    home.write("closed/site/index.html", "front");
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(home.dir().join("closed"), closed).unwrap();
+    let (http, https) = (home.port(0).to_string(), home.port(1).to_string());
+    let args = ["serve", "--http", &http, "--https", &https, "closed/site"];
+    let said = std::fs::File::create(home.dir().join("said")).unwrap();
+    let mut command = home.command(&args);
+    command.env("XDG_STATE_HOME", home.dir());
+    command.stdout(said.try_clone().unwrap()).stderr(said);
+    let _child = Guard(command.spawn().unwrap());
+    let wanted =
+        format!("because of the permissions of \"{}\"", home.dir().join("closed").display());
+    testkit::wait_until("the warning", || home.read("said").contains(&wanted));
+}

@@ -2,7 +2,6 @@
 //! and grown from.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Ports;
@@ -15,7 +14,7 @@ const PUBLIC: [&str; 3] = ["public", "web", "pub"];
 const PRIVATE: [(&str, &str); 6] = [
     (
         "Hidden files: .git, .env, .user.ini, .htaccess. /.well-known/ is meant to be seen.",
-        r"/\.(?!well-known(?:/|$))",
+        super::HIDDEN,
     ),
     (
         "Copies that editors and people leave, of wp-config.php above all.",
@@ -42,24 +41,18 @@ pub(super) fn document_root(given: &Path) -> PathBuf {
     below.into_iter().find(|path| path.join("index.php").is_file()).unwrap_or_else(|| given.into())
 }
 
-/// Whom a server that root starts serves as: the directory's owner, unless that is root.
-pub(super) fn account(root: &Path) -> Option<String> {
-    if !io::process::is_root() {
-        return None;
-    }
-    let owner = std::fs::metadata(root).map(|at| at.uid()).ok().filter(|uid| *uid != 0);
-    let named = owner.and_then(io::process::user_name);
-    let known = |name: &&str| io::process::find_user(name, None).is_some();
-    named.or_else(|| ["www-data", "nobody"].iter().find(|name| known(name)).map(|s| (*s).into()))
-}
-
 /// The configuration. `state` has the certificate.
-pub(super) fn configuration(root: &Path, ports: Ports, state: &Path) -> String {
+pub(super) fn configuration(
+    root: &Path,
+    ports: &Ports,
+    account: Option<&str>,
+    state: &Path,
+) -> String {
     let quoted = |path: &Path| {
         let text = path.display().to_string();
         format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
     };
-    let user = account(root).map(|name| format!("user {name};\n")).unwrap_or_default();
+    let user = account.map(|name| format!("user {name};\n")).unwrap_or_default();
     let types = include_str!("../../conf/mime.types").lines().fold(String::new(), indented);
     let params = include_str!("../../conf/fastcgi.conf")
         .lines()
@@ -72,7 +65,7 @@ pub(super) fn configuration(root: &Path, ports: Ports, state: &Path) -> String {
         );
         text
     });
-    let Ports { http, https } = ports;
+    let listens = ports.directives().join("\n        ");
     format!(
         "# A directory with PHP, as `bolide serve --php` serves it.\n\
          {user}worker_processes auto;\n\
@@ -105,12 +98,11 @@ pub(super) fn configuration(root: &Path, ports: Ports, state: &Path) -> String {
          \x20   ssl_certificate_key {key};\n\
          \n\
          \x20   server {{\n\
-         \x20       listen {http}; listen [::]:{http};\n\
-         \x20       listen {https} ssl; listen [::]:{https} ssl;\n\
-         \x20       listen {https} quic; listen [::]:{https} quic;\n\
+         \x20       {listens}\n\
          \x20       http2 on;\n\
          \x20       server_name localhost;\n\
          \x20       root {root};\n\
+         \x20       disable_symlinks if_not_owner from=$document_root;\n\
          \x20       index index.php index.html;\n\
          \n\
          {private}\

@@ -1,11 +1,11 @@
 //! Where a site that is served at once listens: where it was told, else on the first ports that are
 //! free from the usual ones on.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use io::listen::{Address, Listener, Options};
 
-use crate::cli::{Purpose, Serve};
+use crate::cli::{LOOPBACK, Purpose, Serve};
 
 /// The usual ports.
 const HTTP: u16 = 8080;
@@ -13,23 +13,59 @@ const HTTPS: u16 = 8443;
 /// LIMIT: ports that are tried.
 const TRIES: u16 = 100;
 
-/// The ports of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The addresses and ports of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
+    pub(super) hosts: Vec<IpAddr>,
     pub(super) http: u16,
     pub(super) https: u16,
+}
+
+impl Ports {
+    /// The `listen` directives, a line each.
+    pub(super) fn directives(&self) -> Vec<String> {
+        let line = |port: u16, kind: &str| {
+            let listens: Vec<String> = self
+                .hosts
+                .iter()
+                .map(|host| format!("listen {}{kind};", SocketAddr::new(*host, port)))
+                .collect();
+            listens.join(" ")
+        };
+        vec![line(self.http, ""), line(self.https, " ssl"), line(self.https, " quic")]
+    }
+
+    /// How a person reaches it from here.
+    pub(super) fn host(&self) -> String {
+        let is_local = |host: &IpAddr| host.is_loopback() || host.is_unspecified();
+        match self.hosts.first() {
+            Some(host @ IpAddr::V4(_)) if !is_local(host) => host.to_string(),
+            Some(host @ IpAddr::V6(_)) if !is_local(host) => format!("[{host}]"),
+            _ => "localhost".to_owned(),
+        }
+    }
+
+    /// What is said of who is served.
+    pub(super) fn audience(&self) -> &'static str {
+        if self.hosts.iter().all(IpAddr::is_loopback) {
+            "to this machine alone; --listen '*' lets others in"
+        } else {
+            "to whoever reaches it"
+        }
+    }
 }
 
 /// Chooses the ports, and says in a line each which usual one is taken. What was written stays as
 /// it is, and so does what is only printed.
 pub(super) fn choose(options: &Serve) -> (Ports, String) {
     let mut said = String::new();
+    let hosts = hosts(options);
     let is_served = options.purpose == Purpose::Serve;
     let mut pick = |written: Option<u16>, usual: u16, other: Option<u16>| match written {
         Some(port) => port,
         None if !is_served => usual,
         None => {
-            let port = first_free(usual, |port| Some(port) != other && is_free(port));
+            let port = first_free(usual, |port| Some(port) != other && is_free(&hosts, port));
             if port != usual {
                 said.push_str(&format!("port {usual} is taken, {port} is used instead\n"));
             }
@@ -38,7 +74,32 @@ pub(super) fn choose(options: &Serve) -> (Ports, String) {
     };
     let http = pick(options.http, HTTP, options.https);
     let https = pick(options.https, HTTPS, Some(http));
-    (Ports { http, https }, said)
+    (Ports { hosts, http, https }, said)
+}
+
+/// Where it listens: where it was told, else on the loopback, as far as this machine has one of
+/// each kind.
+fn hosts(options: &Serve) -> Vec<IpAddr> {
+    if !options.listen.is_empty() {
+        let mut hosts = Vec::new();
+        for host in options.listen.iter().filter(|host| is_possible(**host)) {
+            if !hosts.contains(host) {
+                hosts.push(*host);
+            }
+        }
+        return hosts;
+    }
+    LOOPBACK.into_iter().filter(|host| host.is_ipv4() || is_there(*host)).collect()
+}
+
+/// Whether a wildcard means anything here; what is not there of other addresses is told later.
+fn is_possible(host: IpAddr) -> bool {
+    host != IpAddr::V6(Ipv6Addr::UNSPECIFIED) || is_there(host)
+}
+
+fn is_there(host: IpAddr) -> bool {
+    let options = Options { ipv6_only: Some(true), ..Options::default() };
+    Listener::probe(&Address::Tcp(SocketAddr::new(host, 0)), &options).is_ok()
 }
 
 /// The first free port from `usual` on; `usual` itself if none is, whose error then tells.
@@ -47,10 +108,9 @@ fn first_free(usual: u16, is_free: impl Fn(u16) -> bool) -> u16 {
 }
 
 /// Whether `port` is free, over TCP and UDP. Other errors of bind() are reported later.
-fn is_free(port: u16) -> bool {
-    let hosts = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+fn is_free(hosts: &[IpAddr], port: u16) -> bool {
     let options = Options { ipv6_only: Some(true), ..Options::default() };
-    hosts.into_iter().map(|host| SocketAddr::new(host, port)).all(|at| {
+    hosts.iter().map(|host| SocketAddr::new(*host, port)).all(|at| {
         [Address::Tcp(at), Address::Udp(at)].iter().all(|address| {
             let probed = Listener::probe(address, &options);
             !probed.is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
