@@ -74,7 +74,7 @@ impl PidFile {
     pub(crate) fn step_aside(&mut self) -> std::io::Result<()> {
         let mut aside = self.path.clone().into_os_string();
         aside.push(".oldbin");
-        std::fs::rename(&self.path, &aside)?;
+        io::file::rename(&self.path, Path::new(&aside))?;
         self.path = aside.into();
         Ok(())
     }
@@ -86,7 +86,7 @@ impl PidFile {
     /// The file system refuses.
     pub(crate) fn step_back(&mut self) -> std::io::Result<()> {
         let name = self.path.with_extension("");
-        std::fs::rename(&self.path, &name)?;
+        io::file::rename(&self.path, &name)?;
         self.path = name;
         Ok(())
     }
@@ -103,7 +103,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
     match opened {
         Ok(_) if is_new => {
             // What cannot be removed now will be written over later.
-            let _ = std::fs::remove_file(path);
+            let _ = io::file::remove(path);
             Ok(())
         }
         Ok(_) => Ok(()),
@@ -116,6 +116,6 @@ pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
 impl Drop for PidFile {
     fn drop(&mut self) {
         // A file that somebody else removed is as gone as it should be.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = io::file::remove(&self.path);
     }
 }

@@ -224,7 +224,7 @@ fn share<T>(all: &[T], number: usize, workers: usize) -> impl Iterator<Item = &T
 fn remove_name(bind: &Bind) {
     if let Bind::Unix(path) = bind {
         // What somebody else removed is as gone as it should be.
-        let _ = std::fs::remove_file(std::ffi::OsStr::from_bytes(path));
+        let _ = io::file::remove(std::ffi::OsStr::from_bytes(path).as_ref());
     }
 }
 

@@ -140,6 +140,24 @@ pub fn replace_small(path: &std::path::Path, text: &[u8]) -> std::io::Result<()>
     sys::replace_small(path.as_os_str().as_bytes(), text)
 }
 
+/// Removes a name, with the links on the way to it treated as in [`open_append`].
+///
+/// # Errors
+///
+/// The kernel's error.
+pub fn remove(path: &std::path::Path) -> std::io::Result<()> {
+    sys::unlink_trusted(path.as_os_str().as_bytes())
+}
+
+/// Gives another name to a file, with the links on the way treated as in [`open_append`].
+///
+/// # Errors
+///
+/// The kernel's error.
+pub fn rename(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
+    sys::rename_trusted(from.as_os_str().as_bytes(), to.as_os_str().as_bytes())
+}
+
 /// Makes a directory where there is none, its parents excepted, and gives it to `owner`, with the
 /// links on the way treated as in [`open_append`].
 ///

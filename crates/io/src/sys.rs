@@ -33,7 +33,9 @@ pub(crate) use store::{
     append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,
     open_journal, rename, sync, take_entries, unlink,
 };
-pub(crate) use trusted::{make_owned_directory, open_trusted, replace_small};
+pub(crate) use trusted::{
+    make_owned_directory, open_trusted, rename_trusted, replace_small, unlink_trusted,
+};
 pub(crate) use udp::{prepare_quic, receive_datagrams, send_datagrams};
 
 use std::io::{Error, Result};

@@ -179,6 +179,35 @@ pub(crate) fn replace_small(path: &[u8], text: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Removes a name.
+pub(crate) fn unlink_trusted(path: &[u8]) -> Result<()> {
+    let place = walk_to_name(path)?;
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    check(unsafe { libc::unlinkat(place.dir.as_raw_fd(), place.name.as_ptr(), 0) }).map(drop)
+}
+
+/// Gives another name to what has one.
+pub(crate) fn rename_trusted(from: &[u8], to: &[u8]) -> Result<()> {
+    let (from, to) = (walk_to_name(from)?, walk_to_name(to)?);
+    let (old, new) = (from.dir.as_raw_fd(), to.dir.as_raw_fd());
+    // SAFETY: both names are NUL-terminated and outlive the call.
+    check(unsafe { libc::renameat(old, from.name.as_ptr(), new, to.name.as_ptr()) }).map(drop)
+}
+
+/// Walks to the directory of the last name of `path`, which is not followed itself.
+fn walk_to_name(path: &[u8]) -> Result<Place> {
+    let mark = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    let (above, last) = path.split_at(mark);
+    if effective_uid() != 0 || last.is_empty() {
+        let dir = open_at(libc::AT_FDCWD, &name_of(b".")?, libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        return Ok(Place { dir, name: name_of(path)?, guard: libc::O_NOFOLLOW });
+    }
+    let Place { dir, name, guard } = walk(if above.is_empty() { b"." } else { above })?;
+    let flags = libc::O_PATH | libc::O_DIRECTORY | guard;
+    let dir = open_at(dir.as_raw_fd(), &name, flags, 0)?;
+    Ok(Place { dir, name: name_of(last)?, guard: libc::O_NOFOLLOW })
+}
+
 /// Opens the name of a socket that was bound just now to everybody. Who may write in its directory
 /// may have put something else there since.
 pub(crate) fn open_socket_to_all(path: &[u8]) -> Result<()> {
@@ -226,6 +255,10 @@ mod tests {
                 .unwrap();
             assert_eq!(fs::read_to_string(base.join("a/b/file")).unwrap(), name);
         }
+        super::rename_trusted(bytes(&base.join("a/last")), bytes(&base.join("moved"))).unwrap();
+        assert!(base.join("moved").is_symlink());
+        super::unlink_trusted(bytes(&base.join("moved"))).unwrap();
+        assert!(!base.join("moved").is_symlink() && base.join("a/b/file").exists());
         let fresh = base.join("relative/fresh");
         make_owned_directory(bytes(&fresh), 0o700, None).unwrap();
         assert!(base.join("a/b/fresh").is_dir());
@@ -253,6 +286,8 @@ mod tests {
             let refused = open_trusted(bytes(&path), libc::O_RDONLY, 0).err();
             assert_eq!(refused.and_then(|error| error.raw_os_error()), Some(libc::ELOOP), "{name}");
         }
+        let refused = super::unlink_trusted(bytes(&base.join("way/b/file")));
+        assert_eq!(refused.err().and_then(|error| error.raw_os_error()), Some(libc::ELOOP));
         let given = make_owned_directory(bytes(&base.join("way")), 0o700, Some((65_534, 65_534)));
         assert_eq!(given.err().and_then(|(_, error)| error.raw_os_error()), Some(libc::ELOOP));
         fs::remove_dir_all(&base).unwrap();
