@@ -37,19 +37,19 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
     certificate(&state)?;
     let (ports, said) = ports::choose(options);
     let mut ready = match options.scripts {
-        Scripts::Php => prepare_php(&root, ports, &state),
-        Scripts::None => prepare_files(options, &root, ports, &state),
+        Scripts::Php => prepare_php(&root, &ports, &state),
+        Scripts::None => prepare_files(options, &root, &ports, &state),
     };
     ready.greeting.insert_str(0, &said);
     Ok(ready)
 }
 
-fn prepare_files(options: &Serve, root: &Path, ports: Ports, state: &Path) -> Ready {
+fn prepare_files(options: &Serve, root: &Path, ports: &Ports, state: &Path) -> Ready {
     let (http, https, host) = (ports.http, ports.https, ports.host());
     // The demonstration shows its list of files; another directory keeps its names to itself.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
     let account = account::of_files(root);
-    let text = configuration(root, &ports, account.as_deref(), listing);
+    let text = configuration(root, ports, account.as_deref(), listing);
     let greeting = format!(
         "Bolide {version} serves {root}, {audience}{whose}\n\
          \n\
@@ -70,7 +70,7 @@ fn prepare_files(options: &Serve, root: &Path, ports: Ports, state: &Path) -> Re
     Ready { conf: state.join("serve.conf"), text, greeting }
 }
 
-fn prepare_php(given: &Path, ports: Ports, state: &Path) -> Ready {
+fn prepare_php(given: &Path, ports: &Ports, state: &Path) -> Ready {
     let root = php::document_root(given);
     let (http, https, host) = (ports.http, ports.https, ports.host());
     let (version, audience) = (env!("CARGO_PKG_VERSION"), ports.audience());
@@ -92,7 +92,7 @@ fn prepare_php(given: &Path, ports: Ports, state: &Path) -> Ready {
         cert = state.join("localhost.pem").display(),
         given = given.display(),
     ));
-    let text = php::configuration(&root, &ports, account.as_deref(), state);
+    let text = php::configuration(&root, ports, account.as_deref(), state);
     Ready { conf: state.join("serve.conf"), text, greeting }
 }
 

@@ -74,7 +74,10 @@ impl Jobs {
             let is_ready = settled.is_ok();
             // Who started us waits for it.
             let _ = teller.send(settled);
-            while is_ready {
+            if !is_ready {
+                return;
+            }
+            loop {
                 compute(&queue.take(), &posts);
             }
         };
