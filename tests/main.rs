@@ -9,6 +9,7 @@
     reason = "a test fails by panicking, lives in real time, and a table is as long as it is"
 )]
 
+mod abandoned;
 mod abuse;
 mod access;
 mod auth_request;

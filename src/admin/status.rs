@@ -102,8 +102,10 @@ const SLABS: [Column<Slots>; 6] = [
     ("fetches", |of| of.fetches),
     ("links", |of| of.links),
 ];
-const FIGURES: [Column<usize>; 4] = [
+const FIGURES: [Column<usize>; 6] = [
     ("links_idle", |of| of.links_idle),
+    ("unwaited_fills", |of| of.unwaited_fills),
+    ("ended_fills", |of| of.ended_fills),
     ("queued", |of| of.queued),
     ("quic_states", |of| of.quic_states),
     ("deadlines", |of| of.deadlines),

@@ -107,6 +107,7 @@ pub struct Growing {
     count: AtomicU64,
     size: AtomicU64,
     waiters: Mutex<Vec<Waiter>>,
+    followers: AtomicU64,
 }
 
 impl Growing {
@@ -126,6 +127,7 @@ impl Growing {
             count: AtomicU64::new(0),
             size: AtomicU64::new(0),
             waiters: Mutex::default(),
+            followers: AtomicU64::new(0),
         }
     }
 
@@ -163,6 +165,10 @@ impl Growing {
 
     pub(crate) fn is_doomed(&self) -> bool {
         self.doomed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_followed(&self) -> bool {
+        self.followers.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn doom(&self) {
@@ -256,7 +262,7 @@ pub enum Waited {
 }
 
 /// One reader of a fill.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Follower {
     growing: Arc<Growing>,
     /// The generation of purges when it joined.
@@ -265,8 +271,15 @@ pub struct Follower {
     begun: bool,
 }
 
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.growing.followers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Follower {
-    pub(crate) const fn new(growing: Arc<Growing>, since: u64) -> Self {
+    pub(crate) fn new(growing: Arc<Growing>, since: u64) -> Self {
+        growing.followers.fetch_add(1, Ordering::Relaxed);
         Self { growing, since, piece: 0, begun: false }
     }
 

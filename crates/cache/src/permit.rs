@@ -124,6 +124,12 @@ impl FillPermit {
         &self.growing
     }
 
+    /// Whether anybody reads what it fetches, on whichever worker.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.growing.is_followed()
+    }
+
     /// Its key.
     #[must_use]
     pub fn key(&self) -> Key<'_> {

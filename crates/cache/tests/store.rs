@@ -65,6 +65,21 @@ fn filled(front: &mut Front, key: &Key<'_>, names: &[&str]) -> Arc<Object> {
 const ME: Waiter = Waiter { worker: 0, exchange: 1 };
 
 #[test]
+fn a_fill_knows_whether_anybody_reads_it() {
+    let store = store();
+    let (mut one, mut two) = (store.front(0), store.front(1));
+    let keys = url(store.namespace(b"a"), "/");
+    let permit = permit(one.lookup(&keys.public(), 0));
+    assert!(!permit.is_joined());
+    let Lookup::Join(first) = two.lookup(&keys.public(), 0) else { panic!("no join") };
+    let Lookup::Join(second) = one.lookup(&keys.public(), 0) else { panic!("no join") };
+    drop(first);
+    assert!(permit.is_joined());
+    drop(second);
+    assert!(!permit.is_joined());
+}
+
+#[test]
 fn a_filled_object_is_a_hit_with_all_that_it_said() {
     let store = store();
     let mut front = store.front(0);

@@ -134,6 +134,17 @@ impl Fill {
         self.permit.is_some()
     }
 
+    /// Whether somebody reads what the store gets of the answer.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.permit.as_ref().is_some_and(FillPermit::is_joined)
+    }
+
+    /// Keeps nothing of the answer: there is nobody who would profit.
+    pub fn let_go(&mut self) -> Wakes {
+        self.give_up(Abandon::Gone)
+    }
+
     /// What becomes of the answer, once its head came.
     #[must_use]
     pub const fn keeping(&self) -> Keeping {

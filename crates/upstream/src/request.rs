@@ -76,7 +76,7 @@ pub struct LocalAddress {
 }
 
 /// Who is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A group of the configuration: an index into its upstreams.
     Group(conf::model::UpstreamId),

@@ -63,7 +63,7 @@ impl<I: Io> Worker<I> {
                 Accepted::Failed(errno) => {
                     self.tell_refused(errno);
                     let is_dearth = matches!(errno, EMFILE | ENFILE | ENOBUFS | ENOMEM);
-                    if !is_dearth || !self.shed_idle() {
+                    if !is_dearth || !(self.end_last_unwaited() || self.shed_idle()) {
                         return self.rest_listeners();
                     }
                 }

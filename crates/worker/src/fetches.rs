@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::limits::UNWAITED_FILLS_MAX;
 use base::wheel::Armed;
 use base::{Bound, Instant, Key};
 use bytes::Bytes;
@@ -124,7 +125,12 @@ impl<I: Io> Worker<I> {
             _held: live.exchange.held(),
             fetch: Fetch::new(request),
         };
+        if self.origins.unwaited_fills() >= UNWAITED_FILLS_MAX {
+            // What there is serves on; whoever asks next tries again.
+            return;
+        }
         if let Ok(fetch) = self.origins.fetches.insert(fetch) {
+            self.origins.unwaited.push(fetch);
             self.step_fetch(fetch, FetchWake::Start);
         }
     }
@@ -222,6 +228,7 @@ impl<I: Io> Worker<I> {
             live.exchange = None;
             // The store wants it, and maybe others do.
             if live.is_filling() {
+                self.origins.unwaited.push(fetch);
                 return;
             }
         }

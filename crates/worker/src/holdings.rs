@@ -53,6 +53,10 @@ pub struct Holdings {
     pub links: Slots,
     /// Those of them that wait for a request.
     pub links_idle: usize,
+    /// Requests to origins for the store alone, which nobody waits for.
+    pub unwaited_fills: usize,
+    /// Those that were ended since the start because there were too many.
+    pub ended_fills: usize,
     /// Requests that wait for a place at an origin.
     pub queued: usize,
     /// Entries of the wheel, stale ones included.
@@ -83,6 +87,8 @@ impl<I: Io> Worker<I> {
             fetches: Slots::of(&origins.fetches),
             links: Slots::of(&origins.links),
             links_idle: origins.pools.idle(),
+            unwaited_fills: origins.unwaited_fills(),
+            ended_fills: origins.unwaited.ended(),
             queued: origins.pools.queued(),
             deadlines: self.wheel.len(),
             intake: match (self.draining, self.accepting.rests()) {

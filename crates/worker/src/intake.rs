@@ -26,8 +26,11 @@ impl<I: Io> Worker<I> {
     /// Makes a connection of a client, if there is room for one.
     pub(crate) fn admit(&mut self, listen: usize, client: &Client) {
         let max = self.generation.connections_max as usize;
-        let full = self.conns.live() + self.epilogues.live() >= max && self.clients() >= max;
-        if full && !self.shed_idle() {
+        // Connections to origins that work for nobody count as in nginx, and give way to clients.
+        let more = self.origins.unwaited_fills();
+        let live = self.conns.live() + self.epilogues.live();
+        let full = live + more >= max && self.clients() + more >= max;
+        if full && !self.end_last_unwaited() && !self.shed_idle() {
             self.log_server(Level::Alert, "worker_connections are not enough");
             return self.io.close(client.fd, Reset::Yes);
         }

@@ -40,6 +40,7 @@ mod timers;
 mod token;
 mod udp;
 mod udp_sockets;
+mod unwaited;
 mod verified;
 mod wasters;
 mod worker;

@@ -58,6 +58,8 @@ pub(crate) struct Origins {
     pub(crate) unsent: Vec<cache::Waiter>,
     /// Fetches that nobody listens to any more.
     pub(crate) unheard: Vec<Key<LiveFetch>>,
+    /// Fetches whose answers are for the store alone.
+    pub(crate) unwaited: crate::unwaited::Unwaited,
     /// What is to be done for pages and their fragments.
     pub(crate) family: crate::children::Family,
     /// Turns since the store was swept.
@@ -89,6 +91,7 @@ impl Origins {
             turns: Turns::default(),
             unsent: Vec::new(),
             unheard: Vec::new(),
+            unwaited: crate::unwaited::Unwaited::default(),
             family: crate::children::Family::default(),
             unswept: 0,
         }
@@ -102,6 +105,7 @@ impl Origins {
             && self.roomy.is_empty()
             && self.news.is_empty()
             && self.unheard.is_empty()
+            && !self.unwaited.has_grown()
             && self.family.is_idle()
             && self.unsent.is_empty())
     }
@@ -160,6 +164,9 @@ impl<I: Io> Worker<I> {
 
     /// What origins are owed in this turn: reads that were put off, files, writes.
     pub(crate) fn turn_origins(&mut self) {
+        if self.origins.unwaited.is_due() {
+            self.end_unwaited();
+        }
         self.settle_origins();
         if !self.origins.is_busy() {
             return;
