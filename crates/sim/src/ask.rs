@@ -324,7 +324,7 @@ impl Ask {
             }
             if !self.lang().is_empty() {
                 cookies = format!("lang={}; {cookies}", self.lang());
-                fields.push(("x-lang", self.lang().to_owned()));
+                fields.push(("lang", self.lang().to_owned()));
             }
             fields.push(("cookie", cookies));
         }

@@ -80,7 +80,7 @@ impl Question<'_> {
                 let lang = self.cookie("lang").unwrap_or_default();
                 (Some(lang), "X-LiteSpeed-Vary: cookie=lang\r\n")
             }
-            _ => (Some(param(self.params, b"HTTP_X_LANG")), "Vary: X-Lang\r\n"),
+            _ => (Some(param(self.params, b"HTTP_LANG")), "Vary: Lang\r\n"),
         }
     }
 }
