@@ -8,6 +8,7 @@
 
 pub mod ask;
 pub mod assembly;
+pub mod audiences;
 pub mod chance;
 pub mod client;
 pub mod door;

@@ -3,7 +3,7 @@
 mod books;
 mod harm;
 mod quic;
-mod server;
+pub(crate) mod server;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -46,6 +46,9 @@ pub struct Report {
 /// Puts `seed` into the world of `scenario` and lets it run to its end.
 #[must_use]
 pub fn run(scenario: Scenario, seed: u64, telling: Telling) -> Report {
+    if scenario == Scenario::Audiences {
+        return crate::audiences::run(seed, telling);
+    }
     match World::new(scenario, seed, telling) {
         Ok(mut world) => world.live(),
         Err(problem) => Report { complaints: vec![problem], ..Report::default() },
@@ -164,6 +167,7 @@ impl World {
             quic_ports: quic.ports,
             quic: quic.words,
             early_data: quic.early_data,
+            own: None,
         };
         let kernel = Rc::new(RefCell::new(kernel));
         let birth =

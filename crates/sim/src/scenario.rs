@@ -57,6 +57,8 @@ pub enum Scenario {
     QuicDrain,
     /// Applications behind it that die, hang and talk nonsense.
     QuicTangle,
+    /// Who is given what was made for somebody else; see [`crate::audiences`].
+    Audiences,
 }
 
 /// How often things go wrong: once in so many times, 0 for never.
@@ -126,7 +128,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -151,6 +153,7 @@ impl Scenario {
         Self::QuicReload,
         Self::QuicDrain,
         Self::QuicTangle,
+        Self::Audiences,
     ];
 
     /// Its name on the command line.
@@ -181,6 +184,7 @@ impl Scenario {
             Self::QuicReload => "quic-reload",
             Self::QuicDrain => "quic-drain",
             Self::QuicTangle => "quic-tangle",
+            Self::Audiences => "audiences",
         }
     }
 
@@ -257,7 +261,7 @@ impl Scenario {
         let calm = Faults { late_in: 4, outbound_max: 256 * 1024, ..Faults::default() };
         let disk = Faults { open_in: 8, race_in: 10, read_in: 60, short_read_in: 3, ..calm };
         match self {
-            Self::Calm | Self::Reload | Self::Drain => calm,
+            Self::Calm | Self::Reload | Self::Drain | Self::Audiences => calm,
             Self::Quic | Self::QuicReload | Self::QuicDrain => calm,
             Self::QuicRough => Faults { short_read_in: 4, ..calm },
             Self::Apps | Self::Assembly => Faults { short_read_in: 3, ..calm },
@@ -338,7 +342,7 @@ impl Scenario {
             Self::QuicTangle => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..quic }
             }
-            Self::Calm => calm,
+            Self::Calm | Self::Audiences => calm,
             Self::Apps | Self::Origin => Habits { weights: Weights::Apps, ..calm },
             Self::Assembly => Habits { weights: Weights::Assemblies, ..calm },
             Self::AssemblyTangle => {

@@ -92,6 +92,8 @@ pub struct Layout {
     pub quic: String,
     /// Whether clients may ask before their handshakes are over.
     pub early_data: EarlyData,
+    /// A configuration of its own, in place of all that.
+    pub own: Option<String>,
 }
 
 impl Layout {
@@ -291,9 +293,10 @@ impl Sockets {
         layout: &Layout,
         kernel: &mut Kernel,
     ) -> Result<Arc<Generation>, String> {
-        let text = match layout.speech {
-            Speech::FastCgi => layout.text(),
-            Speech::Http => by_http(&layout.text()),
+        let text = match (&layout.own, layout.speech) {
+            (Some(own), _) => own.clone(),
+            (None, Speech::FastCgi) => layout.text(),
+            (None, Speech::Http) => by_http(&layout.text()),
         };
         let options = conf::Options { prefix: "/conf".into(), ..conf::Options::default() };
         let outcome = conf::parse(&Text(&text), Path::new(CONF), &options);

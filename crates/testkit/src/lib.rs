@@ -8,6 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of the calling test")]
 
 pub mod app;
+pub mod audiences;
 pub mod certs;
 pub mod curl;
 pub mod h1;

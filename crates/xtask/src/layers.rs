@@ -29,7 +29,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "sim",
         &[
             "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
-            "io", "tls", "quic", "worker",
+            "io", "tls", "quic", "worker", "testkit",
         ],
     ),
     ("testkit", &[]),

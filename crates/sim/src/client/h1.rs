@@ -307,14 +307,15 @@ impl Conn {
     }
 }
 
-enum Parsed {
+/// What is at the front of what came.
+pub(crate) enum Parsed {
     Partial,
     Complete(Answer, usize),
     Bad(String),
 }
 
 /// Reads one answer from the front of `input`; `at_end` says that nothing follows.
-fn parse(input: &[u8], head_only: bool, at_end: bool) -> Parsed {
+pub(crate) fn parse(input: &[u8], head_only: bool, at_end: bool) -> Parsed {
     let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Parsed::Partial;
     };

@@ -13,32 +13,32 @@ use crate::kernel::Kernel;
 use crate::site::{Layout, Sockets};
 
 /// A server.
-pub(super) struct Server {
-    pub(super) workers: Vec<Worker<SimIo>>,
-    pub(super) posts: Arc<Vec<Post>>,
-    pub(super) jobs: Jobs,
-    pub(super) sockets: Sockets,
+pub(crate) struct Server {
+    pub(crate) workers: Vec<Worker<SimIo>>,
+    pub(crate) posts: Arc<Vec<Post>>,
+    pub(crate) jobs: Jobs,
+    pub(crate) sockets: Sockets,
     /// Who looks after the files of the cache, if there are any.
     librarian: Option<Librarian<SimIo>>,
     bell: Bell,
 }
 
 /// What a life of a server begins with.
-pub(super) struct Birth<'a> {
-    pub(super) anchor: &'a Anchor,
-    pub(super) limits: StoreLimits,
-    pub(super) layout: &'a Layout,
+pub(crate) struct Birth<'a> {
+    pub(crate) anchor: &'a Anchor,
+    pub(crate) limits: StoreLimits,
+    pub(crate) layout: &'a Layout,
     /// Whether answers are kept on the disk.
-    pub(super) has_shelves: bool,
+    pub(crate) has_shelves: bool,
     /// Chance.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
     /// Counts the servers.
-    pub(super) life: u64,
+    pub(crate) life: u64,
 }
 
 impl Server {
     /// Starts one.
-    pub(super) fn start(birth: &Birth<'_>, kernel: &Shared) -> Result<Self, String> {
+    pub(crate) fn start(birth: &Birth<'_>, kernel: &Shared) -> Result<Self, String> {
         let words = |error: std::io::Error| error.to_string();
         let &Birth { anchor, limits, layout, has_shelves, seed, life } = birth;
         let mut sockets = Sockets::new(anchor.clone(), limits, seed).map_err(words)?;
@@ -85,12 +85,12 @@ impl Server {
     }
 
     /// How many take turns: the workers, and after them the librarian.
-    pub(super) fn turners(&self) -> usize {
+    pub(crate) fn turners(&self) -> usize {
         self.workers.len() + usize::from(self.librarian.is_some())
     }
 
     /// Lets one of them take a turn.
-    pub(super) fn turn(&mut self, number: usize, kernel: &RefCell<Kernel>) {
+    pub(crate) fn turn(&mut self, number: usize, kernel: &RefCell<Kernel>) {
         match self.workers.get_mut(number) {
             Some(worker) => worker.turn(),
             None => self.look_after(kernel),
@@ -107,7 +107,7 @@ impl Server {
     }
 
     /// Has the librarian do what is left, before the end.
-    pub(super) fn quit(&mut self, kernel: &RefCell<Kernel>) {
+    pub(crate) fn quit(&mut self, kernel: &RefCell<Kernel>) {
         kernel.borrow_mut().tell(|| "the server quits".to_owned());
         if let Some(librarian) = &mut self.librarian {
             let _ = librarian.turn(&self.bell, || true);
@@ -115,7 +115,7 @@ impl Server {
     }
 
     /// Another configuration is in force.
-    pub(super) fn settle(&self, generation: &Generation) {
+    pub(crate) fn settle(&self, generation: &Generation) {
         if self.librarian.is_some() {
             generation.site.open_shelves();
             self.bell.ring();
@@ -134,7 +134,7 @@ impl Server {
         }
     }
 
-    pub(super) fn tell_all(&self, kernel: &RefCell<Kernel>, what: &str, mail: impl Fn() -> Mail) {
+    pub(crate) fn tell_all(&self, kernel: &RefCell<Kernel>, what: &str, mail: impl Fn() -> Mail) {
         for (worker, post) in self.posts.iter().enumerate() {
             let mut kernel = kernel.borrow_mut();
             kernel.tell(|| format!("worker {worker} is told: {what}"));
@@ -145,7 +145,7 @@ impl Server {
     }
 
     /// Lets the thread of long computations do one.
-    pub(super) fn compute(&self, kernel: &RefCell<Kernel>) -> bool {
+    pub(crate) fn compute(&self, kernel: &RefCell<Kernel>) -> bool {
         let Some(worker) = self.jobs.compute_one(&self.posts) else { return false };
         let mut kernel = kernel.borrow_mut();
         kernel.tell(|| format!("worker {worker} is told: compressed"));

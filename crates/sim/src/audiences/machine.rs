@@ -1,0 +1,250 @@
+//! A server with one worker, its kernel and its disk, which is asked and answers at once.
+
+use std::cell::RefCell;
+use std::io::Read as _;
+use std::rc::Rc;
+
+use cache::StoreLimits;
+use testkit::audiences::{Ask, Oracle, Seen};
+use worker::Mail;
+
+use super::origin::Origin;
+use crate::client::h1::{Parsed, parse};
+use crate::door::{Anchor, Shared};
+use crate::kernel::disk::STORES;
+use crate::kernel::{Got, Kernel};
+use crate::origin::Speech;
+use crate::run::server::{Birth, Server};
+use crate::scenario::{Faults, MILLI};
+use crate::site::Layout;
+use crate::story::Telling;
+
+/// The port.
+const PORT: u16 = 8080;
+/// Steps after which a request is called endless.
+const STEPS_MAX: u32 = 5_000;
+
+/// A machine with a server on it.
+pub(super) struct Machine {
+    pub(super) kernel: Shared,
+    anchor: Anchor,
+    server: Server,
+    layout: Layout,
+    limits: StoreLimits,
+    has_shelf: bool,
+    seed: u64,
+    life: u64,
+    origin: Origin,
+}
+
+impl Machine {
+    pub(super) fn start(
+        http: &str,
+        limits: StoreLimits,
+        seed: u64,
+        has_shelf: bool,
+        telling: Telling,
+    ) -> Result<Self, String> {
+        let faults = Faults { outbound_max: 256 * 1024, ..Faults::default() };
+        let mut kernel = Kernel::new(seed, 1, faults, telling);
+        for directory in STORES.iter().chain(&["/www", "/www/try"]) {
+            kernel.disk.make_directory(directory);
+        }
+        let words = b"alice:{PLAIN}secret\nbob:{PLAIN}secret\n".to_vec();
+        kernel.disk.replace("/www/htpasswd", words, 0);
+        kernel.disk.replace("/www/try/p1", b"a file".to_vec(), 0);
+        let layout = Layout {
+            number: 1,
+            ports: vec![PORT],
+            workers: 1,
+            connections: 64,
+            extra: String::new(),
+            page_path: "",
+            keeps_long: false,
+            speech: Speech::FastCgi,
+            quic_ports: Vec::new(),
+            quic: String::new(),
+            early_data: tls::EarlyData::Off,
+            own: Some(whole(http)),
+        };
+        let anchor = Anchor::new().map_err(|error| error.to_string())?;
+        let kernel = Rc::new(RefCell::new(kernel));
+        let birth = Birth {
+            anchor: &anchor,
+            limits,
+            layout: &layout,
+            has_shelves: has_shelf,
+            seed,
+            life: 0,
+        };
+        let server = Server::start(&birth, &kernel)?;
+        let origin = Origin::new(seed);
+        Ok(Self { kernel, anchor, server, layout, limits, has_shelf, seed, life: 0, origin })
+    }
+
+    /// Another configuration is in force.
+    pub(super) fn reload(&mut self, http: &str) -> Result<(), String> {
+        self.layout.own = Some(whole(http));
+        self.layout.number += 1;
+        let made = self.server.sockets.generation(&self.layout, &mut self.kernel.borrow_mut());
+        let generation = made?;
+        self.server.settle(&generation);
+        let logs = self.server.sockets.logs();
+        let mail = || Mail::Configure(generation.clone(), logs.clone());
+        self.server.tell_all(&self.kernel, "reload", mail);
+        while self.turn() {}
+        Ok(())
+    }
+
+    /// The server dies, and another one starts with the files that are left.
+    pub(super) fn crash(&mut self) -> Result<(), String> {
+        self.kernel.borrow_mut().bury();
+        self.life += 1;
+        let birth = Birth {
+            anchor: &self.anchor,
+            limits: self.limits,
+            layout: &self.layout,
+            has_shelves: self.has_shelf,
+            seed: self.seed,
+            life: self.life,
+        };
+        self.origin = Origin::new(self.seed ^ self.life);
+        self.server = Server::start(&birth, &self.kernel)?;
+        Ok(())
+    }
+
+    /// Time goes on to this moment.
+    pub(super) fn catch_up(&self, nanos: u64) {
+        let mut kernel = self.kernel.borrow_mut();
+        kernel.nanos = kernel.nanos.max(nanos);
+    }
+
+    /// So much time passes.
+    pub(super) fn pass(&mut self, nanos: u64, oracle: &mut Oracle) {
+        let until = self.kernel.borrow().nanos + nanos;
+        self.catch_up(until);
+        self.settle(oracle);
+    }
+
+    /// Asks all of this at once, and gives the answers when all are there.
+    pub(super) fn ask(&mut self, asks: &[Ask], oracle: &mut Oracle) -> Result<Vec<Seen>, String> {
+        let mut clients: Vec<Client> = Vec::new();
+        for ask in asks {
+            let mut kernel = self.kernel.borrow_mut();
+            let fd = kernel.connect(PORT).ok_or("nobody listens")?;
+            kernel.sockets.entry(fd).and_modify(|socket| socket.inbound_max = 1 << 20);
+            kernel.client_write(fd, ask.text().as_bytes());
+            clients.push(Client { fd, is_head: ask.is_head(), input: Vec::new(), seen: None });
+        }
+        for _ in 0..STEPS_MAX {
+            let mut any = self.turn();
+            any |= self.origin.act(&mut self.kernel.borrow_mut(), oracle);
+            for client in clients.iter_mut().filter(|client| client.seen.is_none()) {
+                any |= client.read(&mut self.kernel.borrow_mut())?;
+            }
+            if clients.iter().all(|client| client.seen.is_some()) {
+                break;
+            }
+            if !any && !self.skip() {
+                break;
+            }
+        }
+        let mut seen = Vec::new();
+        for (client, ask) in clients.into_iter().zip(asks) {
+            self.kernel.borrow_mut().client_leave(client.fd, false);
+            seen.push(client.seen.ok_or_else(|| format!("never answered: {ask:?}"))?);
+        }
+        self.settle(oracle);
+        Ok(seen)
+    }
+
+    /// Lets everything end that has begun.
+    fn settle(&mut self, oracle: &mut Oracle) {
+        for _ in 0..STEPS_MAX {
+            let any = self.turn();
+            if !(any | self.origin.act(&mut self.kernel.borrow_mut(), oracle)) {
+                break;
+            }
+        }
+    }
+
+    /// Lets whoever has something to do take a turn; whether anybody had.
+    fn turn(&mut self) -> bool {
+        let mut any = false;
+        for number in 0..self.server.turners() {
+            let is_due = self.kernel.borrow().is_due(number);
+            if is_due {
+                self.server.turn(number, &self.kernel);
+                any = true;
+            }
+        }
+        any | self.server.compute(&self.kernel)
+    }
+
+    /// Time goes on to when the server wants to be woken, if it does.
+    fn skip(&self) -> bool {
+        let mut kernel = self.kernel.borrow_mut();
+        let Some(at) = kernel.deadline(0) else { return false };
+        kernel.nanos = kernel.nanos.max(at) + MILLI;
+        true
+    }
+}
+
+struct Client {
+    fd: i32,
+    is_head: bool,
+    input: Vec<u8>,
+    seen: Option<Seen>,
+}
+
+impl Client {
+    fn read(&mut self, kernel: &mut Kernel) -> Result<bool, String> {
+        let at_end = match kernel.client_read(self.fd, usize::MAX) {
+            Got::Nothing => return Ok(false),
+            Got::Bytes(bytes) => {
+                self.input.extend_from_slice(&bytes);
+                false
+            }
+            Got::End | Got::Reset => true,
+        };
+        match parse(&self.input, self.is_head, at_end) {
+            Parsed::Partial if at_end => Err(format!("cut: {}", self.input.escape_ascii())),
+            Parsed::Partial => Ok(true),
+            Parsed::Bad(problem) => Err(problem),
+            Parsed::Complete(answer, used) if answer.status < 200 => {
+                self.input.drain(..used);
+                Ok(true)
+            }
+            Parsed::Complete(answer, _) => {
+                let mut body = answer.body.clone();
+                if answer.field("content-encoding") == Some("gzip") && !body.is_empty() {
+                    let mut plain = Vec::new();
+                    let read = flate2::read::GzDecoder::new(&body[..]).read_to_end(&mut plain);
+                    read.map_err(|error| error.to_string())?;
+                    body = plain;
+                }
+                let body = String::from_utf8_lossy(&body).into_owned();
+                let (status, fields) = (answer.status, answer.fields);
+                self.seen = Some(Seen { status, fields, body });
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// The whole configuration.
+fn whole(http: &str) -> String {
+    let http = http
+        .replace("@APP@", "unix:/run/app.sock")
+        .replace("@WEB@", "192.0.2.7:80")
+        .replace("@PORT@", &PORT.to_string())
+        .replace("@ROOT@", "/www")
+        .replace("@SHELF@", "/pages")
+        .replace("@ZONES@/f", "/cache")
+        .replace("@ZONES@/p", "/few");
+    format!(
+        "worker_processes 1; error_log /logs/log crit;\n\
+         events {{ worker_connections 64; }}\n\
+         http {{ types {{ text/plain txt; }} default_type text/plain; access_log off;\n{http}}}\n"
+    )
+}

@@ -1,0 +1,73 @@
+//! Owns: the oracle of audiences. An invented application stamps every answer with what it was made
+//! for; sites, visitors and what they do are drawn from the grammar of what people configure; and
+//! nobody may be given what the same server would not give him if nothing had been kept.
+//! Refuses: the product's crates, and carrying requests: who plays asks two servers, one of which
+//! forgets everything, and hands in what both said.
+
+mod app;
+mod judge;
+mod site;
+mod visitors;
+
+pub use app::{App, Received, Said};
+pub use judge::{Oracle, Seen};
+pub use site::Site;
+pub use visitors::{Act, Ask};
+
+/// A seeded source of decisions.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The decisions of `seed`.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The decisions about something that has a name.
+    #[must_use]
+    pub fn about(seed: u64, name: &str) -> Self {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self(name.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, mix))
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub const fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    /// True once in `n` times.
+    pub const fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of several.
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// A site and what happens there.
+#[derive(Clone, Debug)]
+pub struct Play {
+    /// The site.
+    pub site: Site,
+    /// What happens, in order.
+    pub acts: Vec<Act>,
+}
+
+impl Play {
+    /// The play of `seed`.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9) ^ 0x0a0d_1e0c);
+        let site = Site::any(&mut dice);
+        let acts = visitors::acts(&site, &mut dice);
+        Self { site, acts }
+    }
+}

@@ -1,0 +1,224 @@
+//! Owns: the judgement. An answer is right if the same server, had it kept nothing, would have given
+//! one to the same request that was made for the same audience, by the same way, of the same address;
+//! and if it was not made before a purge that reached it.
+//! Refuses: to know which server keeps what, and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{App, Ask, Play};
+
+/// An answer as a client has it.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The status.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub fields: Vec<(String, String)>,
+    /// The body without any coding.
+    pub body: String,
+}
+
+impl Seen {
+    fn field(&self, wanted: &str) -> Option<&str> {
+        self.fields.iter().find(|(name, _)| name == wanted).map(|(_, value)| &**value)
+    }
+}
+
+/// An address that was purged, and the number of the last answer before that.
+#[derive(Clone, Debug)]
+struct Floor {
+    host: String,
+    url: String,
+    last: usize,
+}
+
+/// Who judges a play.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    /// The application that is asked.
+    pub app: App,
+    floors: Vec<Floor>,
+    /// Entity tags by address.
+    tags: BTreeMap<(String, String), String>,
+    /// Cookies that were handed out.
+    cookies: BTreeSet<String>,
+    /// Right answers that were made for an earlier request.
+    pub kept: usize,
+}
+
+impl Oracle {
+    /// Who judges this play.
+    #[must_use]
+    pub fn new(play: &Play) -> Self {
+        Self {
+            app: App::new(&play.site),
+            floors: Vec::new(),
+            tags: BTreeMap::new(),
+            cookies: BTreeSet::new(),
+            kept: 0,
+        }
+    }
+
+    /// How many answers the application has made.
+    #[must_use]
+    pub fn made(&self) -> usize {
+        self.app.stamps.len()
+    }
+
+    /// The request as it leaves: who comes again names what he has.
+    #[must_use]
+    pub fn leave(&self, ask: &Ask) -> Ask {
+        let mut ask = ask.clone();
+        let (host, path) = ask.address();
+        if ask.revisits
+            && let Some(tag) = self.tags.get(&(host, path.to_owned()))
+        {
+            ask.fields.push(("If-None-Match", tag.clone()));
+        }
+        ask
+    }
+
+    /// Judges an answer to `ask`, which was made when the application had made `since` answers;
+    /// `wanted` is what is given to the plain request where nothing is kept.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn judge(
+        &mut self,
+        ask: &Ask,
+        since: usize,
+        seen: &Seen,
+        wanted: &Seen,
+    ) -> Result<(), String> {
+        let (host, path) = ask.address();
+        let (host, path) = (host, path.to_owned());
+        if ask.method == "PURGE" {
+            if seen.status == 200 && seen.field("x-purged-objects").is_some() {
+                self.floors.push(Floor { host, url: path, last: since });
+            }
+            return Ok(());
+        }
+        let stamp = match seen.status {
+            304 => seen.field("etag").map(|tag| tag.trim_start_matches("W/").trim_matches('"')),
+            416 if ask.field("Range").is_some() => return Ok(()),
+            504 if ask.field("Cache-Control").is_some() => return Ok(()),
+            _ => seen.field("x-stamp"),
+        };
+        let stamp = match stamp.map(str::parse::<usize>) {
+            Some(Ok(number)) => Some(number),
+            // A file's tag is none of the application's.
+            Some(Err(_)) | None => None,
+        };
+        let status = if matches!(seen.status, 206 | 304) { 200 } else { seen.status };
+        let told = stamp.map(|number| self.told(number));
+        let right = wanted.field("x-stamp").and_then(|text| text.parse().ok());
+        let right = right.map(|number| self.told(number));
+        if status != wanted.status || told != right {
+            return Err(format!(
+                "status {} made for {told:?}, not {} for {right:?}",
+                seen.status, wanted.status
+            ));
+        }
+        for name in ["location", "access-control-allow-origin"] {
+            let (given, right) = (seen.field(name), wanted.field(name));
+            if seen.status != 304
+                && given.map(|text| self.plain(text)) != right.map(|text| self.plain(text))
+            {
+                return Err(format!("{name}: {given:?}, not {right:?}"));
+            }
+        }
+        self.judge_body(ask, stamp, seen, wanted)?;
+        self.judge_age(&(host.clone(), path.clone()), since, stamp, seen)?;
+        if let Some(cookie) = seen.field("set-cookie")
+            && !self.cookies.insert(cookie.to_owned())
+        {
+            return Err(format!("the cookie {cookie} was given to somebody before"));
+        }
+        if let Some(tag) = seen.field("etag") {
+            self.tags.insert((host, path), tag.to_owned());
+        }
+        self.kept += usize::from(stamp.is_some_and(|number| number < since));
+        Ok(())
+    }
+
+    fn judge_body(
+        &self,
+        ask: &Ask,
+        stamp: Option<usize>,
+        seen: &Seen,
+        wanted: &Seen,
+    ) -> Result<(), String> {
+        if ask.is_head() || seen.status == 304 {
+            return Ok(());
+        }
+        if seen.status == 206 {
+            let whole = stamp.and_then(|number| self.app.stamps.get(number));
+            let whole = whole.map_or(&*wanted.body, |stamp| &*stamp.body);
+            return match whole.contains(&seen.body) {
+                true => Ok(()),
+                false => Err(format!("no part of the answer: {}", self.plain(&seen.body))),
+            };
+        }
+        let (given, right) = (self.plain(&seen.body), self.plain(&wanted.body));
+        match given == right {
+            true => Ok(()),
+            false => Err(format!("body {given}\nnot {right}")),
+        }
+    }
+
+    /// Whether anything in an answer was purged before it was asked for.
+    fn judge_age(
+        &self,
+        address: &(String, String),
+        since: usize,
+        stamp: Option<usize>,
+        seen: &Seen,
+    ) -> Result<(), String> {
+        let numbers = numbers(&seen.body).into_iter().chain(stamp);
+        for number in numbers.filter(|number| *number < since) {
+            let Some(made) = self.app.stamps.get(number) else { continue };
+            let is_own = |floor: &&Floor| {
+                let is_page = stamp == Some(number) && floor.url == address.1;
+                made.is_reached && floor.host == address.0 && (is_page || floor.url == made.url)
+            };
+            if let Some(floor) = self.floors.iter().filter(is_own).find(|f| number < f.last) {
+                return Err(format!("{} came back after {floor:?}", self.told(number)));
+            }
+            for (server, tag, last) in &self.app.dropped {
+                let Some((own, tagged)) = &made.tag else { continue };
+                if own == server && (tag == "*" || tag == tagged) && number < *last && *last < since
+                {
+                    return Err(format!("{} came back after tag {tag}", self.told(number)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What an answer was made for.
+    fn told(&self, number: usize) -> String {
+        let stamp = self.app.stamps.get(number);
+        stamp.map_or_else(|| "nobody".to_owned(), |stamp| stamp.told.clone())
+    }
+
+    /// A text in which stamps say what they are for, not which they are.
+    fn plain(&self, text: &str) -> String {
+        let mut plain = String::new();
+        let mut parts = text.split("[#");
+        plain.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            let (number, rest) = part.split_once(']').unwrap_or((part, ""));
+            plain.push('[');
+            plain.push_str(&number.parse().map_or_else(|_| number.to_owned(), |n| self.told(n)));
+            plain.push(']');
+            plain.push_str(rest);
+        }
+        plain
+    }
+}
+
+/// The stamps in a body.
+fn numbers(text: &str) -> Vec<usize> {
+    let parts = text.split("[#").skip(1);
+    parts.filter_map(|part| part.split(']').next()?.parse().ok()).collect()
+}
