@@ -441,8 +441,8 @@ impl Conn {
     }
 }
 
-/// All of what was sent as pairs.
-pub(crate) fn pairs(mut rest: &[u8]) -> impl Iterator<Item = (String, String)> {
+/// The value of a parameter, from pairs with lengths in front.
+fn param(mut pairs: &[u8], wanted: &[u8]) -> String {
     fn length(bytes: &mut &[u8]) -> Option<usize> {
         let first = *bytes.first()?;
         if first < 128 {
@@ -454,17 +454,12 @@ pub(crate) fn pairs(mut rest: &[u8]) -> impl Iterator<Item = (String, String)> {
         *bytes = &bytes[4..];
         Some(len as usize)
     }
-    std::iter::from_fn(move || {
-        let (name, value) = (length(&mut rest)?, length(&mut rest)?);
-        let (pair, after) = rest.split_at_checked(name + value)?;
-        rest = after;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Some((text(&pair[..name]), text(&pair[name..])))
-    })
-}
-
-/// The value of a parameter, from pairs with lengths in front.
-fn param(sent: &[u8], wanted: &[u8]) -> String {
-    let mut all = pairs(sent);
-    all.find(|(name, _)| name.as_bytes() == wanted).map(|(_, value)| value).unwrap_or_default()
+    while let (Some(name), Some(value)) = (length(&mut pairs), length(&mut pairs)) {
+        let Some((pair, rest)) = pairs.split_at_checked(name + value) else { break };
+        if &pair[..name] == wanted {
+            return String::from_utf8_lossy(&pair[name..]).into_owned();
+        }
+        pairs = rest;
+    }
+    String::new()
 }

@@ -299,7 +299,8 @@ fn push_record(out: &mut Vec<u8>, kind: u8, id: [u8; 2], content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-fn pairs(mut rest: &[u8]) -> BTreeMap<String, String> {
+/// Names and values of PARAMS records; those behind a broken one are lost.
+pub(crate) fn pairs(mut rest: &[u8]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     while !rest.is_empty() {
         let (name, value) = (take_len(&mut rest), take_len(&mut rest));

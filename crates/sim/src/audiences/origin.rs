@@ -1,19 +1,14 @@
 //! The oracle's application behind FastCGI and HTTP, whichever it is spoken to by. What it says may
 //! leave in two pieces, with others being asked in between.
 
-use testkit::audiences::{Oracle, Received, Said};
+use testkit::audiences::{Oracle, Received};
 
 use crate::chance::Chance;
 use crate::kernel::{Got, Kernel};
-use crate::origin::pairs;
 
 /// Record types of FastCGI.
 const PARAMS: u8 = 4;
 const STDIN: u8 = 5;
-const STDOUT: u8 = 6;
-const END: u8 = 3;
-/// Bytes of a record's content.
-const CONTENT_MAX: usize = 60_000;
 
 struct Conn {
     fd: i32,
@@ -76,8 +71,10 @@ impl Conn {
             self.is_answered = true;
             let said = oracle.app.answer(&received);
             kernel.tell(|| format!("application: {received:?}\n            {said:?}"));
-            let is_head = received.params.get("REQUEST_METHOD").is_some_and(|m| m == "HEAD");
-            let bytes = if is_fcgi { records(&said, is_head) } else { message(&said, is_head) };
+            let bytes = match is_fcgi {
+                true => said.in_fastcgi(&received),
+                false => said.in_http(&received),
+            };
             let cut = if chance.one_in(3) { chance.index(bytes.len()) } else { bytes.len() };
             self.output = vec![bytes[cut..].to_vec(), bytes[..cut].to_vec()];
             self.output.retain(|piece| !piece.is_empty());
@@ -118,40 +115,11 @@ impl Conn {
             match kind {
                 PARAMS => params.extend_from_slice(content),
                 STDIN if len == 0 => {
-                    let params = pairs(&params).collect();
-                    return Some((Received { params }, true));
+                    return Some((Received::by_fastcgi(&params), true));
                 }
                 _ => {}
             }
         }
         None
     }
-}
-
-fn head(said: &Said) -> String {
-    let lines = said.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
-    format!("Content-Type: text/html\r\n{}", lines.collect::<String>())
-}
-
-fn records(said: &Said, is_head: bool) -> Vec<u8> {
-    let body = if is_head { "" } else { &*said.body };
-    let text = format!("Status: {} X\r\n{}\r\n{body}", said.status, head(said));
-    let mut out = Vec::new();
-    let mut push = |kind, content: &[u8]| {
-        let len = (content.len() as u16).to_be_bytes();
-        out.extend_from_slice(&[1, kind, 0, 1, len[0], len[1], 0, 0]);
-        out.extend_from_slice(content);
-    };
-    text.as_bytes().chunks(CONTENT_MAX).for_each(|piece| push(STDOUT, piece));
-    push(STDOUT, b"");
-    push(END, &[0; 8]);
-    out
-}
-
-fn message(said: &Said, is_head: bool) -> Vec<u8> {
-    let body = if is_head { "" } else { &*said.body };
-    let len = said.body.len();
-    let (status, head) = (said.status, head(said));
-    format!("HTTP/1.1 {status} X\r\n{head}Content-Length: {len}\r\nConnection: close\r\n\r\n{body}")
-        .into_bytes()
 }

@@ -44,6 +44,17 @@ impl Received {
         Self { params }
     }
 
+    /// A request that came by FastCGI: what its PARAMS records have.
+    #[must_use]
+    pub fn by_fastcgi(params: &[u8]) -> Self {
+        Self { params: crate::app::pairs(params) }
+    }
+
+    /// Whether no body is to come back.
+    fn is_head(&self) -> bool {
+        self.param("REQUEST_METHOD") == "HEAD"
+    }
+
     fn param(&self, name: &str) -> &str {
         self.params.get(name).map_or("", |value| value)
     }
@@ -65,6 +76,40 @@ pub struct Said {
     pub fields: Vec<(&'static str, String)>,
     /// The body.
     pub body: String,
+}
+
+impl Said {
+    fn head(&self) -> String {
+        let lines = self.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        format!("Content-Type: text/html\r\n{}", lines.collect::<String>())
+    }
+
+    /// As the answer to `received`, in HTTP/1.1.
+    #[must_use]
+    pub fn in_http(&self, received: &Received) -> Vec<u8> {
+        let body = if received.is_head() { "" } else { &*self.body };
+        let (status, len, head) = (self.status, self.body.len(), self.head());
+        let end = "Connection: close\r\n\r\n";
+        format!("HTTP/1.1 {status} X\r\n{head}Content-Length: {len}\r\n{end}{body}").into_bytes()
+    }
+
+    /// The same in records of FastCGI.
+    ///
+    /// # Panics
+    /// When it does not fit into one record.
+    #[must_use]
+    pub fn in_fastcgi(&self, received: &Received) -> Vec<u8> {
+        let body = if received.is_head() { "" } else { &*self.body };
+        let text = format!("Status: {} X\r\n{}\r\n{body}", self.status, self.head());
+        let (stdout, end) = (6, 3);
+        let mut out = Vec::new();
+        for (kind, content) in [(stdout, text.as_bytes()), (stdout, b""), (end, &[0; 8])] {
+            let len = u16::try_from(content.len()).unwrap().to_be_bytes();
+            out.extend_from_slice(&[1, kind, 0, 1, len[0], len[1], 0, 0]);
+            out.extend_from_slice(content);
+        }
+        out
+    }
 }
 
 /// What an answer was made for.
@@ -362,9 +407,10 @@ impl App {
             told.push_str(&format!(" {name}={value}"));
         }
         let tag = tag.map(|tag| (got.param("SERVER_NAME").to_owned(), tag));
+        let address = got.param("REQUEST_URI").to_owned();
         let is_own = depends.iter().any(|(name, _)| *name == "session");
         let is_reached = got.param("CACHE") != "zone" && !is_own;
-        self.stamps.push(Stamp { told, url, body: String::new(), is_reached, tag });
+        self.stamps.push(Stamp { told, url: address, body: String::new(), is_reached, tag });
         self.stamps.len() - 1
     }
 

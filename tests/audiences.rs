@@ -1,0 +1,195 @@
+//! Owns: the oracle of audiences against the real binary: a few of the plays of which the simulator
+//! performs thousands. Two servers have the same site; one keeps what it may, the other has no
+//! memory for anything; nobody may be given by the first what the second would not give him.
+//! Refuses: plays that count requests, since both servers would have to do it at one moment.
+
+use std::sync::{Arc, Mutex};
+
+use testkit::audiences::{Act, Ask, Oracle, Play, Received, Seen, Site};
+use testkit::origin::{Origin, Peer};
+use testkit::server::{Home, prelude};
+use testkit::{Server, wait_until};
+
+use crate::BOLIDE;
+
+/// Types of records of FastCGI.
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+
+/// Reads one request and answers it, whichever of the two languages it is in.
+fn serve(peer: &mut Peer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
+    let first = peer.take(1)?;
+    if first != [1] {
+        let head = [first, peer.until(b"\r\n\r\n")?].concat();
+        let received = Received::by_http(&String::from_utf8_lossy(&head));
+        let said = oracle.lock().unwrap().app.answer(&received);
+        return peer.send(said.in_http(&received));
+    }
+    let (mut rest, mut params) = (7, Vec::new());
+    loop {
+        let header = peer.take(rest)?;
+        let header = &header[rest - 7..];
+        rest = 8;
+        let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
+        let mut content = peer.take(len + usize::from(header[5]))?;
+        content.truncate(len);
+        match header[0] {
+            PARAMS => params.extend(content),
+            STDIN if len == 0 => break,
+            _ => {}
+        }
+    }
+    let received = Received::by_fastcgi(&params);
+    let said = oracle.lock().unwrap().app.answer(&received);
+    peer.send(said.in_fastcgi(&received))
+}
+
+/// The whole configuration; its last server tells which it is.
+fn whole(http: &str, origin: &str, extra: &str, number: usize) -> String {
+    let http = http
+        .replace("@APP@", origin)
+        .replace("@WEB@", origin)
+        .replace("@PORT@", "127.0.0.1:@HTTP@")
+        .replace("@ROOT@", "@DIR@/www")
+        .replace("@SHELF@", "@DIR@/pages")
+        .replace("@ZONES@/", "@DIR@/zone-");
+    format!(
+        "{}http {{ types {{ text/plain txt; }} default_type text/plain; access_log off; {extra}\n\
+         {http}server {{ listen 127.0.0.1:@HTTP@; server_name number.test; return 200 {number}; }}\
+         \n}}\n",
+        prelude(1)
+    )
+}
+
+fn start(http: &str, origin: &str, extra: &str) -> Server {
+    let home = Home::new(BOLIDE);
+    home.write("www/htpasswd", "alice:{PLAIN}secret\nbob:{PLAIN}secret\n");
+    home.write("www/try/p1", "a file");
+    Server::start(home, &whole(http, origin, extra, 1))
+}
+
+/// Asks all of this at once.
+fn ask(server: &Server, asks: &[Ask]) -> Vec<Seen> {
+    let mut clients: Vec<_> = asks.iter().map(|_| server.connect()).collect();
+    for (client, ask) in clients.iter_mut().zip(asks) {
+        client.send(ask.text());
+    }
+    let answers = clients.iter_mut().zip(asks).map(|(client, ask)| {
+        let answer = client.answer_to(ask.method);
+        let lower = |(name, value): (String, String)| (name.to_ascii_lowercase(), value);
+        let body = answer.text();
+        Seen {
+            status: answer.status,
+            fields: answer.headers.into_iter().map(lower).collect(),
+            body,
+        }
+    });
+    answers.collect()
+}
+
+/// A play's two servers, and the application behind both.
+struct Stage {
+    oracle: Arc<Mutex<Oracle>>,
+    origin: Origin,
+    keeps: Server,
+    forgets: Server,
+    reloads: usize,
+}
+
+/// No answer fits into this.
+const FORGETFUL: &str = "page_cache_memory 4;";
+
+impl Stage {
+    fn of(play: &Play) -> Self {
+        let oracle = Arc::new(Mutex::new(Oracle::new(play)));
+        let shared = Arc::clone(&oracle);
+        let origin = Origin::scripted(move |peer| {
+            let _server_left = serve(peer, &shared);
+        });
+        // What outlives the server is not to be forgotten by it.
+        let bare = play.site.http.replace("page_cache_path @SHELF@;", "");
+        let keeps = start(&play.site.http, &origin.address(), "");
+        let forgets = start(&bare, &origin.address(), FORGETFUL);
+        Self { oracle, origin, keeps, forgets, reloads: 1 }
+    }
+
+    fn act(&mut self, act: &Act, site: &Site) -> Result<(), String> {
+        match act {
+            Act::Ask(asks) => return self.ask(asks),
+            Act::Reload => self.reload(site),
+            // Time and death are the simulator's.
+            Act::Wait(_) | Act::Crash => {}
+        }
+        Ok(())
+    }
+
+    fn ask(&self, asks: &[Ask]) -> Result<(), String> {
+        let since = self.oracle.lock().unwrap().made();
+        let leave = |ask: &Ask| {
+            let mut ask = self.oracle.lock().unwrap().leave(ask);
+            // The test's client knows no codings.
+            ask.fields.retain(|(name, _)| *name != "Accept-Encoding");
+            ask
+        };
+        let asks: Vec<Ask> = asks.iter().map(leave).collect();
+        let [port, other] = [&self.forgets, &self.keeps].map(|at| format!(":{}", at.http().port()));
+        for (asked, given) in asks.iter().zip(ask(&self.keeps, &asks)) {
+            let mut wanted = ask(&self.forgets, &[asked.plain()]).remove(0);
+            for (_, value) in &mut wanted.fields {
+                *value = value.replace(&port, &other);
+            }
+            let judged = self.oracle.lock().unwrap().judge(asked, since, &given, &wanted);
+            judged.map_err(|problem| format!("{problem}\nto {}", asked.text()))?;
+        }
+        Ok(())
+    }
+
+    fn reload(&mut self, site: &Site) {
+        self.reloads += 1;
+        let bare = site.reloaded.replace("page_cache_path @SHELF@;", "");
+        let number = self.reloads;
+        for (server, http, extra) in
+            [(&self.keeps, &site.reloaded, ""), (&self.forgets, &bare, FORGETFUL)]
+        {
+            server.rewrite(&whole(http, &self.origin.address(), extra, number));
+            server.signal("HUP");
+            wait_until("the new configuration", || {
+                let answer = server.connect().ask("GET / HTTP/1.1\r\nHost: number.test");
+                answer.text() == number.to_string()
+            });
+        }
+    }
+}
+
+/// Plays these seeds, apart from those that count requests.
+fn play_all(seeds: impl Iterator<Item = u64>) {
+    let (mut played, mut failures) = (0, Vec::new());
+    for seed in seeds {
+        let play = Play::of(seed);
+        if play.site.counts {
+            continue;
+        }
+        played += 1;
+        let mut stage = Stage::of(&play);
+        let ended = play.acts.iter().try_for_each(|act| stage.act(act, &play.site));
+        if let Err(problem) = ended {
+            failures.push(format!("audiences {seed}: {problem}\n{}", play.site.http));
+        }
+    }
+    crate::report(played, &failures);
+}
+
+#[test]
+fn nobody_is_given_what_was_made_for_somebody_else() {
+    play_all(1..=8);
+}
+
+#[test]
+fn what_was_refused_to_one_visitor_is_not_given_to_another() {
+    play_all(9..=16);
+}
+
+#[test]
+fn by_whatever_way_a_page_is_reached_it_is_right() {
+    play_all(17..=24);
+}
