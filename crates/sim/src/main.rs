@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     if wanted.telling == Telling::Silent {
         let (name, seeds) = (wanted.scenario.name(), wanted.to + 1 - wanted.from);
         let _ = write!(out, "{name}: {seeds} seeds, {answered} right answers, ");
-        let _ = writeln!(out, "{recalls} taken from files, {failed} failed");
+        let _ = writeln!(out, "{recalls} recalled, {failed} failed");
     }
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -37,7 +37,7 @@ pub struct Report {
     pub answered: usize,
     /// Requests that nobody owed an answer.
     pub forgiven: usize,
-    /// Answers that were taken from files of the cache.
+    /// Answers that were taken from files of the cache; in plays, those that were kept.
     pub recalls: u64,
     /// The transcript, if it was wanted.
     pub text: String,

@@ -22,8 +22,17 @@ fn remembered(scenario: Scenario) -> impl Iterator<Item = u64> {
 }
 
 fn try_all(scenario: Scenario) {
+    let (answered, recalls) = try_seeds(scenario, remembered(scenario).chain(1..=seeds()));
+    let reads_much = scenario != Scenario::CacheDisk || recalls > 20 * seeds();
+    assert!(reads_much, "{recalls} answers from files");
+    // A world in which nothing is answered would be found to be without fault.
+    assert!(answered as u64 > seeds(), "{answered} answers in all");
+}
+
+/// How many right answers there were, and how many of them were recalled.
+fn try_seeds(scenario: Scenario, seeds: impl Iterator<Item = u64>) -> (usize, u64) {
     let (mut answered, mut recalls) = (0, 0);
-    for seed in remembered(scenario).chain(1..=seeds()) {
+    for seed in seeds {
         let lived = std::panic::catch_unwind(|| run(scenario, seed, Telling::Silent));
         let name = scenario.name();
         let report = lived.unwrap_or_else(|_| panic!("{name} {seed} panicked"));
@@ -32,10 +41,17 @@ fn try_all(scenario: Scenario) {
         answered += report.answered;
         recalls += report.recalls;
     }
-    let reads_much = scenario != Scenario::CacheDisk || recalls > 20 * seeds();
-    assert!(reads_much, "{recalls} answers from files");
-    // A world in which nothing is answered would be found to be without fault.
-    assert!(answered as u64 > seeds(), "{answered} answers in all");
+    (answered, recalls)
+}
+
+/// Plays are small: so many for each seed of another scenario, one half in each of two tests.
+const PLAYS: u64 = 10;
+
+fn try_plays(first: u64) {
+    let plays = (0..seeds() * PLAYS).map(|play| 1 + first + 2 * play);
+    let (answered, kept) = try_seeds(Scenario::Audiences, plays);
+    // Where nothing is kept, nobody can be given what was made for somebody else.
+    assert!(kept * 2 > seeds() * PLAYS, "{kept} kept answers of {answered}");
 }
 
 #[test]
@@ -165,4 +181,15 @@ fn quitting_answers_every_request_over_quic_that_was_read() {
 #[test]
 fn applications_behind_quic_get_every_byte_and_leave_nothing_behind() {
     try_all(Scenario::QuicTangle);
+}
+
+#[test]
+fn nobody_is_given_what_was_made_for_somebody_else() {
+    try_seeds(Scenario::Audiences, remembered(Scenario::Audiences));
+    try_plays(0);
+}
+
+#[test]
+fn what_was_refused_to_one_visitor_is_not_given_to_another() {
+    try_plays(1);
 }

@@ -452,7 +452,7 @@ fn http_words(policy: &Policy, cache: &str, fields: &mut Vec<(&'static str, Stri
             }
             return;
         }
-        Audience::Session | Audience::Role if policy.word % 3 == 0 => "Cookie",
+        Audience::Session | Audience::Role if policy.word.is_multiple_of(3) => "Cookie",
         Audience::Session | Audience::Role | Audience::User => {
             fields.push(("Cache-Control", private[policy.word % 4].to_owned()));
             return;

@@ -1,6 +1,6 @@
-//! Owns: the judgement. An answer is right if the same server, had it kept nothing, would have given
-//! one to the same request that was made for the same audience, by the same way, of the same address;
-//! and if it was not made before a purge that reached it.
+//! Owns: the judgement. An answer is right if the same server, had it kept nothing, would have
+//! given one to the same request that was made for the same audience, by the same way, of the same
+//! address; and if it was not made before a purge that reached it.
 //! Refuses: to know which server keeps what, and why.
 
 use std::collections::{BTreeMap, BTreeSet};

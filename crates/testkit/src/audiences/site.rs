@@ -108,10 +108,10 @@ impl Site {
         );
         let (mut pages, mut hosts) = (Vec::new(), vec!["a.test".to_owned()]);
         let mut zones = vec!["f", "p"];
-        server(dice, "a.test", "", &mut zones, &mut http, &mut pages);
+        server(dice, "a.test", &mut zones, &mut http, &mut pages);
         if dice.one_in(3) {
             let name = *dice.pick(&["b.test", "*.w.test"]);
-            server(dice, name, "", &mut zones, &mut http, &mut pages);
+            server(dice, name, &mut zones, &mut http, &mut pages);
             hosts.push(name.replace('*', "x"));
         }
         // A rule that changes: one that let nobody in, or everybody, does it no more.
@@ -134,10 +134,9 @@ impl Site {
     }
 }
 
-fn server<'a>(
-    dice: &'a mut Dice,
+fn server(
+    dice: &mut Dice,
     name: &'static str,
-    extra: &str,
     zones: &mut Vec<&'static str>,
     http: &mut String,
     pages: &mut Vec<String>,
@@ -155,7 +154,7 @@ fn server<'a>(
     draft.locations();
     let _ = write!(
         http,
-        "server {{ listen @PORT@; server_name {name}{}; root @ROOT@; {extra}\n\
+        "server {{ listen @PORT@; server_name {name}{}; root @ROOT@;\n\
          set_real_ip_from 192.0.2.0/24; set_real_ip_from 127.0.0.1; \
          real_ip_header X-Real-IP;\n{}}}\n",
         if name == "a.test" { " www.a.test" } else { "" },
@@ -180,7 +179,7 @@ impl Draft<'_> {
                 (8, "page_cache_stale 30s;"),
                 (8, "page_cache_valid 403 404 1m;"),
                 (10, "page_cache_respect_request on;"),
-                (10, "page_cache_esi off;"),
+                (10, "page_cache_esi on;"),
                 (10, "page_cache_autoflush off;"),
             ];
             for (n, word) in words {
