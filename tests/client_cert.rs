@@ -96,6 +96,42 @@ fn a_handshake_for_one_server_opens_no_closed_one() {
 }
 
 #[test]
+fn a_certificate_counts_where_those_who_judged_it_are_trusted() {
+    let home = Home::new(BOLIDE);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
+    let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
+    let listen = "listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic";
+    let server = Server::start(
+        home,
+        &format!(
+            "{}http {{ ssl_certificate @CERT@; ssl_certificate_key @KEY@; ssl_verify_client on;
+             http2 on; ssl_client_certificate @DIR@/clients/other.crt;
+             server {{ listen 127.0.0.1:@HTTP@; {listen} reuseport; server_name first.test;
+                 return 200 \"first $ssl_client_verify\"; }}
+             server {{ {listen}; server_name same.test; return 200 \"same $ssl_client_verify\"; }}
+             server {{ {listen}; server_name root.test;
+                 ssl_client_certificate @DIR@/clients/root.crt; return 200 secret; }} }}",
+            testkit::server::prelude(1)
+        ),
+    );
+    for version in ["--http1.1", "--http2", "--http3-only"] {
+        let host = |name: &str, other: &str, stem: &str| {
+            let field = format!("Host: {other}");
+            ask(&server, version, name, Some(stem), &["-H", &field])
+        };
+        // No server has the name, or there is none: the first one judges.
+        for name in ["unknown.test", "127.0.0.1"] {
+            assert_eq!(host(name, "same.test", "wrong"), "same SUCCESS 200", "{version} {name}");
+            let told = host(name, "root.test", "wrong");
+            assert!(told.ends_with(" 421"), "{version} {name}: {told}");
+            let told = host(name, "root.test", "good");
+            assert!(told.ends_with(" 421"), "{version} {name}: {told}");
+        }
+        assert_eq!(host("root.test", "root.test", "good"), "secret 200", "{version}");
+    }
+}
+
+#[test]
 fn a_resumed_session_keeps_its_verdict_and_is_good_for_its_server_only() {
     let server = start();
     let dir = server.home().dir().display();

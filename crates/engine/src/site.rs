@@ -82,6 +82,17 @@ pub(crate) struct Server {
     pub(crate) silent: Silent,
     /// `ssl_verify_client`
     pub(crate) verify_client: model::VerifyClient,
+    /// Whom it trusts to know its clients.
+    pub(crate) trust: ClientTrust,
+}
+
+/// Whom a server trusts to know its clients; equal ones come to the same verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientTrust {
+    /// `ssl_client_certificate`, `ssl_trusted_certificate`, `ssl_crl`
+    pub(crate) files: [Option<std::path::PathBuf>; 3],
+    /// `ssl_verify_depth`
+    pub(crate) depth: u32,
 }
 
 /// A location with everything hot precomputed.

@@ -35,11 +35,14 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
     {
         request.server = site.server_of_host(request.listen, &name, request.captures.get_mut());
         request.location = site.server(request.server).root;
-        return Err(Refusal {
-            status: 421,
-            reason: "client attempted to request the server name different from the one that was \
-                     negotiated",
-        });
+        return Err(OTHER_NAME);
+    }
+    if let Some(tls) = asked
+        && let Some(judge) = other_judge(request, site, tls)
+    {
+        request.server = judge;
+        request.location = site.server(judge).root;
+        return Err(OTHER_NAME);
     }
     match request.head().method {
         Method::Trace => {
@@ -57,6 +60,11 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
     }
     asked.map_or(Ok(()), |tls| verdict(verify, tls))
 }
+
+const OTHER_NAME: Refusal = Refusal {
+    status: 421,
+    reason: "client attempted to request the server name different from the one that was negotiated",
+};
 
 /// The server that a connection has before it is known for whom a request is: that of the name in
 /// its handshake, else the default one; none if that name is the request's, too. As in nginx, a
@@ -133,6 +141,19 @@ fn other_name(request: &Request, site: &Site, tls: &TlsFacts) -> Option<Vec<u8>>
     let is_other =
         *name != *request.host && site.is_named(request.listen, &name, &mut Captures::default());
     is_other.then_some(name)
+}
+
+/// The server by whose authorities the client's certificate was judged, if the server that is asked
+/// for trusts others: nginx takes that verdict for its own.
+#[cold]
+fn other_judge(request: &Request, site: &Site, tls: &TlsFacts) -> Option<u32> {
+    tls.client.as_ref()?;
+    let judge = match tls.server_name.as_deref() {
+        Some(name) => site.server_named(request.listen, name),
+        None => site.default_server(request.listen),
+    };
+    let is_other = site.server(judge).trust != site.server(request.server).trust;
+    is_other.then_some(judge)
 }
 
 #[cold]

@@ -14,7 +14,10 @@ use http::Name;
 use http::conditional::ModifiedSince;
 use http::uri::MergeSlashes;
 
-use super::{Builtin, Caching, Header, Hidden, Listening, Location, Origin, Server, Silent, Site};
+use super::{
+    Builtin, Caching, ClientTrust, Header, Hidden, Listening, Location, Origin, Server, Silent,
+    Site,
+};
 use crate::captures::Pattern;
 use crate::content::params::Plan;
 use crate::content::proxied;
@@ -161,6 +164,14 @@ fn server(http: &Http, conf: &model::Server, sieves: &mut Sieves) -> Server {
         },
         silent: Silent { http2: !conf.http2, http3: !conf.http3 },
         verify_client: conf.tls.verify_client,
+        trust: ClientTrust {
+            files: [
+                conf.tls.client_certificate.clone(),
+                conf.tls.trusted_certificate.clone(),
+                conf.tls.crl.clone(),
+            ],
+            depth: conf.tls.verify_depth,
+        },
     }
 }
 
