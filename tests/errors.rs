@@ -85,6 +85,7 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
              location /if { if ($arg_a ~ \"^(a+)+$\") { return 200 yes; } return 200 no; }
              location /x { if ($arg_a ~ \"^(x+x+)+y\") { return 200 yes; } return 200 no; }
              location /rw { rewrite \"^/rw/(a+)+$\" /x last; return 200 none; }
+             location /told { proxy_set_header Role $mapped; proxy_pass http://127.0.0.1:@HTTP@; }
              location /map { return 200 \"[$mapped]\"; }
              location /ref { valid_referers ~^(a+)+$; if ($invalid_referer) { return 403; }
                  return 200 ok; }
@@ -99,7 +100,8 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
         (format!("/if?a={long}"), first.clone(), String::new(), 500, "^(a+)+$"),
         (format!("/x?a={exes}z"), first.clone(), String::new(), 200, ""),
         (format!("/rw/{long}"), first.clone(), String::new(), 500, "^/rw/(a+)+$"),
-        (format!("/map?m={long}"), first.clone(), String::new(), 200, "^(a+)+$"),
+        (format!("/map?m={long}"), first.clone(), String::new(), 500, "^(a+)+$"),
+        (format!("/told?m={long}"), first.clone(), String::new(), 500, "^(a+)+$"),
         ("/ref".to_owned(), first, format!("Referer: http://{long}"), 403, "^(a+)+$"),
         ("/".to_owned(), host, String::new(), 500, "^(a+)+$"),
     ];

@@ -3,7 +3,7 @@
 
 use testkit::origin::{Peer, answer};
 use testkit::server::LISTEN;
-use testkit::{Origin, Response, Server};
+use testkit::{App, Origin, Response, Server};
 
 use crate::http;
 
@@ -229,4 +229,27 @@ fn a_field_writes_no_piece_of_a_cookie() {
     assert!(forged.contains(" cookie=- "), "{forged}");
     let told = get(&server, "/p", "Cookie: _lscache_vary=x\r\n");
     assert!(told.contains(" cookie=_lscache_vary=x "), "{told}");
+}
+
+#[test]
+fn a_field_that_php_reads_by_the_name_of_another_one_is_not_passed() {
+    let app = App::start();
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache on; ignore_invalid_headers off; underscores_in_headers on;
+             location / {{ fastcgi_param HTTP_X_ROLE nobody; fastcgi_param REQUEST_URI $request_uri;
+                 fastcgi_pass {}; }} }}",
+        app.address()
+    ));
+    let forged = "X.Forwarded.Host: evil\r\nX-Forwarded-Host: good\r\nX_Forwarded_Host: evil\r\n\
+                  X.Role: admin\r\nX.Own: kept\r\n";
+    let first = get(&server, "/p", forged);
+    let asked = app.asked("/p");
+    let param = |name: &str| asked[0].param(name);
+    assert_eq!(param("HTTP_X_FORWARDED_HOST"), Some("good"));
+    assert_eq!((param("HTTP_X_ROLE"), param("HTTP_X.ROLE")), (Some("nobody"), None));
+    assert_eq!((param("HTTP_X.FORWARDED.HOST"), param("HTTP_X.OWN")), (None, Some("kept")));
+    // What is passed tells pages apart, whatever stands for the dash.
+    let other = get(&server, "/p", "X.Forwarded.Host: evil\r\n");
+    assert_ne!(first, other);
+    assert_ne!(get(&server, "/p", ""), other);
 }

@@ -185,6 +185,7 @@ impl Scope<'_> {
                 let mut captures = self.request.captures.borrow_mut();
                 let matched = captures.capture(pattern, text);
                 if let Some(failure) = captures.take_failure() {
+                    self.request.is_undecided.set(true);
                     self.request.notes.borrow_mut().push(Note::Match(failure));
                 }
                 matched

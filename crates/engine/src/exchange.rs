@@ -443,6 +443,7 @@ impl Exchange {
         loop {
             if !self.request.notes.get_mut().is_empty() {
                 self.log_notes(&site, ctx);
+                next = self.fail_undecided(next, ctx);
             }
             next = match next {
                 Next::Step(step) => self.perform(step, &site, ctx),
@@ -469,6 +470,20 @@ impl Exchange {
                 Next::Silence(status) => return self.silence(status, &site, ctx),
             };
         }
+    }
+
+    /// Where a request leads for which a match took too many steps: nginx goes on with the default of
+    /// the `map`, which may let in whom the match would have kept out.
+    #[cold]
+    fn fail_undecided(&mut self, next: Next, ctx: &mut Ctx<'_>) -> Next {
+        let is_over = self.answer.is_responded
+            || matches!(next, Next::Fail(500..) | Next::Page(_) | Next::Silence(_));
+        if !self.request.is_undecided.take() || is_over {
+            return next;
+        }
+        self.drop_fetch(ctx);
+        self.page.let_go();
+        Next::Fail(500)
     }
 
     fn perform(&mut self, step: Step, site: &Site, ctx: &mut Ctx<'_>) -> Next {

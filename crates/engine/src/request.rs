@@ -61,6 +61,8 @@ pub(crate) struct Request {
     pub(crate) args: Option<Vec<u8>>,
     /// What regexes captured and variables were assigned; reading a variable may change it.
     pub(crate) captures: RefCell<Captures>,
+    /// Whether a match of a `map` took too many steps: what follows from its value is unknown.
+    pub(crate) is_undecided: Cell<bool>,
     /// What evaluating variables wants logged.
     pub(crate) notes: RefCell<Vec<Note>>,
     /// Variables that are being evaluated on behalf of one another.
@@ -157,6 +159,7 @@ impl Request {
         self.captures.get_mut().clear();
         self.notes.get_mut().clear();
         self.depth.set(0);
+        self.is_undecided.set(false);
         self.limit_rate = None;
         self.uri_changed = false;
         self.rewritten_here = false;

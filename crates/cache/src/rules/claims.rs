@@ -23,14 +23,18 @@ const ADDRESSES: [&[u8]; 11] = [
 /// Names that say which method is meant.
 const METHODS: [&[u8]; 3] = [b"X-HTTP-Method-Override", b"X-HTTP-Method", b"X-Method-Override"];
 
-/// Whether an application sees `known` where a client sent `name`: `_` stands for `-`.
+/// Whether an application sees `known` where a client sent `name`: `_` stands for `-`, and to PHP
+/// so does `.`.
 fn is_seen_as(name: &[u8], known: &[u8]) -> bool {
     name.len() == known.len() && begins_as(name, known)
 }
 
 /// Whether an application sees `known` in front where a client sent `name`.
 pub(crate) fn begins_as(name: &[u8], known: &[u8]) -> bool {
-    let shaped = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    let shaped = |byte: &u8| match byte {
+        b'_' | b'.' => b'-',
+        byte => byte.to_ascii_lowercase(),
+    };
     name.get(..known.len())
         .is_some_and(|start| start.iter().map(shaped).eq(known.iter().map(shaped)))
 }

@@ -209,7 +209,10 @@ fn write_fields(
             || is_forged(field.text)
             // Scripts are told of the client's connection by nginx, and some look at it.
             || hops.has(field) && field.name != Name::Connection;
-        if is_decided || head.fields.iter().take(at).any(|other| is_same_field(other, field)) {
+        if is_decided
+            || head.fields.iter().take(at).any(|other| is_same_field(other, field))
+            || is_ambiguous(field.text, &head.fields, decided)
+        {
             continue;
         }
         out.push_writing(
@@ -266,6 +269,22 @@ fn push_name(out: &mut Vec<u8>, field: &[u8]) {
 fn is_same(decided: &[u8], field: &[u8]) -> bool {
     decided.len() == field.len()
         && decided.iter().zip(field).all(|(name, byte)| *name == shaped(*byte))
+}
+
+/// Whether PHP reads a field by the name of another one, or of a parameter that the configuration
+/// decides: `.` and `_` are as good as `-` to it. Of such fields only the one with `-` is passed.
+fn is_ambiguous(field: &[u8], all: &Fields, decided: &[Box<[u8]>]) -> bool {
+    // PERF: almost no name has such a byte.
+    if memchr::memchr2(b'.', b'_', field).is_none() {
+        return false;
+    }
+    let read = |byte: u8| if byte == b'.' { b'_' } else { shaped(byte) };
+    let collides = |name: &[u8]| {
+        name.len() == field.len()
+            && name.iter().zip(field).all(|(one, other)| read(*one) == read(*other))
+    };
+    decided.iter().any(|name| collides(name))
+        || all.iter().any(|other| collides(other.text) && !other.text.eq_ignore_ascii_case(field))
 }
 
 /// Where `$fastcgi_script_name` ends and `$fastcgi_path_info` begins.

@@ -166,6 +166,9 @@ impl Exchange {
             }
             if !self.request.notes.get_mut().is_empty() {
                 self.log_notes(site, ctx);
+                if self.request.is_undecided.get() {
+                    return Next::Fail(500);
+                }
             }
         }
         self.end_rewrite(cursor.program, site, ctx)
