@@ -1,15 +1,10 @@
 //! Connection ids that carry their worker, and the rule that finds it again: in Rust for mailed
 //! datagrams, as classic BPF for the kernel's choice of socket.
 //!
-//! ```text
-//!   byte   0        1 2 3 4     5 6      7
-//!          worker   random r    mark     random
-//!          ^ P[0]               = P[1..3]          P = r * key (mod 2^32), big-endian
-//! ```
-//!
-//! The product hides the worker from a casual observer and marks the id as ours: of the random ids
-//! that clients choose for their first datagrams one in 65,536 * 256 / workers looks like ours, and
-//! such a stray only starts its connection on another worker. It is a mixing, not a cipher.
+//! An id is one block of a keyed cipher: the worker, two bytes of zeros, five random ones. Who has
+//! not the key cannot tell two ids of one worker from those of two, and of the random ids that
+//! clients choose for their first datagrams one in 65,536 * 256 / workers looks like ours; such a
+//! stray only starts its connection on another worker.
 //!
 //! Easiest to break: [`owner`] and [`bpf_program`] must stay the same rule.
 
@@ -18,6 +13,7 @@ use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 use std::time::Duration;
 
 use crate::SharedKeys;
+use crate::cipher::{Cipher, ROUNDS};
 
 /// Bytes of every connection id that we issue.
 pub const CID_LEN: usize = 8;
@@ -30,15 +26,16 @@ const RANDOM: usize = 5;
 /// Makes ids of one worker.
 pub(crate) struct Generator {
     worker: u8,
-    key: u32,
+    cipher: Cipher,
     random: [u8; DRAW * RANDOM],
     used: usize,
 }
 
 impl Generator {
-    pub(crate) const fn new(worker: u8, keys: &SharedKeys) -> Self {
+    pub(crate) fn new(worker: u8, keys: &SharedKeys) -> Self {
         let worker = keys.first.wrapping_add(worker);
-        Self { worker, key: keys.cid, random: [0; DRAW * RANDOM], used: DRAW * RANDOM }
+        let cipher = keys.cid.clone();
+        Self { worker, cipher, random: [0; DRAW * RANDOM], used: DRAW * RANDOM }
     }
 
     fn draw(&mut self) -> [u8; RANDOM] {
@@ -55,15 +52,13 @@ impl Generator {
 
 impl ConnectionIdGenerator for Generator {
     fn generate_cid(&mut self) -> ConnectionId {
-        let [a, b, c, d, last] = self.draw();
-        let product = u32::from_be_bytes([a, b, c, d]).wrapping_mul(self.key).to_be_bytes();
-        let first = self.worker ^ product[0];
-        ConnectionId::new(&[first, a, b, c, d, product[1], product[2], last])
+        let [a, b, c, d, e] = self.draw();
+        ConnectionId::new(&self.cipher.seal([self.worker, 0, 0, a, b, c, d, e]))
     }
 
     fn validate(&self, cid: &ConnectionId) -> Result<(), InvalidCid> {
         // Any worker's id: after a change of the number of workers a reset is still owed.
-        read(cid, self.key).map(|_| ()).ok_or(InvalidCid)
+        read(cid, &self.cipher).map(|_| ()).ok_or(InvalidCid)
     }
 
     fn cid_len(&self) -> usize {
@@ -76,10 +71,11 @@ impl ConnectionIdGenerator for Generator {
 }
 
 /// The worker that an id names, if it bears our mark.
-fn read(cid: &[u8], key: u32) -> Option<u8> {
-    let &[first, a, b, c, d, mark_high, mark_low, _] = cid else { return None };
-    let product = u32::from_be_bytes([a, b, c, d]).wrapping_mul(key).to_be_bytes();
-    (product[1..3] == [mark_high, mark_low]).then_some(first ^ product[0])
+fn read(cid: &[u8], cipher: &Cipher) -> Option<u8> {
+    match cipher.open(cid.try_into().ok()?) {
+        [worker, 0, 0, ..] => Some(worker),
+        _ => None,
+    }
 }
 
 /// The worker whose connection a datagram belongs to. None: it is a first datagram, or not QUIC;
@@ -96,7 +92,7 @@ pub fn owner(datagram: &[u8], keys: &SharedKeys, workers: u8) -> Option<u8> {
     } else {
         datagram.get(1..1 + CID_LEN)?
     };
-    let worker = read(cid, keys.cid)?.checked_sub(keys.first)?;
+    let worker = read(cid, &keys.cid)?.checked_sub(keys.first)?;
     (worker < workers).then_some(worker)
 }
 
@@ -132,8 +128,8 @@ pub fn bpf_program(
     elder: Option<Numbers>,
 ) -> Vec<(u16, u8, u8, u32)> {
     use bpf::{
-        ADD, AND, JEQ, JEQ_X, JGE, JSET, LD_BYTE, LD_BYTE_AT_X, LD_HALF_AT_X, LD_MEM, LD_WORD,
-        LD_WORD_AT_X, LDX, LDX_MEM, MOD, MUL, RET, RET_A, RSH, ST, SUB, XOR_X,
+        ADD, AND, JEQ, JGE, JSET, JUMP, LD_BYTE, LD_MEM, LD_WORD, LD_WORD_AT_X, LDX, MOD, RET,
+        RET_A, RSH, ST, SUB,
     };
     let own = Numbers { first: keys.first, count: workers };
     let before = elder.map_or(0, |elder| u32::from(elder.count));
@@ -145,30 +141,29 @@ pub fn bpf_program(
         (JSET, 2, 0, LONG),
         // Short header: the id follows the first byte.
         (LDX, 0, 0, 1),
-        (bpf::JUMP, 0, 0, 3),
+        (JUMP, 0, 0, 4),
         // Long header: the id follows the version and its own length.
         (LD_BYTE, 0, 0, 5),
-        (JEQ, 0, 18 + unmarked, CID_LEN as u32),
+        (JEQ, 1, 0, CID_LEN as u32),
+        (JUMP, 0, 0, 12 + OPENING as u32 + u32::from(unmarked)),
         (LDX, 0, 0, 6),
-        // M[0] = product, M[1] = mark, M[2] = first byte, M[3] = number.
-        (LD_WORD_AT_X, 0, 0, 1),
-        (MUL, 0, 0, keys.cid),
+        // M[0] and M[1] are the halves of the block.
+        (LD_WORD_AT_X, 0, 0, 0),
         (ST, 0, 0, 0),
-        (LD_HALF_AT_X, 0, 0, 5),
+        (LD_WORD_AT_X, 0, 0, 4),
         (ST, 0, 0, 1),
-        (LD_BYTE_AT_X, 0, 0, 0),
-        (ST, 0, 0, 2),
+    ];
+    keys.cid.0.iter().rev().for_each(|key| program.extend(undone(*key)));
+    program.extend([
         (LD_MEM, 0, 0, 0),
         (RSH, 0, 0, 8),
         (AND, 0, 0, 0xffff),
-        (LDX_MEM, 0, 0, 1),
-        (JEQ_X, 0, 5 + unmarked, 0),
+        (JEQ, 0, 3 + unmarked, 0),
+        // M[3] is the number.
         (LD_MEM, 0, 0, 0),
         (RSH, 0, 0, 24),
-        (LDX_MEM, 0, 0, 2),
-        (XOR_X, 0, 0, 0),
         (ST, 0, 0, 3),
-    ];
+    ]);
     for (numbers, index) in sets.into_iter().flatten() {
         program.extend([
             (LD_MEM, 0, 0, 3),
@@ -194,6 +189,41 @@ pub fn bpf_program(
     program
 }
 
+/// Instructions that undo all rounds of the cipher.
+const OPENING: usize = UNDOING * ROUNDS;
+/// Instructions that undo one.
+const UNDOING: usize = 21;
+
+/// One round of [`Cipher::open`], on `M[0]` and `M[1]`.
+const fn undone(key: u32) -> [(u16, u8, u8, u32); UNDOING] {
+    use bpf::{LD_MEM, LDX_MEM, LSH, OR_X, RSH, ST, SUB_X, TAX, XOR, XOR_X};
+    [
+        // y = (x ^ y) >>> 3
+        (LDX_MEM, 0, 0, 0),
+        (LD_MEM, 0, 0, 1),
+        (XOR_X, 0, 0, 0),
+        (ST, 0, 0, 2),
+        (RSH, 0, 0, 3),
+        (TAX, 0, 0, 0),
+        (LD_MEM, 0, 0, 2),
+        (LSH, 0, 0, 29),
+        (OR_X, 0, 0, 0),
+        (ST, 0, 0, 1),
+        // x = ((x ^ key) - y) <<< 8
+        (TAX, 0, 0, 0),
+        (LD_MEM, 0, 0, 0),
+        (XOR, 0, 0, key),
+        (SUB_X, 0, 0, 0),
+        (ST, 0, 0, 2),
+        (RSH, 0, 0, 24),
+        (TAX, 0, 0, 0),
+        (LD_MEM, 0, 0, 2),
+        (LSH, 0, 0, 8),
+        (OR_X, 0, 0, 0),
+        (ST, 0, 0, 0),
+    ]
+}
+
 /// The bit of the first byte that tells a long header (RFC 8999 §5.1).
 const LONG: u32 = 0x80;
 
@@ -202,22 +232,23 @@ mod bpf {
     pub(super) const LD_BYTE: u16 = 0x30;
     pub(super) const LD_WORD: u16 = 0x20;
     pub(super) const LD_WORD_AT_X: u16 = 0x40;
-    pub(super) const LD_HALF_AT_X: u16 = 0x48;
-    pub(super) const LD_BYTE_AT_X: u16 = 0x50;
     pub(super) const LD_MEM: u16 = 0x60;
     pub(super) const LDX: u16 = 0x01;
     pub(super) const LDX_MEM: u16 = 0x61;
     pub(super) const ST: u16 = 0x02;
     pub(super) const ADD: u16 = 0x04;
     pub(super) const SUB: u16 = 0x14;
-    pub(super) const MUL: u16 = 0x24;
+    pub(super) const SUB_X: u16 = 0x1c;
+    pub(super) const OR_X: u16 = 0x4c;
+    pub(super) const LSH: u16 = 0x64;
+    pub(super) const XOR: u16 = 0xa4;
+    pub(super) const TAX: u16 = 0x07;
     pub(super) const MOD: u16 = 0x94;
     pub(super) const RSH: u16 = 0x74;
     pub(super) const AND: u16 = 0x54;
     pub(super) const XOR_X: u16 = 0xac;
     pub(super) const JUMP: u16 = 0x05;
     pub(super) const JEQ: u16 = 0x15;
-    pub(super) const JEQ_X: u16 = 0x1d;
     pub(super) const JGE: u16 = 0x35;
     pub(super) const JSET: u16 = 0x45;
     pub(super) const RET: u16 = 0x06;
@@ -249,8 +280,6 @@ mod tests {
                 0x30 => Some(load(k, 1)),
                 0x20 => Some(load(k, 4)),
                 0x40 => Some(load(x.wrapping_add(k), 4)),
-                0x48 => Some(load(x.wrapping_add(k), 2)),
-                0x50 => Some(load(x.wrapping_add(k), 1)),
                 _ => None,
             };
             match (code, loaded) {
@@ -263,14 +292,17 @@ mod tests {
                 (0x02, _) => m[k as usize] = a,
                 (0x04, _) => a = a.wrapping_add(k),
                 (0x14, _) => a = a.wrapping_sub(k),
-                (0x24, _) => a = a.wrapping_mul(k),
+                (0x1c, _) => a = a.wrapping_sub(x),
+                (0x4c, _) => a |= x,
+                (0x64, _) => a <<= k,
+                (0xa4, _) => a ^= k,
+                (0x07, _) => x = a,
                 (0x94, _) => a %= k,
                 (0x74, _) => a >>= k,
                 (0x54, _) => a &= k,
                 (0xac, _) => a ^= x,
                 (0x05, _) => at += k as usize,
                 (0x15, _) => branch(a == k),
-                (0x1d, _) => branch(a == x),
                 (0x35, _) => branch(a >= k),
                 (0x45, _) => branch(a & k != 0),
                 (0x06, _) => return k,

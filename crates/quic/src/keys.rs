@@ -8,13 +8,15 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::fill;
 
+use crate::cipher::Cipher;
+
 /// Keys of stateless resets, address tokens and connection ids, derived from one secret.
 #[derive(Clone)]
 pub struct SharedKeys {
     secret: [u8; 32],
     pub(crate) reset: Arc<hmac::Key>,
     pub(crate) token: Arc<Prk>,
-    pub(crate) cid: u32,
+    pub(crate) cid: Cipher,
     /// The number that the first worker bears in connection ids.
     pub(crate) first: u8,
 }
@@ -44,16 +46,17 @@ impl SharedKeys {
     #[must_use]
     pub fn from_secret(secret: [u8; 32]) -> Self {
         let root = Salt::new(HKDF_SHA256, b"bolide quic").extract(&secret);
-        let (mut reset, mut token, mut cid) = ([0; 64], [0; 64], [0; 4]);
+        let (mut reset, mut token, mut cid) = ([0; 64], [0; 64], [0; 16]);
         derive(&root, b"reset", &mut reset);
         derive(&root, b"token", &mut token);
         derive(&root, b"cid", &mut cid);
+        let (words, _) = cid.as_chunks::<4>();
+        let word = |at: usize| u32::from_be_bytes(words[at]);
         Self {
             secret,
             reset: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)),
             token: Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&token)),
-            // Odd, so that multiplying by it permutes the 32-bit numbers.
-            cid: u32::from_be_bytes(cid) | 1,
+            cid: Cipher::new([word(0), word(1), word(2), word(3)]),
             first: 0,
         }
     }
@@ -61,7 +64,7 @@ impl SharedKeys {
     /// The same keys for workers that bear the numbers from `first` on, so that those of a
     /// predecessor are told from them.
     #[must_use]
-    pub const fn numbered_from(mut self, first: u8) -> Self {
+    pub fn numbered_from(mut self, first: u8) -> Self {
         self.first = first;
         self
     }

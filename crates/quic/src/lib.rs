@@ -3,6 +3,7 @@
 //! and its clock. Nothing here opens a socket or knows HTTP.
 
 mod cid;
+mod cipher;
 mod clock;
 mod conn;
 mod crypto;
