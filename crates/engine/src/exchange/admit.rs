@@ -63,7 +63,8 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
 
 const OTHER_NAME: Refusal = Refusal {
     status: 421,
-    reason: "client attempted to request the server name different from the one that was negotiated",
+    reason: "client attempted to request the server name different from the one that was \
+             negotiated",
 };
 
 /// The server that a connection has before it is known for whom a request is: that of the name in
