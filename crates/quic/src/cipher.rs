@@ -1,5 +1,5 @@
-//! A keyed block cipher of 64 bits, for connection ids: Speck64/128 (Beaulieu et al., "The Simon and
-//! Speck Families of Lightweight Block Ciphers", 2013).
+//! A keyed block cipher of 64 bits, for connection ids: Speck64/128 (Beaulieu et al., "The Simon
+//! and Speck Families of Lightweight Block Ciphers", 2013).
 //!
 //! Chosen because classic BPF, in which the kernel reads connection ids, has no tables and no more
 //! than sums, shifts and exclusive ors of 32 bits. Owns no secret beyond its key; nothing but the
