@@ -272,7 +272,7 @@ fn what_is_too_much_goes_beginning_with_the_oldest() {
     for page in 0..30 {
         app.plan(&format!("/{page}"), vec![Said::head("").body(&vec![b'x'; 20_000])]);
         assert_eq!(site.told(&format!("/{page}")).0, "MISS");
-        if page == 0 {
+        if matches!(page, 0 | 28) {
             // Uses are told apart by seconds.
             testkit::pause(1100);
         }
