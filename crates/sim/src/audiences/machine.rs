@@ -126,8 +126,10 @@ impl Machine {
         self.settle(oracle);
     }
 
-    /// Asks all of this at once, and gives the answers when all are there.
+    /// Asks all of this at once, and gives the answers when all are there: who dies then has not
+    /// ended anything else.
     pub(super) fn ask(&mut self, asks: &[Ask], oracle: &mut Oracle) -> Result<Vec<Seen>, String> {
+        self.settle(oracle);
         let mut clients: Vec<Client> = Vec::new();
         for ask in asks {
             let mut kernel = self.kernel.borrow_mut();
@@ -154,7 +156,6 @@ impl Machine {
             self.kernel.borrow_mut().client_leave(client.fd, false);
             seen.push(client.seen.ok_or_else(|| format!("never answered: {ask:?}"))?);
         }
-        self.settle(oracle);
         Ok(seen)
     }
 
