@@ -75,6 +75,7 @@ mod tls_alerts;
 mod tls_baseline;
 mod tls_certificates;
 mod tls_computed;
+mod tls_contexts;
 mod tls_keys;
 mod tls_origins;
 mod upgrade;

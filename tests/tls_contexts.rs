@@ -1,0 +1,48 @@
+//! Owns: that nobody reaches a server whose rules his handshake did not meet: random sites and
+//! random visitors of `tests/tls_contexts.py`, which has the rules. A failure names its seed;
+//! `BOLIDE_TLS_SEED` plays that one alone.
+
+use std::fs;
+use std::path::Path;
+
+use testkit::server::{Home, prelude};
+use testkit::tools::python;
+use testkit::{Server, run};
+
+use crate::BOLIDE;
+
+const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls_contexts.py");
+const CERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
+/// Sites; each has an address of its own, and all share one process.
+const SEEDS: u32 = 30;
+/// What has to happen, by TLS and by QUIC, or the oracle would have nothing to say.
+const HAPPENED: [&str; 5] =
+    ["resumed by certificate", "let in", "let in by certificate", "refused", "rejected"];
+
+#[test]
+fn nobody_reaches_a_server_whose_rules_his_handshake_did_not_meet() {
+    let only = std::env::var("BOLIDE_TLS_SEED").ok().map(|seed| seed.parse::<u32>().unwrap());
+    let (from, to) = only.map_or((0, SEEDS), |seed| (seed, seed + 1));
+    let (from, to) = (from.to_string(), to.to_string());
+    let home = Home::new(BOLIDE);
+    let clients = home.dir().join("clients");
+    let _made = run("sh", [Path::new(CERTS), &clients]).succeeded();
+    let read = |name: &str| fs::read_to_string(clients.join(name)).unwrap();
+    fs::write(clients.join("both.crt"), read("root.crt") + &read("other.crt")).unwrap();
+    let sites = python(ORACLE, ["conf", &from, &to]).succeeded().text();
+    let prelude = prelude(1);
+    let certificate = "ssl_certificate @CERT@; ssl_certificate_key @KEY@;";
+    let server = Server::start(home, &format!("{prelude}http {{ {certificate}\n{sites} }}"));
+    let port = server.https().port().to_string();
+    let args = ["visit", &port, clients.to_str().unwrap(), &from, &to];
+    let told = python(ORACLE, args).succeeded().text();
+    let (faults, counts): (Vec<&str>, Vec<&str>) =
+        told.lines().partition(|line| line.starts_with("seed "));
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    assert_eq!(counts.len(), 2, "{told}");
+    for kind in HAPPENED {
+        let happened = counts.iter().all(|line| line.contains(&format!("{kind}: ")));
+        assert!(happened || only.is_some(), "{kind}: never: {counts:?}");
+    }
+    assert!(counts[1].contains("0-RTT: ") || only.is_some(), "{counts:?}");
+}
