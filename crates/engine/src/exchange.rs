@@ -551,9 +551,6 @@ impl Exchange {
         if let Some(next) = self.check_location(site, ctx) {
             return next;
         }
-        if self.leaves_alias(site, ctx) {
-            return Next::Fail(404);
-        }
         // As in nginx, a server block in the part of a location has no rewrite phase left.
         if site.location(self.request.location).program.is_empty()
             || self.request.location == site.server(self.request.server).root
@@ -588,7 +585,7 @@ impl Exchange {
             self.request.upload.refuse(ctx.effects);
             return Some(Next::Fail(413));
         }
-        None
+        (location.roams && self.leaves_alias(location, site, ctx)).then_some(Next::Fail(404))
     }
 
     /// What comes after the checks of access.

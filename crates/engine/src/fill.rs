@@ -376,7 +376,7 @@ impl Fill {
         match (caching.is_page(), decision.no_vary) {
             (true, true) => unvaried_key(&mut keys, place, &facts),
             (true, false) => page_key(&mut keys, place, &facts, caching, cookies, value),
-            (false, _) => zone_key(&mut keys, place, &facts),
+            (false, _) => zone_key(&mut keys, place, facts.arrival),
         }
         let session = match scope {
             Scope::Public => None,

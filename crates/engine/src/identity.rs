@@ -8,6 +8,7 @@
 
 use cache::rules::{self, Facts, Piece};
 use cache::{KeyBuilder, NamespaceId, Session};
+use conf::Template;
 use conf::model::{Mapping, PassTo, Pattern, VaryBy};
 use http::Fields;
 use http::cookies::Cookies;
@@ -66,6 +67,11 @@ impl Arrival {
         self.is_refused = true;
     }
 
+    /// Whether its path or location depended on more than its address.
+    pub(crate) const fn is_turned(&self) -> bool {
+        self.is_turned
+    }
+
     /// Whether access was refused to it on its way.
     pub(crate) const fn is_refused(&self) -> bool {
         self.is_refused
@@ -86,10 +92,7 @@ impl Exchange {
         let request = &self.request;
         let arrival = &request.arrival;
         let location = site.location(request.location);
-        let template = location.pass.as_ref().and_then(|pass| match &pass.conf.to {
-            PassTo::Text(template) if !template.follows_target() => Some(template),
-            PassTo::Text(_) | PassTo::Group(_) => None,
-        });
+        let template = location.pass.as_ref().and_then(|pass| varying_origin(&pass.conf.to));
         let counts = match caching.is_page() {
             true => arrival.is_turned || template.is_some(),
             false => !arrival.turns.is_empty(),
@@ -113,6 +116,14 @@ impl Exchange {
             out.push(b'\0');
             scope.expand(template, out);
         }
+    }
+}
+
+/// The text that says which origin is asked, if that may depend on more than the address.
+pub(crate) fn varying_origin(to: &PassTo) -> Option<&Template> {
+    match to {
+        PassTo::Text(template) if !template.follows_target() => Some(template),
+        PassTo::Text(_) | PassTo::Group(_) => None,
     }
 }
 
@@ -156,15 +167,11 @@ pub(crate) fn unvaried_key(
 }
 
 /// Makes `keys` that of a zone's answer, for which the configuration made `text`.
-pub(crate) fn zone_key(
-    keys: &mut KeyBuilder,
-    (space, text): (NamespaceId, &[u8]),
-    facts: &Facts<'_>,
-) {
+pub(crate) fn zone_key(keys: &mut KeyBuilder, (space, text): (NamespaceId, &[u8]), arrival: &[u8]) {
     keys.start(space);
     keys.push_url(text);
-    if !facts.arrival.is_empty() {
-        push_piece(keys, Piece::Arrival(facts.arrival));
+    if !arrival.is_empty() {
+        push_piece(keys, Piece::Arrival(arrival));
     }
 }
 

@@ -118,6 +118,8 @@ pub(crate) struct Location {
     pub(crate) keeps_out: bool,
     /// The origin that answers, if one does.
     pub(crate) pass: Option<Arc<Origin>>,
+    /// Whether which origin that is may depend on more than the address.
+    pub(crate) varies_origin: bool,
     /// Whether each request purges a key.
     pub(crate) purges_key: bool,
     /// What is kept of its answers.

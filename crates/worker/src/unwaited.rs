@@ -20,6 +20,8 @@ pub(crate) struct Unwaited {
     all: Vec<Key<LiveFetch>>,
     /// One was left since they were counted.
     has_grown: bool,
+    /// They are to be counted.
+    is_due: bool,
     /// How many were ended because there were too many.
     ended: usize,
 }
@@ -29,7 +31,7 @@ impl Unwaited {
     pub(crate) fn push(&mut self, fetch: Key<LiveFetch>) {
         if !self.all.contains(&fetch) {
             self.all.push(fetch);
-            self.has_grown = true;
+            (self.has_grown, self.is_due) = (true, true);
         }
     }
 
@@ -37,7 +39,7 @@ impl Unwaited {
     /// reader.
     #[inline]
     pub(crate) const fn is_due(&self) -> bool {
-        self.has_grown || self.all.len() > UNWAITED_FILLS_PER_ORIGIN_MAX
+        self.is_due
     }
 
     /// Whether one was left since they were counted.
@@ -84,6 +86,8 @@ impl<I: Io> Worker<I> {
             }
         }
         surplus.into_iter().for_each(|key| self.end_fill(key));
+        let unwaited = &mut self.origins.unwaited;
+        unwaited.is_due = unwaited.has_grown || unwaited.all.len() > UNWAITED_FILLS_PER_ORIGIN_MAX;
     }
 
     /// Ends the fill that was left last, to make room for a client; whether there was one.

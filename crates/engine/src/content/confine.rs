@@ -20,15 +20,10 @@ impl Exchange {
         (self.request.has_dots || location.roams) && self.strays(location, site, ctx)
     }
 
-    /// As [`Self::leaves_root`], as far as it is known when the location is: before an `if` may ask
-    /// whether the file is there.
-    #[inline]
-    pub(crate) fn leaves_alias(&self, site: &Site, ctx: &Ctx<'_>) -> bool {
-        let location = site.location(self.request.location);
-        location.roams
-            && location.fixed_root.is_some()
-            && !is_proxied(location)
-            && self.strays(location, site, ctx)
+    /// As [`Self::leaves_root`] for a location that roams, as far as it is known when the location
+    /// is: before an `if` may ask whether the file is there.
+    pub(crate) fn leaves_alias(&self, location: &Location, site: &Site, ctx: &Ctx<'_>) -> bool {
+        location.fixed_root.is_some() && !is_proxied(location) && self.strays(location, site, ctx)
     }
 
     fn strays(&self, location: &Location, site: &Site, ctx: &Ctx<'_>) -> bool {
@@ -63,7 +58,8 @@ fn root_strays(scope: &Scope<'_>, location: &Location, climbed: usize) -> bool {
 
 /// The steps upwards in `path`.
 pub(crate) fn climbs(path: &[u8]) -> usize {
-    if !path.windows(2).any(|pair| pair == b"..") {
+    // PERF: two dots in a row are rare.
+    if !memchr::memchr_iter(b'.', path).any(|at| path.get(at + 1) == Some(&b'.')) {
         return 0;
     }
     path.split(|&byte| byte == b'/').filter(|segment| *segment == b"..").count()

@@ -275,9 +275,13 @@ impl Exchange {
         self.page.why = Why::NoZone;
         self.page.space?;
         self.page.why = Why::Asked;
-        let mut arrival = std::mem::take(&mut self.page.arrival);
-        self.write_arrival(caching, site, ctx, &mut arrival);
-        self.page.arrival = arrival;
+        // PERF: most requests arrive where their address alone leads them.
+        self.page.arrival.clear();
+        if self.request.arrival.is_turned() || site.location(location).varies_origin {
+            let mut arrival = std::mem::take(&mut self.page.arrival);
+            self.write_arrival(caching, site, ctx, &mut arrival);
+            self.page.arrival = arrival;
+        }
         self.read_controls(caching, site, ctx);
         self.page.space
     }
@@ -345,13 +349,13 @@ impl Exchange {
             Some(template) => self.scope(site, ctx).expand(template, &mut text),
             None => rules::url(&mut text, &self.facts(site, ctx), &caching.policy),
         }
-        let facts = self.facts(site, ctx);
         match caching.is_page() {
             true => {
+                let facts = self.facts(site, ctx);
                 let cookies = Cookies::of(facts.fields);
                 page_key(&mut keys, (space, &text), &facts, caching, &cookies, None);
             }
-            false => zone_key(&mut keys, (space, &text), &facts),
+            false => zone_key(&mut keys, (space, &text), &self.page.arrival),
         }
         self.page.text = text;
         self.page.keys = keys;

@@ -23,6 +23,7 @@ use crate::content::params::Plan;
 use crate::content::proxied;
 use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
+use crate::identity::varying_origin;
 use crate::kinds::{Kinds, KindsCache};
 use crate::limit::Zone;
 use crate::names::{Claim as NameClaim, Names};
@@ -359,6 +360,8 @@ fn location(
             model::Handler::Pass(pass) => Some(Arc::new(origin(pass, settings, http, told))),
             _ => None,
         },
+        varies_origin: matches!(&conf.handler, model::Handler::Pass(pass)
+            if varying_origin(&pass.to).is_some()),
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
         caching: Caching::new(settings),
         try_files: conf.try_files.clone(),
