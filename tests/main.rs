@@ -25,6 +25,7 @@ mod client_cert;
 mod compare;
 mod compression;
 mod config;
+mod docs_examples;
 mod error_log;
 mod errors;
 mod esi;
