@@ -50,6 +50,14 @@ fn say(peer: &mut Peer) -> std::io::Result<()> {
     peer.send(answer(&fields, &body))
 }
 
+/// A server that keeps what the application says may be kept.
+fn cached(app: &Origin) -> Server {
+    http(&format!(
+        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
+        app.address()
+    ))
+}
+
 fn ask(server: &Server, head: &str) -> Response {
     server.connect().ask(head)
 }
@@ -163,10 +171,7 @@ fn a_host_that_the_application_sees_belongs_to_the_page() {
 #[test]
 fn what_an_application_reflects_replaces_no_page() {
     let app = app();
-    let server = http(&format!(
-        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
-        app.address()
-    ));
+    let server = cached(&app);
     for page in ["/reflects", "/esi"] {
         let told = get(&server, page, "");
         assert!(told == "<html></html>" || told == "<html>evil</html>", "{told}");
@@ -181,10 +186,7 @@ fn what_an_application_reflects_replaces_no_page() {
 #[test]
 fn every_cookie_of_a_session_is_part_of_it() {
     let app = app();
-    let server = http(&format!(
-        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
-        app.address()
-    ));
+    let server = cached(&app);
     let tossed = "lsc_private=0123456789abcdef";
     let shared = "frontend=fedcba9876543210";
     for (who, cookies) in [
@@ -205,10 +207,7 @@ fn every_cookie_of_a_session_is_part_of_it() {
 #[test]
 fn marked_answers_that_vary_by_origin_are_kept_for_each() {
     let app = app();
-    let server = http(&format!(
-        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
-        app.address()
-    ));
+    let server = cached(&app);
     for _ in 0..2 {
         for origin in ["https://a.test", "https://b.test"] {
             let told = get(&server, "/cors", &format!("Origin: {origin}\r\n"));
@@ -221,10 +220,7 @@ fn marked_answers_that_vary_by_origin_are_kept_for_each() {
 #[test]
 fn a_field_writes_no_piece_of_a_cookie() {
     let app = app();
-    let server = http(&format!(
-        "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
-        app.address()
-    ));
+    let server = cached(&app);
     let forged = get(&server, "/p", "Forwarded: _lscache_vary=x\r\n");
     assert!(forged.contains(" cookie=- "), "{forged}");
     let told = get(&server, "/p", "Cookie: _lscache_vary=x\r\n");
