@@ -36,6 +36,8 @@ PROXIED = "Small things about answers of origins"
 LOGGED = "Lines of the error log about origins"
 HEADS = "Lines of the error log about heads"
 CONTROLS = "Controls in the error log"
+BELOW = "Files lie below their root"
+CERTS = "Client certificates between servers"
 ZONES = "What zones keep"
 PARTS = "Answers in other answers"
 ORIGINS = "HTTP origins"
@@ -78,7 +80,9 @@ _PATTERNS = {
                  "php X-Accel: *%252520/style.css", "php *: *=X-Accel-Charset%3A*"],
     PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-"],
     LOGGED: ["overrides proxy_limit_rate *", "overrides fastcgi_limit_rate *", "zone origins that take too long: old *", "php answers, unbuffered: GET /say.php?s=204", "php answers, unbuffered: GET /say.php?s=304", "php small buffers: *X-Long*", "php small buffers: *long=900", "php limits of bodies: *chunked 60,60*", "php slow: * /slow.php?ms=1500", "php slow: POST *"],
-    CONTROLS: ["php *: * /stderr.php*", "php *: * /fatal.php*", "ssi: GET /121.html", "ssi: GET /167.html"],
+    CONTROLS: ["php *: * /stderr.php*", "php *: * /fatal.php*", "overrides fastcgi_catch_stderr line: * /*f=stderr.php*", "ssi: GET /121.html", "ssi: GET /167.html"],
+    BELOW: ["post_action targets: GET /from/dots*"],
+    CERTS: ["client certificates of others: x.test as good: *"],
     HEADS: [f"error log: heads: GET / HTTP/1.1\\r\\nHost: {rest}\\r\\n\\r\\n" for rest in ("a\\r\\nHost: b", "a b", "a/b", "a\\r\\nContent-Length: 1\\r\\nContent-Length: 1", "a\\r\\nTransfer-Encoding: x", "a\\r\\nX Y: z", "a\\r\\nX: a\\x00b", "a\\r\\n: z", "a\\r\\nUnder_score: 1")] + ["error log: heads: a long field"],
     ZONES: ["overrides proxy_cache_max_range_offset *", "overrides fastcgi_cache_max_range_offset *", "overrides proxy_cache_convert_head *", "zone answers: second GET /zone?n=a*Age%3A%2050", "zone vary: second GET /zone?n=star*", "zone bypass: then f", "zone conditions: *n=e9&*", "zone conditions: *n=e10&*", "zone conditions: *n=n9 *", "zone conditions: *n=n10 *", "zone ranges that are not offered: second *", "proxy cache: * | Range: *", "proxy cache: HEAD /h/x"],
     ORIGINS: ["overrides proxy_ssl_session_reuse off: two /a/ first", "proxy fields that are set: POST /i *", "proxy bodies: POST /s chunked *", "proxy answers*chunked\\n\\nxyz*", "proxy answers*HTTP/1.1 100 *", "proxy answers*HTTP/1.1 101 *", "proxy answers*HTTP/1.1 102 *", "proxy answers*HTTP/1.1 103 *", "proxy answers*no status line*", "proxy answers*HTTP/1.1 20 *", "proxy answers*HTTP/1.1 2000 *",
