@@ -37,6 +37,8 @@ impl Received {
                 "x-way" => "WAY".to_owned(),
                 "x-cache" => "CACHE".to_owned(),
                 "x-server" => "SERVER_NAME".to_owned(),
+                // What was asked for where a rewrite came between: a purge goes by that.
+                "x-address" => "ADDRESS".to_owned(),
                 other => format!("HTTP_{}", other.to_ascii_uppercase().replace('-', "_")),
             };
             params.insert(name, value.to_owned());
@@ -365,9 +367,12 @@ impl App {
         if !scope.is_empty() && self.nature.is_multiple_of(2) {
             // What it brings along is what that address would say to this visitor.
             let mut other = got.clone();
-            for (name, value) in
-                [("WAY", &*way), ("DOCUMENT_URI", "/pub/f1"), ("REQUEST_URI", "/pub/f1")]
-            {
+            for (name, value) in [
+                ("WAY", &*way),
+                ("DOCUMENT_URI", "/pub/f1"),
+                ("REQUEST_URI", "/pub/f1"),
+                ("ADDRESS", "/pub/f1"),
+            ] {
                 other.params.insert(name.to_owned(), value.to_owned());
             }
             let depends = self.depends(&policy, &other, true);
@@ -407,7 +412,8 @@ impl App {
             told.push_str(&format!(" {name}={value}"));
         }
         let tag = tag.map(|tag| (got.param("SERVER_NAME").to_owned(), tag));
-        let address = got.param("REQUEST_URI").to_owned();
+        let own = ["ADDRESS", "REQUEST_URI"].map(|name| got.param(name));
+        let address = own.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned();
         let is_own = depends.iter().any(|(name, _)| *name == "session");
         let is_reached = got.param("CACHE") != "zone" && !is_own;
         self.stamps.push(Stamp { told, url: address, body: String::new(), is_reached, tag });

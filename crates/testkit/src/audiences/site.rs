@@ -260,7 +260,8 @@ impl Draft<'_> {
             return format!(
                 "proxy_pass http://@WEB@; proxy_set_header Host {host}; \
                  proxy_set_header X-Way {way}; proxy_set_header X-Cache {cache}; \
-                 proxy_set_header X-Server $server_name; {words}"
+                 proxy_set_header X-Server $server_name; \
+                 proxy_set_header X-Address $request_uri; {words}"
             );
         }
         format!(
