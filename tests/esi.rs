@@ -120,6 +120,11 @@ fn a_page_that_is_not_kept_is_put_together_all_the_same() {
     assert_eq!(body(&server, "/page"), "afb");
     let off = serve(&app.address(), "page_cache_esi off;");
     assert_eq!(body(&off, "/page"), text);
+    // What is not put together may have in it what is for one session, and is kept for nobody.
+    say(&app, "/page", PAGE, text);
+    for count in 1..=2 {
+        assert_eq!((body(&off, "/page"), app.count("/page")), (text.to_owned(), count));
+    }
 }
 
 #[test]

@@ -94,6 +94,9 @@ pub enum Refusal {
     NoSession,
     /// The space is closed by the configuration.
     Space,
+    /// It is to be put together (ESI), and is not here: what it brings along may be for one
+    /// session.
+    Unassembled,
 }
 
 impl Refusal {
@@ -118,6 +121,7 @@ impl Refusal {
             Self::Empty => "empty",
             Self::NoSession => "no-session",
             Self::Space => "space-off",
+            Self::Unassembled => "esi-off",
         }
     }
 }
@@ -340,6 +344,10 @@ fn keep(
         Source::LiteSpeed => marked(policy, environment, said, decision)?,
         _ => standard(policy, facts, answer, said, decision)?,
     };
+    let is_coded = answer.fields.get(Name::ContentEncoding).is_some();
+    if scope == Scope::Public && said.esi && (!policy.esi || is_coded) {
+        return Err(Refusal::Unassembled);
+    }
     let is_open = match scope {
         Scope::Public => policy.public && !environment.no_public,
         Scope::Private => policy.private && !environment.no_private,

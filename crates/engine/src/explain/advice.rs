@@ -65,6 +65,10 @@ const fn help(refusal: Refusal) -> (&'static str, &'static str) {
             "send the session's cookie, with 16 bytes at least; page_cache_session says which \
              ones are",
         ),
+        Refusal::Unassembled => (
+            "the answer is to be put together (ESI), which is off here or cannot be done",
+            "page_cache_esi on, and an application that does not compress",
+        ),
         Refusal::Space => (
             "answers for this space are not kept here",
             "page_cache_private and page_cache_lookup switch them on",

@@ -66,7 +66,7 @@ const WHYS: [Why; 22] = [
     Why::Refused,
 ];
 
-const REFUSALS: [Refusal; 17] = [
+const REFUSALS: [Refusal; 18] = [
     Refusal::Method,
     Refusal::Status,
     Refusal::Environment,
@@ -84,6 +84,7 @@ const REFUSALS: [Refusal; 17] = [
     Refusal::Empty,
     Refusal::NoSession,
     Refusal::Space,
+    Refusal::Unassembled,
 ];
 
 const CACHED: [Cached; 8] = [
@@ -131,7 +132,8 @@ const _: fn(Bypass, Refusal) = |bypass, refusal| {
         | Refusal::TooLarge
         | Refusal::Empty
         | Refusal::NoSession
-        | Refusal::Space => {}
+        | Refusal::Space
+        | Refusal::Unassembled => {}
     }
 };
 

@@ -251,8 +251,14 @@ fn esi_is_told_whether_kept_or_not() {
     for (answer, expected) in rows {
         assert_eq!(Case { answer, ..Case::default() }.decide().esi, expected, "{answer}");
         let policy = Policy { esi: false, ..Policy::default() };
-        assert!(!Case { answer, policy, ..Case::default() }.decide().esi);
+        let off = Case { answer, policy, ..Case::default() };
+        assert!(!off.decide().esi);
+        let is_public = answer.contains("max-age=5") && expected;
+        assert_eq!(off.refusal() == Some(Refusal::Unassembled), is_public, "{answer}");
     }
+    let coded = "X-LiteSpeed-Cache-Control: public,max-age=5,esi=on|Content-Encoding: gzip";
+    let refusal = Case { answer: coded, ..Case::default() }.refusal();
+    assert_eq!(refusal, Some(Refusal::Unassembled), "what cannot be read cannot be cut");
     let environment = environment(&[("cache-control", "esi=on")]);
     assert!(Case { environment, ..Case::default() }.decide().esi);
     let answer = "Surrogate-Control: content=\"ESI/1.0\"|Cache-Control: max-age=7";
