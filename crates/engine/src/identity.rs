@@ -1,10 +1,10 @@
-//! The cache identity: what a request is known by in the store. Every key is made here.
+//! The cache identity: what a request is known by in the store. The keys of answers are made here.
 //!
 //! A key is the address that the client asked for (site, scheme, host, port, path and query) and
 //! pieces that tell its requests apart: how applications may read the address, how the request
 //! arrived where it is answered, what visitors bring; and the session, for what is private. Easiest
-//! to break: a key is made only after access was granted in the location that answers, and never
-//! for a request that was refused on its way there.
+//! to break: a key is made only after access was granted in the location that answers, and that of
+//! a page never for a request that was refused on its way there.
 
 use cache::rules::{self, Facts, Piece};
 use cache::{KeyBuilder, NamespaceId, Session};
