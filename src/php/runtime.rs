@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How its name begins.
 const PREFIX: &str = "bolide-";
@@ -82,14 +83,29 @@ impl Drop for Runtime {
     }
 }
 
-/// The command socket of the running server `pid`; none when it has no pools, or is another's.
+/// How long a server that has just been started is waited for: its pid is known before its socket.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long between two looks at it.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The command socket of the running server `pid`; none when it is another's.
+#[expect(clippy::disallowed_methods, reason = "a command is a process of its own")]
 pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-    let lock = open
-        .flatten()
-        .filter_map(|entry| fs::read_link(entry.path()).ok())
-        .find(|path| path.file_name().is_some_and(|name| name == LOCK))?;
-    Some(lock.with_file_name(CONTROL))
+    let mut waited = Duration::ZERO;
+    loop {
+        // What cannot be looked at is not ours, or has ended.
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        let lock = open
+            .flatten()
+            .filter_map(|entry| fs::read_link(entry.path()).ok())
+            .find(|path| path.file_name().is_some_and(|name| name == LOCK));
+        let control = lock.map(|lock| lock.with_file_name(CONTROL));
+        if waited >= PATIENCE || control.as_ref().is_some_and(|path| path.exists()) {
+            return control;
+        }
+        std::thread::sleep(PAUSE);
+        waited += PAUSE;
+    }
 }
 
 /// Where the directory may be, best first.
