@@ -249,3 +249,26 @@ fn a_field_that_php_reads_by_the_name_of_another_one_is_not_passed() {
     assert_ne!(first, other);
     assert_ne!(get(&server, "/p", ""), other);
 }
+
+#[test]
+fn a_directory_that_variables_name_belongs_to_the_page() {
+    let app = App::start();
+    let pass = format!(
+        "fastcgi_param REQUEST_METHOD $request_method; fastcgi_param REQUEST_URI $request_uri;
+         fastcgi_param SCRIPT_FILENAME $request_filename; fastcgi_pass {};",
+        app.address()
+    );
+    let server = http(&format!(
+        "server {{ {LISTEN} page_cache on;
+             location /root/ {{ root @DIR@/$http_role; {pass} }}
+             location ~ ^/alias/(.*)$ {{ alias @DIR@/$http_role/$1; {pass} }} }}"
+    ));
+    for path in ["/root/x", "/alias/x"] {
+        for _ in 0..2 {
+            for (role, run) in [("one", "run 1"), ("two", "run 2")] {
+                let told = get(&server, path, &format!("Role: {role}\r\n"));
+                assert_eq!(told, run, "{path} {role}");
+            }
+        }
+    }
+}

@@ -9,7 +9,7 @@
 use cache::rules::{self, Facts, Piece};
 use cache::{KeyBuilder, NamespaceId, Session};
 use conf::Template;
-use conf::model::{Mapping, PassTo, Pattern, VaryBy};
+use conf::model::{PassTo, Pattern, VaryBy};
 use http::Fields;
 use http::cookies::Cookies;
 
@@ -79,8 +79,8 @@ impl Arrival {
 }
 
 impl Exchange {
-    /// Writes down how the request arrived, for the key of what answers it; nothing where the
-    /// address alone decides that. For zones, whose keys the configuration makes, only turns count.
+    /// Writes down how a request arrived that its address alone did not lead there, for the key of
+    /// what answers it. For zones, whose keys the configuration makes, only turns count.
     pub(crate) fn write_arrival(
         &self,
         caching: &Caching,
@@ -92,12 +92,7 @@ impl Exchange {
         let request = &self.request;
         let arrival = &request.arrival;
         let location = site.location(request.location);
-        let template = location.pass.as_ref().and_then(|pass| varying_origin(&pass.conf.to));
-        let counts = match caching.is_page() {
-            true => arrival.is_turned || template.is_some(),
-            false => !arrival.turns.is_empty(),
-        };
-        if !counts {
+        if !caching.is_page() && arrival.turns.is_empty() {
             return;
         }
         out.extend_from_slice(&arrival.turns);
@@ -108,11 +103,12 @@ impl Exchange {
         out.push(b'?');
         out.extend_from_slice(request.args());
         let scope = self.scope(site, ctx);
-        if location.settings.root.mapping != Mapping::Nothing && location.fixed_root.is_none() {
+        if location.fixed_root.is_none() {
             out.push(b'\0');
             scope.push_root(location, out);
         }
-        if let Some(template) = template {
+        let origin = location.pass.as_ref().map(|pass| &pass.conf.to);
+        if let Some(template) = origin.and_then(varying_origin) {
             out.push(b'\0');
             scope.expand(template, out);
         }
