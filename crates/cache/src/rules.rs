@@ -31,7 +31,7 @@ pub use decide::{Answer, Decision, Refusal, Source, Verdict, decide, is_esi};
 pub use fresh::{Instructions, State, judge};
 pub use gate::{Bypass, Environment, Gate, autoflushes, gate};
 pub use identity::{
-    Facts, Piece, SESSION_MIN, is_of_address, named, of_address, session, url, url_of, vary_base,
+    Facts, Piece, is_of_address, named, of_address, session, url, url_of, vary_base,
 };
 pub use policy::{Heuristic, Ignore, Mode, Policy, SetCookie, Valid, Valids};
 pub use query::QueryRules;

@@ -27,9 +27,12 @@ impl<I: Io> Worker<I> {
     pub(crate) fn admit(&mut self, listen: usize, client: &Client) {
         let max = self.generation.connections_max as usize;
         // Connections to origins that work for nobody count as in nginx, and give way to clients.
-        let more = self.origins.unwaited_fills();
         let live = self.conns.live() + self.epilogues.live();
-        let full = live + more >= max && self.clients() + more >= max;
+        // They are counted one by one only where that can decide.
+        let full = live + self.origins.unwaited.at_most() >= max && {
+            let more = self.origins.unwaited_fills();
+            live + more >= max && self.clients() + more >= max
+        };
         if full && !self.end_last_unwaited() && !self.shed_idle() {
             self.log_server(Level::Alert, "worker_connections are not enough");
             return self.io.close(client.fd, Reset::Yes);

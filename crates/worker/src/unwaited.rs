@@ -47,6 +47,11 @@ impl Unwaited {
         self.has_grown
     }
 
+    /// No fewer than those that nobody waits for.
+    pub(crate) const fn at_most(&self) -> usize {
+        self.all.len()
+    }
+
     /// How many were ended.
     pub(crate) const fn ended(&self) -> usize {
         self.ended

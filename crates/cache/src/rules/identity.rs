@@ -263,7 +263,7 @@ pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &Fields, cookies: &C
 
 /// LIMIT: bytes that the value of a cookie has at least which makes a session; shorter ones can be
 /// guessed.
-pub const SESSION_MIN: usize = 16;
+const SESSION_MIN: usize = 16;
 /// Cookies that say who is logged in: they belong to every session.
 const LOGINS: &[u8] = b"wordpress_logged_in_";
 
