@@ -123,7 +123,7 @@ impl Desk {
         }
     }
 
-    /// Brings what a command has purged to the journals, before anybody is told of it.
+    /// Writes the purges of a command to the journals, before the command is answered.
     fn write_purges(&self) -> Result<(), String> {
         let unwritten = self.site.store().filter(|store| store.has_unwritten_purges());
         let Some(store) = unwritten else { return Ok(()) };

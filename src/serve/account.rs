@@ -1,5 +1,5 @@
-//! Whom a site that is served at once is served as. Root only opens ports and logs: what clients
-//! ask for is read by an account that may read what everybody may.
+//! The account that `bolide serve` runs workers as. Root only opens ports and logs; workers read
+//! files with the rights of an unprivileged account.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

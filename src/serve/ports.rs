@@ -50,7 +50,7 @@ impl Ports {
         if self.hosts.iter().all(IpAddr::is_loopback) {
             "to this machine alone; --listen '*' lets others in"
         } else {
-            "to whoever reaches it"
+            "to every client that reaches it"
         }
     }
 }

@@ -32,9 +32,9 @@ pub const VARIANTS_SIZE_MAX: u64 = 32 * 1024 * 1024;
 pub const CONNS_MAX: u32 = 1 << 20;
 /// Connections of one worker to origins.
 pub const LINKS_MAX: u32 = 1 << 18;
-/// Requests of one worker to origins that are for the store alone, as nobody waits for them.
+/// Fills of one worker that no client waits for.
 pub const UNWAITED_FILLS_MAX: usize = 64;
-/// Those of them to one origin.
+/// Those of them from one origin.
 pub const UNWAITED_FILLS_PER_ORIGIN_MAX: usize = 32;
 /// Exchanges in flight on one worker.
 pub const EXCHANGES_MAX: u32 = 1 << 18;

@@ -124,7 +124,7 @@ impl FillPermit {
         &self.growing
     }
 
-    /// Whether anybody reads what it fetches, on whichever worker.
+    /// Whether a follower on any worker reads the fill.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         self.growing.is_followed()

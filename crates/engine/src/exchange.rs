@@ -472,8 +472,8 @@ impl Exchange {
         }
     }
 
-    /// Where a request leads for which a match took too many steps: nginx goes on with the default
-    /// of the `map`, which may let in whom the match would have kept out.
+    /// Fails a request for which the match of a `map` took too many steps. nginx goes on with the
+    /// `default`, which may admit a client that the match would have refused.
     #[cold]
     fn fail_undecided(&mut self, next: Next, ctx: &mut Ctx<'_>) -> Next {
         let is_over = self.answer.is_responded

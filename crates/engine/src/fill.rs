@@ -134,13 +134,13 @@ impl Fill {
         self.permit.is_some()
     }
 
-    /// Whether somebody reads what the store gets of the answer.
+    /// Whether another request follows this fill.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         self.permit.as_ref().is_some_and(FillPermit::is_joined)
     }
 
-    /// Keeps nothing of the answer: there is nobody who would profit.
+    /// Abandons the fill: no request follows it.
     pub fn let_go(&mut self) -> Wakes {
         self.give_up(Abandon::Gone)
     }

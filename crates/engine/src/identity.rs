@@ -79,8 +79,8 @@ impl Arrival {
 }
 
 impl Exchange {
-    /// Writes down how a request arrived that its address alone did not lead there, for the key of
-    /// what answers it. For zones, whose keys the configuration makes, only turns count.
+    /// Writes how the request arrived, for the key of its answer; to be called where that depended
+    /// on more than the address. In zones, whose keys the configuration makes, only turns count.
     pub(crate) fn write_arrival(
         &self,
         caching: &Caching,

@@ -82,11 +82,11 @@ pub(crate) struct Server {
     pub(crate) silent: Silent,
     /// `ssl_verify_client`
     pub(crate) verify_client: model::VerifyClient,
-    /// Whom it trusts to know its clients.
+    /// The authorities by which it verifies client certificates.
     pub(crate) trust: ClientTrust,
 }
 
-/// Whom a server trusts to know its clients; equal ones come to the same verdict.
+/// What a server verifies client certificates by; equal ones come to the same verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientTrust {
     /// `ssl_client_certificate`, `ssl_trusted_certificate`, `ssl_crl`

@@ -2,7 +2,7 @@
 
 use crate::Fields;
 
-/// Names that nobody but a proxy writes.
+/// Names of fields that only proxies add.
 const NAMES: [&[u8]; 19] = [
     b"Forwarded",
     b"Via",
@@ -43,7 +43,7 @@ pub fn says_so(name: &[u8]) -> bool {
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known)) || BEGINNINGS.iter().any(begins)
 }
 
-/// Whether a request says that somebody has handed it on.
+/// Whether a request has a field that proxies add.
 #[must_use]
 pub fn is_handed_on(request: &Fields) -> bool {
     request.iter().any(|field| says_so(field.text))

@@ -57,7 +57,7 @@ pub enum Scenario {
     QuicDrain,
     /// Applications behind it that die, hang and talk nonsense.
     QuicTangle,
-    /// Who is given what was made for somebody else; see [`crate::audiences`].
+    /// Whether the cache gives a client an answer for another audience; see [`crate::audiences`].
     Audiences,
 }
 

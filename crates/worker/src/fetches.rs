@@ -126,7 +126,7 @@ impl<I: Io> Worker<I> {
             fetch: Fetch::new(request),
         };
         if self.origins.unwaited_fills() >= UNWAITED_FILLS_MAX {
-            // What there is serves on; whoever asks next tries again.
+            // The stale object serves on; the next request tries to revalidate it again.
             return;
         }
         if let Ok(fetch) = self.origins.fetches.insert(fetch) {

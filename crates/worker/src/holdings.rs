@@ -53,7 +53,7 @@ pub struct Holdings {
     pub links: Slots,
     /// Those of them that wait for a request.
     pub links_idle: usize,
-    /// Requests to origins for the store alone, which nobody waits for.
+    /// Fills that no client waits for.
     pub unwaited_fills: usize,
     /// Those that were ended since the start because there were too many.
     pub ended_fills: usize,

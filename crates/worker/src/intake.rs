@@ -26,9 +26,9 @@ impl<I: Io> Worker<I> {
     /// Makes a connection of a client, if there is room for one.
     pub(crate) fn admit(&mut self, listen: usize, client: &Client) {
         let max = self.generation.connections_max as usize;
-        // Connections to origins that work for nobody count as in nginx, and give way to clients.
+        // As in nginx, upstream connections count; those of fills without a client give way.
         let live = self.conns.live() + self.epilogues.live();
-        // They are counted one by one only where that can decide.
+        // The fills are counted one by one only where that decides.
         let full = live + self.origins.unwaited.at_most() >= max && {
             let more = self.origins.unwaited_fills();
             live + more >= max && self.clients() + more >= max

@@ -123,9 +123,8 @@ impl<I: Io> Worker<I> {
     }
 }
 
-/// Writes purges to the journals. Whoever has purged calls it before it tells anybody, on whatever
-/// thread it is. What fails is made good, and told, by the librarian: no later process believes
-/// what lies there.
+/// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
+/// purge. The librarian logs and repeats what fails: no later process trusts the files until then.
 pub fn write_purges(io: &mut impl Io, store: &Store) {
     store.flush_purges(|shelf| {
         let _ = flush(io, shelf);

@@ -1,8 +1,9 @@
-//! Fills that nobody waits for: their clients left, or they renew what is served meanwhile.
+//! Fills that no client waits for: the client left, or the fill revalidates a stale object in the
+//! background.
 //!
-//! One of them is worth its end to the next visitor; many are an attack on the origin by clients
-//! that ask and leave. Owns how many there may be and which end first. Refuses to end any that
-//! somebody has joined: his client counts as every client does.
+//! One such fill serves the next visitor; many are an attack on the origin by clients that send a
+//! request and leave. Owns how many there may be and which end first. Refuses to end a fill that
+//! another request follows: the client of that request counts already.
 
 use base::Key;
 use base::limits::{UNWAITED_FILLS_MAX, UNWAITED_FILLS_PER_ORIGIN_MAX};
@@ -13,7 +14,7 @@ use crate::fetches::LiveFetch;
 use crate::origin::Origins;
 use crate::worker::Worker;
 
-/// The fills that nobody of this worker waits for.
+/// The fills of this worker that none of its clients waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Unwaited {
     /// In the order in which they were left; some may be over, and some joined.
@@ -27,7 +28,7 @@ pub(crate) struct Unwaited {
 }
 
 impl Unwaited {
-    /// Nobody waits for `fetch` any more.
+    /// The last client of `fetch` on this worker left.
     pub(crate) fn push(&mut self, fetch: Key<LiveFetch>) {
         if !self.all.contains(&fetch) {
             self.all.push(fetch);
@@ -47,7 +48,7 @@ impl Unwaited {
         self.has_grown
     }
 
-    /// No fewer than those that nobody waits for.
+    /// An upper bound of their number, known without counting.
     pub(crate) const fn at_most(&self) -> usize {
         self.all.len()
     }
@@ -59,7 +60,7 @@ impl Unwaited {
 }
 
 impl Origins {
-    /// How many fills nobody waits for.
+    /// Counts the fills that no client of any worker waits for.
     pub(crate) fn unwaited_fills(&self) -> usize {
         let counts = |key: &&Key<LiveFetch>| self.fetches.get(**key).is_some_and(is_unwaited);
         self.unwaited.all.iter().filter(counts).count()
@@ -119,7 +120,7 @@ fn is_left(live: &LiveFetch) -> bool {
     live.exchange.is_none() && live.is_filling()
 }
 
-/// Whether nobody on any worker reads what the store gets of it, either.
+/// Whether no request on any worker follows its fill, either.
 fn is_unwaited(live: &LiveFetch) -> bool {
     is_left(live) && !live.fill.as_ref().is_some_and(|fill| fill.is_joined())
 }

@@ -54,8 +54,8 @@ pub fn asked_purges(request: &Fields) -> Asked {
     orders.map_or(Asked::Url, Asked::Tags)
 }
 
-/// Whether a field selects nothing, or something that is understood. Who asks for more than its URL
-/// by a field that nobody hears would believe it done.
+/// Whether a field selects nothing, or something that is understood. A client whose selecting field
+/// is ignored would believe that the purge was done.
 fn is_clear(name: &[u8], value: &[u8]) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     let begins = |known: &[u8]| {

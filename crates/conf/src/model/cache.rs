@@ -528,9 +528,9 @@ impl Default for PageCache {
 
 impl PageCache {
     /// Whether a client may purge whose connection comes from `peer`; none stands for a unix
-    /// socket. A list that is written is about the client. What nobody wrote must not be had by a
-    /// field that a proxy hands on, nor by being behind a proxy on this machine: both addresses
-    /// count, and nobody may have `handed_on` the request.
+    /// socket. A configured list is matched against the client's address. Without one, the client
+    /// and its connection must both be of this machine, and no proxy may have forwarded the request
+    /// (`handed_on`), since a local proxy makes every client look local.
     #[must_use]
     pub fn may_purge(
         &self,
@@ -551,7 +551,7 @@ impl PageCache {
     }
 }
 
-/// Whether a request says that somebody has handed it on.
+/// Whether a request has a field that proxies add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandedOn {
     /// It does.
@@ -560,14 +560,14 @@ pub enum HandedOn {
     No,
 }
 
-/// Who wants to purge.
+/// The client of a `PURGE`, as the rules judge it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purger {
-    /// Somebody who may.
+    /// The client may purge.
     Welcome,
-    /// Somebody who may not.
+    /// The client may not purge.
     Stranger,
-    /// Somebody behind a proxy on this machine: nobody knows who.
+    /// A proxy on this machine forwarded the request: the client is unknown.
     Unknown,
 }
 

@@ -1,9 +1,10 @@
 //! Files and directories that are opened, made or given away with root's rights.
 //!
 //! Owns the walk along a path whose directories may belong to accounts with fewer rights, workers
-//! above all: a link is followed only if root or we made it, so nobody else decides where a log, a
-//! pid or an owner goes. Refuses to guess: between the look at a name and its use nothing is
-//! resolved twice. Without root's rights there is nothing to gain, and the kernel walks alone.
+//! above all: a link is followed only if root or we own it, so that no other account decides which
+//! file becomes a log or a pid file, or which directory gets a new owner. Refuses to guess: between
+//! the look at a name and its use nothing is resolved twice. Without root's rights there is nothing
+//! to gain, and the kernel walks alone.
 
 use std::ffi::CString;
 use std::io::{Error, Result};
