@@ -1,4 +1,4 @@
-"""Owns the README's performance section: what the newest kept results say, or the check fails.
+"""Owns the figures in the documents: what the newest kept results say, or the check fails.
 
 Kept results are directories with a compressed `run.jsonl`, as `lab keep` leaves them: what only
 lies on this machine does not count, and neither do quick runs, whose figures say too little.
@@ -7,7 +7,7 @@ lies on this machine does not count, and neither do quick runs, whose figures sa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bolide_lab.catalogue import load_catalogue
@@ -18,7 +18,10 @@ from bolide_lab.report.source import KEPT
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
 ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
+PAGES: dict[str, Callable[[data.Run], str]] = {
+    "README.md": markdown.readme,
+    "docs/PERFORMANCE.md": markdown.performance,
+}
 RESULTS = ROOT / "lab" / "results"
 NOTHING = (
     "No full run is kept in `lab/results` yet, so there is no table here: `lab run --name NAME`, "
@@ -55,38 +58,45 @@ def newest(paths: Iterable[Path]) -> data.Run | None:
     return whole
 
 
-def section(run: data.Run | None) -> str:
-    """What must stand between the markers: the tables, or that there are none."""
-    return NOTHING if run is None else markdown.readme(run)
+def section(run: data.Run | None, page: str) -> str:
+    """What must stand between the markers of a page: its tables, or that there are none."""
+    return NOTHING if run is None else PAGES[page](run)
 
 
 def replaced(text: str, section: str) -> str:
-    """The README's text with `section` between the markers."""
+    """A page's text with `section` between the markers."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise CheckError(f"the README has no lines {BEGIN} and {END} in this order")
+        raise CheckError(f"a page has no lines {BEGIN} and {END} in this order")
     return f"{before}{BEGIN}\n{section.strip()}\n{END}{after}"
 
 
-def check(write: bool = False, readme: Path = README, results: Path = RESULTS) -> tuple[bool, str]:
-    """Whether the README says what it should, and in words how it is or where it differs.
+def check(write: bool = False, root: Path = ROOT, results: Path = RESULTS) -> tuple[bool, str]:
+    """Whether the pages say what they should, and in words how it is or where they differ.
 
-    With `write` the README is brought up to date, and then it says so.
-    Raises `CheckError` if there is no README, no markers in it, or a kept run is damaged.
+    With `write` the pages are brought up to date, and then it says so.
+    Raises `CheckError` if a page is missing or has no markers, or a kept run is damaged.
     """
-    if not readme.is_file():
-        raise CheckError(f"{readme} does not exist: `lab check` is for the source tree of Bolide")
-    old = readme.read_text(encoding="utf-8")
     run = newest(directories(results))
-    new = replaced(old, section(run))
     wanted = f"the figures of {run.name}" if run else "no generated table"
     wanted += "" if run else f", as no full run is kept in {results}"
-    if old == new:
-        return True, f"{readme.name} has {wanted}"
-    if write:
-        readme.write_text(new, encoding="utf-8")
-        return True, f"{readme.name} now has {wanted}"
-    lines = (old.splitlines(), new.splitlines())
-    diff = "\n".join(difflib.unified_diff(*lines, str(readme), "generated", lineterm="", n=1))
-    return False, f"{readme.name} should have {wanted}; run: lab check --write\n{diff}"
+    good, said = True, []
+    for name in PAGES:
+        page = root / name
+        if not page.is_file():
+            raise CheckError(f"{page} does not exist: `lab check` is for the source tree of Bolide")
+        old = page.read_text(encoding="utf-8")
+        new = replaced(old, section(run, name))
+        if old == new:
+            said.append(f"{name} has {wanted}")
+        elif write:
+            page.write_text(new, encoding="utf-8")
+            said.append(f"{name} now has {wanted}")
+        else:
+            lines = (old.splitlines(), new.splitlines())
+            diff = difflib.unified_diff(*lines, str(page), "generated", lineterm="", n=1)
+            text = "\n".join(diff)
+            said.append(f"{name} should have {wanted}; run: lab check --write\n{text}")
+            good = False
+    return good, "\n".join(said)

@@ -91,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
     verb.add_argument("old", type=Path)
     verb.add_argument("new", type=Path)
     verb.set_defaults(command=_compare)
-    verb = verbs.add_parser("check", help="whether README has the newest kept figures")
+    verb = verbs.add_parser("check", help="whether the documents have the newest kept figures")
     verb.add_argument("--write", action="store_true", help="write it")
     verb.set_defaults(command=_check)
     for name, command in (("peers", _peers), ("tools", _tools)):

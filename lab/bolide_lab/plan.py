@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from bolide_lab import titles
 from bolide_lab.model import Load, Scenario, Variant
 
 START_S = 0.3
@@ -157,7 +158,7 @@ def table(trials: list[Trial]) -> str:
         rows[scenario.id] = (scenario, names, count, seconds + trial.seconds())
     out = [f"{'scenario':16} {'samples':>7} {'about':>10}  title and servers (* as it was then)"]
     for name, (scenario, names, count, seconds) in rows.items():
-        out.append(f"{name:16} {count:7} {duration(seconds):>10}  {scenario.title}")
+        out.append(f"{name:16} {count:7} {duration(seconds):>10}  {titles.full(scenario)}")
         out.append(f"{'':36}{' '.join(sorted(names))}")
     whole = sum(trial.seconds() for trial in trials)
     count = sum(len(trial.keys()) for trial in trials)

@@ -13,7 +13,15 @@ from bolide_lab import check, keep
 from bolide_lab.catalogue import load_catalogue
 from bolide_lab.report import data, html, markdown
 
-README = f"# Name\n\n{check.BEGIN}\nold\n{check.END}\n\nrest\n"
+PAGE = f"# Name\n\n{check.BEGIN}\nold\n{check.END}\n\nrest\n"
+
+
+def pages(root: Path) -> Path:
+    """Both pages with the markers and nothing true between them."""
+    for name in check.PAGES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(PAGE)
+    return root
 
 
 def kept(results: Path, name: str, seed: int = 1, first: str = "") -> Path:
@@ -26,24 +34,31 @@ def kept(results: Path, name: str, seed: int = 1, first: str = "") -> Path:
 
 
 def test_the_check_writes_the_section_and_then_agrees(tmp_path: Path) -> None:
-    results, readme = tmp_path / "results", tmp_path / "README.md"
+    results, root = tmp_path / "results", pages(tmp_path)
     kept(results, "2026-11-21-fake")
-    readme.write_text(README)
-    good, said = check.check(False, readme, results)
-    assert not good and "+| Q1b: " in said and "old" in readme.read_text()
-    assert check.check(True, readme, results)[0]
-    assert check.check(False, readme, results)[0]
-    text = readme.read_text()
+    page = root / "docs/PERFORMANCE.md"
+    good, said = check.check(False, root, results)
+    assert not good and "+| Q1b: " in said and "old" in page.read_text()
+    assert check.check(True, root, results)[0]
+    assert check.check(False, root, results)[0]
+    text = page.read_text()
     assert text.startswith("# Name\n\n") and text.endswith("\n\nrest\n")
     assert "2026-11-21-fake" in text and "| Q1b: " in text
-    readme.write_text(text.replace("| Q1b: ", "| Q1c: "))
-    assert not check.check(False, readme, results)[0]
+    page.write_text(text.replace("| Q1b: ", "| Q1c: "))
+    assert not check.check(False, root, results)[0]
+
+
+def test_the_readme_has_rows_of_the_page(tmp_path: Path) -> None:
+    run = check.newest([kept(tmp_path / "results", "run")])
+    text = check.section(run, "README.md")
+    assert "| B-h2-html: " in text and "| M3: " in text and "Q1b" not in text
+    assert "B-h2-html" in markdown.README
 
 
 def test_losing_rows_and_servers_are_in_the_section(tmp_path: Path) -> None:
     run = check.newest([kept(tmp_path / "results", "run")])
     assert run is not None
-    text = check.section(run)
+    text = check.section(run, "docs/PERFORMANCE.md")
     for name in run.ids():
         assert text.count(f"\n| {name}: ") == 1 and text.count(f"\n| {name} | µs ↓") == 1
     assert "Apache" in text
@@ -72,30 +87,31 @@ def test_the_check_takes_the_newest_full_run_of_each_scenario(tmp_path: Path) ->
     assert "shorter loads than the scenarios say" in markdown.report(short)
 
 
-def test_a_readme_says_that_loads_were_shortened(tmp_path: Path) -> None:
+def test_a_page_says_that_loads_were_shortened(tmp_path: Path) -> None:
     words = '{"kind":"note","text":"t","plan":{"seconds":5.0}}\n'
     run = check.newest([kept(tmp_path / "results", "run", 1, words)])
-    assert "Not the full length: run: seconds set to 5." in check.section(run)
+    assert "Not the full length: run: seconds set to 5." in check.section(
+        run, "docs/PERFORMANCE.md"
+    )
 
 
 def test_without_kept_results_the_readme_must_have_no_table(tmp_path: Path) -> None:
-    results, readme = tmp_path / "results", tmp_path / "README.md"
+    results, root = tmp_path / "results", pages(tmp_path)
     fake_results.write(results / "2026-11-23-not-kept")
-    readme.write_text(README)
-    good, said = check.check(False, readme, results)
+    good, said = check.check(False, root, results)
     assert not good and "should have no generated table, as no full run is kept in" in said
-    assert check.check(True, readme, results)[0]
-    assert check.check(False, readme, results)[0]
-    assert "so there is no table here" in readme.read_text()
+    assert check.check(True, root, results)[0]
+    assert check.check(False, root, results)[0]
+    for name in check.PAGES:
+        assert "so there is no table here" in (root / name).read_text()
 
 
 def test_a_check_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
     with pytest.raises(check.CheckError, match="does not exist"):
-        check.check(False, readme, tmp_path)
-    readme.write_text("# Name\n")
+        check.check(False, tmp_path, tmp_path)
+    (tmp_path / "README.md").write_text("# Name\n")
     with pytest.raises(check.CheckError, match="has no lines"):
-        check.check(False, readme, tmp_path / "none")
+        check.check(False, tmp_path, tmp_path / "none")
     directory = kept(tmp_path / "results", "run")
     packed = (directory / keep.FILE).read_bytes()
     (directory / keep.FILE).write_bytes(packed[: len(packed) // 2])

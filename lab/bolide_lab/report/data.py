@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bolide_lab.model import Sample, Scenario, sample_from_json
+from bolide_lab import titles
+from bolide_lab.model import Load, Sample, Scenario, sample_from_json
 from bolide_lab.report.source import FILES, UnreadableError, file_of, lines
 
 LINK_TEST = "link-selftest.txt"
@@ -117,6 +118,7 @@ class Run:
     plan: dict[str, Any] = field(default_factory=dict)
     parts_shortened: list[str] = field(default_factory=list)
     scenarios: dict[str, Scenario] = field(default_factory=dict)
+    loads: dict[str, Load] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     other: list[dict[str, Any]] = field(default_factory=list)
     link_test: str = ""
@@ -178,10 +180,13 @@ class Run:
         return known.metric, known.higher_is_better
 
     def title(self, scenario: str) -> str:
-        """The scenario's title, or its id; an arm is named."""
+        """What was run, or the scenario's id; an arm is named."""
         known = self.scenario(scenario)
+        if known is None:
+            return scenario
         arm = arm_of(scenario)
-        return (known.title if known else scenario) + (f" (here {arm})" if known and arm else "")
+        title = titles.of_run(known, self.loads.get(known.id, known.load))
+        return title + (f" (here {arm})" if arm else "")
 
 
 def stem(scenario: str) -> str:
@@ -283,6 +288,10 @@ def read(directory: Path, catalogue: dict[str, Scenario], files: Iterable[str] =
     run.scenarios = {
         name: one for name, one in catalogue.items() if name in stems or _compares(one, present)
     }
+    notes, seconds = titles.notes_of(run.notes), run.plan.get("seconds")
+    run.loads = {
+        name: titles.load_of(one, notes, run.quick, seconds) for name, one in run.scenarios.items()
+    }
     return run
 
 
@@ -307,6 +316,8 @@ def merge(runs: Iterable[Run]) -> Run:
         ]
         whole.parts_shortened += [f"{run.name}: {said}"] if (said := run.shortened()) else []
         whole.scenarios.update(run.scenarios)
+        newest = {stem(name) for name, where in last.items() if where == run.name}
+        whole.loads.update({name: load for name, load in run.loads.items() if name in newest})
         whole.versions.update(run.versions)
         for name in ("machines", "configs", "body_checks", "notes", "other"):
             getattr(whole, name).extend(getattr(run, name))

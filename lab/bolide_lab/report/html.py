@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from bolide_lab import stats
+from bolide_lab import stats, titles
 from bolide_lab.report import tables
 from bolide_lab.report.data import Run, describe, display
 from bolide_lab.report.numbers import NONE, chance, short
@@ -185,7 +185,7 @@ def _tests(run: Run) -> str:
     ]
     for known in run.scenarios.values():
         if known.load.extra.get("compare"):
-            title = f"{escape(known.id)}: {escape(known.title)}"
+            title = f"{escape(known.id)}: {escape(titles.full(known))}"
             below.append(f"<h4>{title}</h4>{published_table(known, {})}{faults(known)}")
     unit = found[0].unit
     head = ["", "pair", "n", f"means, {unit}", f"difference, {unit}", "t", "p (Welch)"]
