@@ -11,18 +11,21 @@ const PATHS: &[&str] =
 
 /// Appends every untrue statement of the documents below `root`.
 pub(crate) fn check(root: &Path, problems: &mut Vec<String>) {
-    for directory in ["docs", "docs/decisions", "."] {
+    for directory in ["docs", "docs/decisions", "docs/moving-from", "."] {
         let Ok(entries) = fs::read_dir(root.join(directory)) else { continue };
         for entry in entries.flatten() {
             let path = entry.path();
             if path.extension().is_some_and(|extension| extension == "md") {
                 let Ok(text) = fs::read_to_string(&path) else { continue };
                 let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-                document(root, name.trim_start_matches("./"), &text, problems);
+                let name = name.trim_start_matches("./");
+                document(root, name, &text, problems);
+                links(&path, name, &text, problems);
             }
         }
     }
     map(root, problems);
+    decisions(root, problems);
 }
 
 fn document(root: &Path, name: &str, text: &str, problems: &mut Vec<String>) {
@@ -40,6 +43,20 @@ fn document(root: &Path, name: &str, text: &str, problems: &mut Vec<String>) {
             judge(line.split(" #").next().unwrap_or(line).trim());
         } else {
             line.split('`').skip(1).step_by(2).for_each(&mut judge);
+        }
+    }
+}
+
+/// Every link to a file of the tree leads to one.
+fn links(path: &Path, name: &str, text: &str, problems: &mut Vec<String>) {
+    let directory = path.parent().unwrap_or(path);
+    for (number, line) in (1..).zip(text.lines()) {
+        for after in line.split("](").skip(1) {
+            let target = after.split([')', '#']).next().unwrap_or_default();
+            let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
+            if !target.is_empty() && !is_elsewhere && !directory.join(target).exists() {
+                problems.push(format!("{name}:{number}: {target} does not exist"));
+            }
         }
     }
 }
@@ -112,9 +129,22 @@ fn map(root: &Path, problems: &mut Vec<String>) {
     }
 }
 
+/// The index of decisions names every page beside it.
+fn decisions(root: &Path, problems: &mut Vec<String>) {
+    const INDEX: &str = "docs/decisions/README.md";
+    let text = fs::read_to_string(root.join(INDEX)).unwrap_or_default();
+    let Ok(entries) = fs::read_dir(root.join("docs/decisions")) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name != "README.md" && !text.contains(&format!("({name})")) {
+            problems.push(format!("{INDEX}: {name} is not in the index"));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{command, defines, document};
+    use super::{command, decisions, defines, document, links};
 
     #[test]
     fn a_function_is_found_by_its_whole_name() {
@@ -139,5 +169,29 @@ mod tests {
         let root = crate::tidy::root();
         assert_eq!(command(&root, "cargo test --test main h2"), None);
         assert!(command(&root, "cargo test --test main nothing").is_some());
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_reported_with_their_line() {
+        let mut problems = Vec::new();
+        let text = "[a](ARCHITECTURE.md#threads) [b](https://a.test/no.md) [c](#here)\n\
+                    [d](../README.md), [e](decisions/none.md)\n";
+        let path = crate::tidy::root().join("docs/x.md");
+        links(&path, "docs/x.md", text, &mut problems);
+        assert_eq!(problems, ["docs/x.md:2: decisions/none.md does not exist"]);
+    }
+
+    #[test]
+    fn a_decision_that_the_index_leaves_out_is_reported() {
+        let root = std::env::temp_dir().join(format!("bolide-index-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("docs/decisions")).unwrap();
+        for (name, text) in [("README.md", "[1](0001-a.md)"), ("0001-a.md", ""), ("0002-b.md", "")]
+        {
+            std::fs::write(root.join("docs/decisions").join(name), text).unwrap();
+        }
+        let mut problems = Vec::new();
+        decisions(&root, &mut problems);
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(problems, ["docs/decisions/README.md: 0002-b.md is not in the index"]);
     }
 }
