@@ -176,6 +176,17 @@ pub(crate) enum Form {
     Check(fn(&mut Reader, &Node) -> Parsed),
 }
 
+/// What holds where a directive is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// The row does not say; its place in the settings does, if it has one.
+    Unsaid,
+    /// As if these words stood behind its name.
+    Words(&'static str),
+    /// What this sentence says.
+    Described(&'static str),
+}
+
 /// One row of the table.
 #[derive(Clone, Copy)]
 pub struct Directive {
@@ -193,6 +204,10 @@ pub struct Directive {
     pub example: &'static str,
     /// The version that has it first.
     pub since: &'static str,
+    /// Its words, where they do not follow from how they are read; see [`crate::reference`].
+    pub(crate) syntax: Option<&'static str>,
+    /// What holds without it.
+    pub(crate) unwritten: Unwritten,
     pub(crate) parse: Parse,
 }
 
@@ -205,13 +220,32 @@ impl std::fmt::Debug for Directive {
 impl Directive {
     const fn new(name: &'static str, contexts: Contexts, args: Args, parse: Parse) -> Self {
         let (doc, example, since) = ("", "", "0.1.0");
-        Self { name, contexts, args, inherit: Inherit::Value, doc, example, since, parse }
+        let (inherit, syntax, unwritten) = (Inherit::Value, None, Unwritten::Unsaid);
+        Self { name, contexts, args, inherit, doc, example, since, syntax, unwritten, parse }
     }
 
     /// Says what the directive is for and gives a line that works.
     pub(crate) const fn doc(mut self, doc: &'static str, example: &'static str) -> Self {
         self.doc = doc;
         self.example = example;
+        self
+    }
+
+    /// Says what its words are, placeholders in capitals.
+    pub(crate) const fn takes(mut self, syntax: &'static str) -> Self {
+        self.syntax = Some(syntax);
+        self
+    }
+
+    /// Says which words hold where it is not written; a test writes them.
+    pub(crate) const fn default(mut self, words: &'static str) -> Self {
+        self.unwritten = Unwritten::Words(words);
+        self
+    }
+
+    /// Describes what holds where it is not written, if no words of its own mean the same.
+    pub(crate) const fn without(mut self, sentence: &'static str) -> Self {
+        self.unwritten = Unwritten::Described(sentence);
         self
     }
 

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::directive::{Contexts, Directive};
+use crate::model::{Place, UpstreamKind};
+use crate::reader::Reader;
 
 mod access;
 mod auth;
@@ -148,6 +150,13 @@ pub fn families() -> impl Iterator<Item = (&'static str, &'static [Directive])> 
 /// Every directive that is understood, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Directive> {
     families().flat_map(|(_, table)| table)
+}
+
+/// Opens an `upstream` and a `php_pool`, so that their rows have a place.
+pub(crate) fn begin_blocks(r: &mut Reader) {
+    let (kind, place) = (UpstreamKind::Block, Place::default());
+    r.http.upstreams.push(upstream::empty("", kind, place.clone()));
+    r.http.php_pools.push(php_pool::empty("", place));
 }
 
 /// Whether nothing comes of what a row says.

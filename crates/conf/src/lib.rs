@@ -19,6 +19,7 @@ pub mod local_address;
 pub mod model;
 pub mod proxy_url;
 mod reader;
+pub mod reference;
 pub mod regex;
 pub mod source;
 pub mod survey;

@@ -73,7 +73,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    fn of(name: &str) -> Self {
+    pub(crate) fn of(name: &str) -> Self {
         if name.starts_with("proxy_") { Self::Proxy } else { Self::Application }
     }
 }
@@ -347,26 +347,13 @@ pub(crate) struct Reader {
 
 /// Reads a whole tree.
 pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Config> {
-    let conf_dir = path.parent().unwrap_or_else(|| Path::new("/")).to_owned();
-    let main = defaults::main(options);
-    let settings = defaults::settings(options, &main);
     let mut reader = Reader {
-        scope: Scope::outermost(settings),
-        options: options.clone(),
-        conf_dir,
-        main,
-        events: defaults::EVENTS,
-        http: HttpDraft::default(),
-        again: false,
-        family: Family::Application,
-        named: Vec::new(),
+        conf_dir: path.parent().unwrap_or_else(|| Path::new("/")).to_owned(),
         first_block: first_block(&tree.nodes),
-        wanted_pools: Vec::new(),
-        has_events: false,
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
         diagnostics: std::mem::take(&mut tree.diagnostics),
-        at: (Order::default(), Place::default()),
+        ..Reader::with_defaults(options)
     };
     let mut nodes = std::mem::take(&mut tree.nodes);
     reader.read_nodes(&mut nodes);
@@ -378,6 +365,30 @@ fn first_block(nodes: &[Node]) -> Order {
 }
 
 impl Reader {
+    /// A reader to which nothing was written yet.
+    pub(crate) fn with_defaults(options: &Options) -> Self {
+        let main = defaults::main(options);
+        let settings = defaults::settings(options, &main);
+        Self {
+            scope: Scope::outermost(settings),
+            options: options.clone(),
+            conf_dir: PathBuf::new(),
+            main,
+            events: defaults::EVENTS,
+            http: HttpDraft::default(),
+            again: false,
+            family: Family::Application,
+            named: Vec::new(),
+            first_block: Order::default(),
+            wanted_pools: Vec::new(),
+            has_events: false,
+            hosts: HashMap::new(),
+            files: Vec::new(),
+            diagnostics: Vec::new(),
+            at: (Order::default(), Place::default()),
+        }
+    }
+
     /// The settings being made, alone in this hand.
     pub(crate) fn settings(&mut self) -> &mut Settings {
         Arc::make_mut(&mut self.scope.settings)

@@ -4,10 +4,13 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
 
 use conf::directive::{Contexts, Directive, Inherit};
-use conf::{Options, Source, directives};
+use conf::model::Settings;
+use conf::reference::{self, Default as Unwritten};
+use conf::{Config, Options, Source, directives};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -31,8 +34,33 @@ fn arguments(row: &Directive) -> String {
     }
 }
 
+/// A row's words behind its name, as one line of code.
+fn syntax(row: &Directive) -> String {
+    let words = reference::syntax(row).unwrap_or_default();
+    let end = if row.is_block() { " { … }" } else { ";" };
+    let words = words.trim_start_matches("{ TYPE");
+    match words {
+        _ if words.len() < reference::syntax(row).unwrap_or_default().len() => {
+            format!("`{} {{ TYPE{words}`", row.name)
+        }
+        "" => format!("`{}{end}`", row.name),
+        _ => format!("`{} {words}{end}`", row.name),
+    }
+}
+
+fn default(row: &Directive) -> String {
+    match reference::default(row) {
+        Some(Unwritten::Words(words)) => format!("`{words}`"),
+        Some(Unwritten::Described(sentence)) => sentence,
+        None => String::new(),
+    }
+}
+
 fn page(family: &str, rows: &[Directive]) -> String {
     let mut page = format!("# {}\n\n{}\n", family.replace('_', " "), title(family));
+    page.push_str(
+        "\nWords in capitals are [explained in the index](README.md#words-in-capitals).\n",
+    );
     for row in rows {
         let places: Vec<_> = row.contexts.names().collect();
         let inherited = match row.inherit {
@@ -47,7 +75,10 @@ fn page(family: &str, rows: &[Directive]) -> String {
         }
         let _ = write!(
             page,
-            "\n- in: {}\n- arguments: {}{block}\n- inheritance: {inherited}\n- since: {}\n",
+            "\n- syntax: {}\n- default: {}\n- in: {}\n- arguments: {}{block}\n\
+             - inheritance: {inherited}\n- since: {}\n",
+            syntax(row),
+            default(row),
             places.join(", "),
             arguments(row),
             row.since,
@@ -60,9 +91,15 @@ fn page(family: &str, rows: &[Directive]) -> String {
 fn index() -> String {
     let mut page = "# Directives\n\nEvery directive that is understood, by feature. The pages are \
                     made from the tables in\n`crates/conf/src/directives/`; \
-                    `cargo test -p conf reference` compares them and reads\nevery example. \
-                    `bolide check` tells what becomes of a whole configuration.\n"
+                    `cargo test -p conf reference` compares them, reads\nevery example, and \
+                    writes every default to see that it changes nothing. `bolide check` tells\n\
+                    what becomes of a whole configuration.\n\n## Words in capitals\n\n\
+                    `|` stands between choices, `[ ]` around what may be left out.\n\n\
+                    | word | what stands in its place |\n|---|---|\n"
         .to_owned();
+    for (word, meaning) in reference::PLACEHOLDERS {
+        let _ = writeln!(page, "| {word} | {meaning} |");
+    }
     for (family, rows) in directives::families() {
         let _ = write!(page, "\n## [{}]({family}.md)\n\n", family.replace('_', " "));
         let mut names: Vec<_> = rows.iter().map(|row| format!("`{}`", row.name)).collect();
@@ -140,10 +177,10 @@ fn beside(name: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// The example inside the blocks that it belongs into.
-fn whole(row: &Directive, context: Contexts) -> String {
+/// A line of a directive inside the blocks that it belongs into.
+fn whole(row: &Directive, context: Contexts, line: &str) -> String {
     let (http, here) = beside(row.name);
-    let line = format!("{here} {}", row.example);
+    let line = format!("{here} {line}");
     if context == Contexts::MAIN {
         return if row.name == "events" { line } else { format!("{line} events {{}}") };
     }
@@ -174,7 +211,7 @@ fn every_example_is_read_wherever_it_may_stand() {
             if !row.contexts.contains(context) {
                 continue;
             }
-            let text = whole(row, context);
+            let text = whole(row, context, row.example);
             let outcome = conf::parse(&Text(text.clone()), Path::new("nginx.conf"), &options);
             let fatal = outcome.diagnostics.iter().filter(|diagnostic| diagnostic.is_fatal());
             wrong.extend(fatal.map(|diagnostic| format!("{text}\n    {diagnostic}")));
@@ -183,4 +220,84 @@ fn every_example_is_read_wherever_it_may_stand() {
     }
     assert!(wrong.is_empty(), "{} of {read}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(read > 500, "only {read}");
+}
+
+#[test]
+fn every_directive_says_its_words_and_what_holds_without_it() {
+    let silent = directives::families().flat_map(|(family, rows)| {
+        let says = |row: &&Directive| {
+            reference::syntax(row).is_some() && reference::default(row).is_some()
+        };
+        rows.iter().filter(move |row| !says(row)).map(move |row| format!("{family}: {}", row.name))
+    });
+    let silent: Vec<_> = silent.collect();
+    assert!(silent.is_empty(), "use takes, default or without for: {silent:#?}");
+}
+
+#[test]
+fn words_in_capitals_are_explained() {
+    let known: Vec<_> =
+        reference::PLACEHOLDERS.iter().flat_map(|(words, _)| words.split(", ")).collect();
+    let mut strange = Vec::new();
+    for row in directives::all() {
+        let syntax = reference::syntax(row).unwrap_or_default();
+        // Versions, methods of HTTP and names of fields are what they are.
+        let words = syntax.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '@');
+        let capitals =
+            words.filter(|word| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase()));
+        let unknown = capitals.filter(|word| !known.contains(word) && !METHODS.contains(word));
+        strange.extend(unknown.map(|word| format!("{}: {word}", row.name)));
+    }
+    assert!(strange.is_empty(), "{strange:#?}");
+}
+
+const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "DEFAULT"];
+
+/// What a configuration means, but for what it was written as: values that are compared, and the
+/// rest in words.
+type Meaning = (Vec<Arc<Settings>>, String);
+
+fn meaning(config: &Config) -> Meaning {
+    let Some(http) = &config.http else {
+        return (Vec::new(), format!("{:?} {:?}", config.main, config.events));
+    };
+    let inner = http.locations.iter().map(|location| Arc::clone(&location.settings));
+    let settings = std::iter::once(Arc::clone(&http.settings)).chain(inner);
+    let servers = http.servers.iter().map(|server| {
+        let names = (server.names.clone(), server.http2, server.http3);
+        format!("{names:?} {:?} {:?}", server.tls, server.settings)
+    });
+    let servers: Vec<_> = servers.collect();
+    let rest = (&http.upstreams, &http.php_pools, &http.page_store, &http.log_formats);
+    let rest = (rest, &http.listens, &config.main, &config.events);
+    (settings.collect(), format!("{servers:?} {rest:?}"))
+}
+
+#[test]
+fn a_default_that_is_written_changes_nothing() {
+    let options = Options { prefix: "/conf".into(), privileged: true, ..Options::default() };
+    let read = |text: &str| {
+        let outcome = conf::parse(&Text(text.to_owned()), Path::new("nginx.conf"), &options);
+        outcome.config.as_ref().map(meaning).ok_or_else(|| format!("{:?}", outcome.diagnostics))
+    };
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for row in directives::all() {
+        let Some(Unwritten::Words(words)) = reference::default(row) else { continue };
+        let (place, before) = match row.name {
+            "proxy_redirect" => (Contexts::LOCATION, "proxy_pass http://127.0.0.1;"),
+            _ => {
+                let places = Contexts::EACH.map(|(context, _)| context);
+                let place = places.into_iter().find(|one| row.contexts.contains(*one));
+                (place.expect("a directive has a place"), "")
+            }
+        };
+        let with = whole(row, place, &format!("{before} {} {words};", row.name));
+        let (with_it, without) = (read(&with), read(&whole(row, place, before)));
+        if with_it != without || with_it.is_err() {
+            wrong.push(format!("{with} {}", with_it.err().unwrap_or_default()));
+        }
+        compared += 1;
+    }
+    assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared > 240, "only {compared}");
 }

@@ -12,9 +12,13 @@ const HSLE: Contexts = Contexts::HSLE;
 
 pub(super) const TABLE: &[Directive] = &[
     list("allow", HSLE, Args::ONE, |r, node| rule(r, node, Verdict::Allow))
-        .doc("Lets clients of an address or network in.", "allow 192.0.2.0/24;"),
+        .doc("Lets clients of an address or network in.", "allow 192.0.2.0/24;")
+        .takes("ADDRESS | NETWORK | unix: | all")
+        .without("every client is allowed"),
     list("deny", HSLE, Args::ONE, |r, node| rule(r, node, Verdict::Deny))
-        .doc("Keeps clients of an address or network out.", "deny all;"),
+        .doc("Keeps clients of an address or network out.", "deny all;")
+        .takes("ADDRESS | NETWORK | unix: | all")
+        .without("no client is refused"),
 ];
 
 fn rule(r: &mut Reader, node: &Node, verdict: Verdict) -> Parsed {

@@ -11,7 +11,9 @@ pub(super) const TABLE: &[Directive] = &[
         r.settings().auth_basic = Some(r.template(node.arg(0))?);
         Ok(())
     })
-    .doc("Asks for name and password; the text names what they are for.", "auth_basic \"Staff\";"),
+    .doc("Asks for name and password; the text names what they are for.", "auth_basic \"Staff\";")
+    .takes("TEXT | off")
+    .without("off: no password is asked for"),
     value("auth_basic_user_file", HSLE, Args::ONE, |r, node| {
         let word = node.arg(0);
         let file = if word.first() == Some(&b'$') {
@@ -23,5 +25,7 @@ pub(super) const TABLE: &[Directive] = &[
         r.settings().auth_basic_user_file = Some(file);
         Ok(())
     })
-    .doc("Names and password hashes, as `htpasswd` writes them.", "auth_basic_user_file users;"),
+    .doc("Names and password hashes, as `htpasswd` writes them.", "auth_basic_user_file users;")
+    .takes("FILE")
+    .without("none"),
 ];

@@ -18,11 +18,16 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "A path of this server that is asked whether a request may come in.",
         "auth_request /auth;",
-    ),
-    list("auth_request_set", HSL, Args::TWO, set).doc(
-        "A variable that is set to something of the answer to that question.",
-        "auth_request_set $user $upstream_http_x_user;",
-    ),
+    )
+    .takes("URI | off")
+    .without("off: nothing is asked"),
+    list("auth_request_set", HSL, Args::TWO, set)
+        .doc(
+            "A variable that is set to something of the answer to that question.",
+            "auth_request_set $user $upstream_http_x_user;",
+        )
+        .takes("VARIABLE TEXT")
+        .without("none"),
 ];
 
 fn rule_mut(r: &mut Reader) -> &mut AuthRequest {

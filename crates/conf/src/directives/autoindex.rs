@@ -23,5 +23,7 @@ pub(super) const TABLE: &[Directive] = &[
         r.settings().autoindex.format = chosen(node, &formats)?;
         Ok(())
     })
-    .doc("The format of listings.", "autoindex_format json;"),
+    .doc("The format of listings.", "autoindex_format json;")
+    .takes("html | xml | json | jsonp")
+    .default("html"),
 ];

@@ -20,18 +20,24 @@ pub(super) const TABLE: &[Directive] = &[
     millis("client_body_timeout", HSL, |r| &mut r.settings().client_body_timeout)
         .doc("How long a client may send nothing of a body.", "client_body_timeout 60s;"),
     value("client_body_temp_path", HSL, Args::between(1, 4), temp_path)
-        .doc("Where bodies that do not fit are kept.", "client_body_temp_path /var/tmp/bodies;"),
+        .doc("Where bodies that do not fit are kept.", "client_body_temp_path /var/tmp/bodies;")
+        .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]")
+        .default("client_body_temp"),
     value("client_body_in_file_only", HSL, Args::ONE, in_file_only)
-        .doc("Whether every body goes to a file with a name.", "client_body_in_file_only clean;"),
+        .doc("Whether every body goes to a file with a name.", "client_body_in_file_only clean;")
+        .takes("on | clean | off")
+        .default("off"),
     accepted("client_body_in_single_buffer", HSL, Args::ONE, Form::Flag)
         .doc("Whether a body is kept in one piece.", "client_body_in_single_buffer on;"),
     accepted("client_body_early_read", HSL, Args::ONE, Form::Flag)
         .doc("Whether a body is read before it is needed.", "client_body_early_read on;"),
     // Packaged configurations name these for protocols whose `_pass` they never use.
     accepted("scgi_temp_path", HSL, Args::between(1, 4), Form::Check(unused_temp_path))
-        .doc("Where answers by SCGI would be kept.", "scgi_temp_path /var/tmp/scgi;"),
+        .doc("Where answers by SCGI would be kept.", "scgi_temp_path /var/tmp/scgi;")
+        .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
     accepted("uwsgi_temp_path", HSL, Args::between(1, 4), Form::Check(unused_temp_path))
-        .doc("Where answers by uwsgi would be kept.", "uwsgi_temp_path /var/tmp/uwsgi;"),
+        .doc("Where answers by uwsgi would be kept.", "uwsgi_temp_path /var/tmp/uwsgi;")
+        .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
 ];
 
 fn temp_path(r: &mut Reader, node: &Node) -> Parsed {

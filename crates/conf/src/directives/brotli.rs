@@ -18,19 +18,25 @@ pub(super) const TABLE: &[Directive] = &[
         brotli_mut(r).level = bounded(node.arg(0), 0, 11)? as u8;
         Ok(())
     })
-    .doc("How hard to compress, from 0 to 11.", "brotli_comp_level 5;"),
+    .doc("How hard to compress, from 0 to 11.", "brotli_comp_level 5;")
+    .takes("NUMBER (0 to 11)")
+    .default("6"),
     value("brotli_min_length", HSL, Args::ONE, |r, node| {
         brotli_mut(r).min_length = values::size(node.arg(0)).ok_or(INVALID)?;
         Ok(())
     })
-    .doc("Answers shorter than this are left alone.", "brotli_min_length 1000;"),
+    .doc("Answers shorter than this are left alone.", "brotli_min_length 1000;")
+    .takes("SIZE")
+    .default("20"),
     list("brotli_types", HSL, Args::at_least(1), |r, node| {
         let before = r.again.then(|| r.settings().brotli.types.clone());
         let types = content_types(r, node, before);
         brotli_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types to compress beside `text/html`.", "brotli_types text/css;"),
+    .doc("Content types to compress beside `text/html`.", "brotli_types text/css;")
+    .takes("TYPE…")
+    .default("text/html"),
     value("brotli_window", HSL, Args::ONE, |r, node| {
         let window = size(node.arg(0))?;
         if !window.is_power_of_two() || !(1 << 10..=16 << 20).contains(&window) {
@@ -39,14 +45,18 @@ pub(super) const TABLE: &[Directive] = &[
         brotli_mut(r).window = window;
         Ok(())
     })
-    .doc("Checked only: repetitions are looked for 512 KiB back.", "brotli_window 512k;"),
+    .doc("Checked only: repetitions are looked for 512 KiB back.", "brotli_window 512k;")
+    .takes("SIZE (1k to 16m, a power of two)")
+    .default("512k"),
     buffers("brotli_buffers", HSL, |r| &mut brotli_mut(r).buffers)
         .doc("Number and size of buffers for it.", "brotli_buffers 16 8k;"),
     value("brotli_static", HSL, Args::ONE, |r, node| {
         brotli_mut(r).precompressed = precompressed(node)?;
         Ok(())
     })
-    .doc("Whether a file's `.br` neighbour is sent instead.", "brotli_static on;"),
+    .doc("Whether a file's `.br` neighbour is sent instead.", "brotli_static on;")
+    .takes("on | off | always")
+    .default("off"),
 ];
 
 fn brotli_mut(r: &mut Reader) -> &mut Brotli {

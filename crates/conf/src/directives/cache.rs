@@ -33,9 +33,16 @@ macro_rules! rows {
                     $family,
                     "_cache_path /var/cache/php levels=1:2 keys_zone=PHP:100m inactive=60m;"
                 ),
-            ),
+            )
+            .takes(
+                "DIRECTORY keys_zone=NAME:SIZE [levels=1:2] [inactive=SECONDS] [max_size=BYTES] \
+                 [min_free=BYTES] [PARAMETER…]",
+            )
+            .without("none; `inactive` is 10m, and there is no limit of size"),
             value(concat!($family, "_cache"), HSL, Args::ONE, cache)
-                .doc("The zone that keeps answers, or `off`.", concat!($family, "_cache PHP;")),
+                .doc("The zone that keeps answers, or `off`.", concat!($family, "_cache PHP;"))
+                .takes("ZONE | off")
+                .default("off"),
             value(concat!($family, "_cache_key"), HSL, Args::ONE, |r, node| {
                 r.cache().key = Some(r.template(node.arg(0))?);
                 Ok(())
@@ -43,15 +50,24 @@ macro_rules! rows {
             .doc(
                 "What tells two requests apart.",
                 concat!($family, "_cache_key \"$scheme$request_method$host$request_uri\";"),
+            )
+            .takes("TEXT")
+            .without(
+                "what `proxy_pass` asks for; for applications scheme, host and request target, \
+                 with a warning",
             ),
             list(concat!($family, "_cache_valid"), HSL, Args::at_least(1), valid).doc(
                 "How long answers of these statuses are fresh; without a status 200, 301 and 302.",
                 concat!($family, "_cache_valid 200 301 302 60m;"),
-            ),
+            )
+            .takes("[CODE… | any] SECONDS")
+            .without("none: what the answer says decides"),
             list(concat!($family, "_cache_methods"), HSL, Args::at_least(1), methods).doc(
                 "Whose answers are kept; GET and HEAD always are.",
                 concat!($family, "_cache_methods POST;"),
-            ),
+            )
+            .takes("GET | HEAD | POST…")
+            .default("GET HEAD"),
             number(concat!($family, "_cache_min_uses"), HSL, |r| &mut r.cache().min_uses).doc(
                 "Kept when it was asked for so often.",
                 concat!($family, "_cache_min_uses 2;"),
@@ -64,7 +80,9 @@ macro_rules! rows {
             .doc(
                 "The origin is asked when one of these is neither empty nor `0`.",
                 concat!($family, "_cache_bypass $skip_cache;"),
-            ),
+            )
+            .takes("TEXT…")
+            .without("none"),
             list(concat!($family, "_no_cache"), HSL, Args::at_least(1), |r, node| {
                 let texts = texts(r, node)?;
                 extend(r, |cache| &mut cache.no_cache, texts);
@@ -73,7 +91,9 @@ macro_rules! rows {
             .doc(
                 "Nothing is kept when one of these is neither empty nor `0`.",
                 concat!($family, "_no_cache $skip_cache;"),
-            ),
+            )
+            .takes("TEXT…")
+            .without("none"),
             flag(concat!($family, "_cache_lock"), HSL, |r| &mut r.cache().lock).doc(
                 "Whether one request at a time fetches what is missing.",
                 concat!($family, "_cache_lock on;"),
@@ -88,7 +108,12 @@ macro_rules! rows {
             list(concat!($family, "_cache_use_stale"), HSL, Args::at_least(1), use_stale).doc(
                 "When an old answer is better than none.",
                 concat!($family, "_cache_use_stale error timeout updating http_500;"),
-            ),
+            )
+            .takes(
+                "error | timeout | invalid_header | updating | http_500 | http_502 | http_503 | \
+                 http_504 | http_403 | http_404 | http_429 | off…",
+            )
+            .default("off"),
             flag(concat!($family, "_cache_background_update"), HSL, |r| {
                 &mut r.cache().background_update
             })
@@ -108,11 +133,15 @@ macro_rules! rows {
             .doc(
                 "Ranges that begin behind it are fetched alone.",
                 concat!($family, "_cache_max_range_offset 10m;"),
-            ),
+            )
+            .takes("BYTES")
+            .without("no limit: the whole answer is fetched"),
             list(concat!($family, "_cache_purge"), HSL, Args::at_least(1), purge).doc(
                 "Requests that purge: by a condition, by a method and who sends it, or by a key.",
                 concat!($family, "_cache_purge PURGE from 127.0.0.1;"),
-            ),
+            )
+            .takes("TEXT… | METHOD [from CLIENTS…] | ZONE TEXT")
+            .without("nothing purges"),
         ]
     };
 }

@@ -17,20 +17,28 @@ pub(super) const TABLE: &[Directive] = &[
         charset_mut(r).charset = name;
         Ok(())
     })
-    .doc("The charset named in `Content-Type`.", "charset utf-8;"),
+    .doc("The charset named in `Content-Type`.", "charset utf-8;")
+    .takes("CHARSET | VARIABLE | off")
+    .default("off"),
     value("source_charset", Contexts::HSLI, Args::ONE, |r, node| {
         let name = name(r, node)?;
         charset_mut(r).source = name;
         Ok(())
     })
-    .doc("The charset that files are in.", "source_charset koi8-r;"),
+    .doc("The charset that files are in.", "source_charset koi8-r;")
+    .takes("CHARSET | VARIABLE | off")
+    .default("off"),
     list("charset_types", HSL, Args::at_least(1), |r, node| {
         let before = r.again.then(|| r.settings().charset.types.clone());
         let types = content_types(r, node, before);
         charset_mut(r).types = types;
         Ok(())
     })
-    .doc("The content types that get a charset.", "charset_types text/css;"),
+    .doc("The content types that get a charset.", "charset_types text/css;")
+    .takes("TYPE…")
+    .default(
+        "text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
+    ),
     flag("override_charset", Contexts::HSLI, |r| &mut charset_mut(r).overrides)
         .doc("Whether a charset that an origin named is replaced.", "override_charset on;"),
 ];

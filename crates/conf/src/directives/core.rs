@@ -23,10 +23,13 @@ const HSL: Contexts = Contexts::HSL;
 pub(super) const TABLE: &[Directive] = &[
     block("http", Contexts::MAIN, Args::NONE, http)
         .doc("Everything about serving HTTP.", "http { server { listen 80; } }"),
-    value("keepalive_timeout", HSL, Args::between(1, 2), keepalive_timeout).doc(
-        "How long an idle connection stays; the second value is told to the client.",
-        "keepalive_timeout 75s;",
-    ),
+    value("keepalive_timeout", HSL, Args::between(1, 2), keepalive_timeout)
+        .doc(
+            "How long an idle connection stays; the second value is told to the client.",
+            "keepalive_timeout 75s;",
+        )
+        .takes("TIME [SECONDS]")
+        .default("75s"),
     millis("keepalive_min_timeout", HSL, |r| &mut r.settings().keepalive_min_timeout).doc(
         "How long an idle connection outlives the order to drain.",
         "keepalive_min_timeout 1s;",
@@ -38,13 +41,19 @@ pub(super) const TABLE: &[Directive] = &[
         r.settings().keepalive_requests = number.unsigned_abs();
         Ok(())
     })
-    .doc("How many requests one connection may carry.", "keepalive_requests 1000;"),
+    .doc("How many requests one connection may carry.", "keepalive_requests 1000;")
+    .takes("NUMBER")
+    .default("1000"),
     list("keepalive_disable", HSL, Args::between(1, 2), keepalive_disable)
-        .doc("Browsers whose connections close after a POST.", "keepalive_disable msie6;"),
+        .doc("Browsers whose connections close after a POST.", "keepalive_disable msie6;")
+        .takes("none | msie6 | safari…")
+        .default("msie6"),
     millis("send_timeout", HSL, |r| &mut r.settings().send_timeout)
         .doc("How long a client may take nothing of an answer.", "send_timeout 60s;"),
     value("lingering_close", HSL, Args::ONE, lingering_close)
-        .doc("Whether what the client still sends is read before closing.", "lingering_close on;"),
+        .doc("Whether what the client still sends is read before closing.", "lingering_close on;")
+        .takes("off | on | always")
+        .default("on"),
     millis("lingering_time", HSL, |r| &mut r.settings().lingering_time)
         .doc("How long that reading may go on.", "lingering_time 30s;"),
     millis("lingering_timeout", HSL, |r| &mut r.settings().lingering_timeout)
@@ -57,29 +66,41 @@ pub(super) const TABLE: &[Directive] = &[
         r.settings().sendfile_max_chunk = values::size(node.arg(0)).ok_or(INVALID)?;
         Ok(())
     })
-    .doc("The most that one such call sends.", "sendfile_max_chunk 2m;"),
+    .doc("The most that one such call sends.", "sendfile_max_chunk 2m;")
+    .takes("SIZE")
+    .default("2m"),
     flag("tcp_nopush", HSL, |r| &mut r.settings().tcp_nopush)
         .doc("Whether head and file leave in full packets.", "tcp_nopush on;"),
     flag("tcp_nodelay", HSL, |r| &mut r.settings().tcp_nodelay)
         .doc("Whether small pieces are sent at once.", "tcp_nodelay on;"),
     value("directio", HSL, Args::ONE, directio)
-        .doc("Files from this size bypass the page cache.", "directio 4m;"),
+        .doc("Files from this size bypass the page cache.", "directio 4m;")
+        .takes("BYTES | off")
+        .default("off"),
     buffers("output_buffers", HSL, |r| &mut r.settings().output_buffers)
         .doc("Number and size of buffers for reading files.", "output_buffers 2 32k;"),
     value("limit_rate", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().limit_rate = Some(rate(r, node)?);
         Ok(())
     })
-    .doc("Bytes per second of one answer.", "limit_rate 500k;"),
+    .doc("Bytes per second of one answer.", "limit_rate 500k;")
+    .takes("SIZE | TEXT")
+    .without("0: no limit"),
     value("limit_rate_after", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().limit_rate_after = Some(rate(r, node)?);
         Ok(())
     })
-    .doc("Bytes of an answer that are not limited.", "limit_rate_after 1m;"),
+    .doc("Bytes of an answer that are not limited.", "limit_rate_after 1m;")
+    .takes("SIZE | TEXT")
+    .without("0"),
     value("satisfy", HSL, Args::ONE, satisfy)
-        .doc("Whether all access checks must pass, or any.", "satisfy any;"),
+        .doc("Whether all access checks must pass, or any.", "satisfy any;")
+        .takes("all | any")
+        .default("all"),
     value("server_tokens", HSL, Args::ONE, server_tokens)
-        .doc("How much `Server` and error pages say about the server.", "server_tokens off;"),
+        .doc("How much `Server` and error pages say about the server.", "server_tokens off;")
+        .takes("on | off | build")
+        .default("on"),
     flag("absolute_redirect", HSL, |r| &mut r.settings().absolute_redirect)
         .doc("Whether redirects name scheme and host.", "absolute_redirect off;"),
     flag("port_in_redirect", HSL, |r| &mut r.settings().port_in_redirect)
@@ -88,27 +109,40 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether redirects name the server's first name.", "server_name_in_redirect on;"),
     flag("etag", HSL, |r| &mut r.settings().etag).doc("Whether files get an `ETag`.", "etag off;"),
     value("if_modified_since", HSL, Args::ONE, if_modified_since)
-        .doc("How `If-Modified-Since` is compared.", "if_modified_since before;"),
+        .doc("How `If-Modified-Since` is compared.", "if_modified_since before;")
+        .takes("off | exact | before")
+        .default("exact"),
     value("max_ranges", HSL, Args::ONE, |r, node| {
         let number = values::number(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
         r.settings().max_ranges = Some(u32::try_from(number).unwrap_or(u32::MAX));
         Ok(())
     })
-    .doc("How many ranges a request may ask for; 0 turns ranges off.", "max_ranges 16;"),
+    .doc("How many ranges a request may ask for; 0 turns ranges off.", "max_ranges 16;")
+    .takes("NUMBER")
+    .without("no limit"),
     flag("chunked_transfer_encoding", HSL, |r| &mut r.settings().chunked_transfer_encoding)
         .doc("Whether HTTP/1.1 answers may be chunked.", "chunked_transfer_encoding on;"),
     flag("msie_padding", HSL, |r| &mut r.settings().msie_padding)
         .doc("Whether short error pages are padded for an old browser.", "msie_padding off;"),
     list("resolver", HSL, Args::at_least(1), resolver)
-        .doc("Name servers for names in variables.", "resolver 127.0.0.53 valid=30s;"),
+        .doc(
+            "Name servers; checked only, as names are looked up when the configuration is read.",
+            "resolver 127.0.0.53 valid=30s;",
+        )
+        .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]")
+        .without("none"),
     millis("resolver_timeout", HSL, |r| &mut r.settings().resolver_timeout)
-        .doc("How long a name may take.", "resolver_timeout 5s;"),
+        .doc("How long such a look-up might take; checked only.", "resolver_timeout 5s;"),
     value("aio", HSL, Args::ONE, aio)
-        .doc("Chose how files are read, which is automatic.", "aio threads;"),
+        .doc("Chose how files are read, which is automatic.", "aio threads;")
+        .takes("on | off | threads[=NAME]")
+        .default("off"),
     list("early_hints", HSL, Args::at_least(1), |r, node| {
         node.args().try_for_each(|word| r.template(word).map(|_| ()))
     })
-    .doc("Chose when 103 answers of an origin are passed on.", "early_hints $http2;"),
+    .doc("Chose when 103 answers of an origin are passed on.", "early_hints $http2;")
+    .takes("TEXT…")
+    .without("103 answers are passed on"),
     accepted("aio_write", HSL, Args::ONE, Form::Flag)
         .doc("Chose how temporary files are written.", "aio_write on;"),
     accepted("read_ahead", HSL, Args::ONE, Form::Size)
@@ -116,7 +150,8 @@ pub(super) const TABLE: &[Directive] = &[
     accepted("directio_alignment", HSL, Args::ONE, Form::Offset)
         .doc("Chose the alignment for `directio`.", "directio_alignment 512;"),
     accepted("send_lowat", HSL, Args::ONE, Form::Check(lowat))
-        .doc("Chose when a socket counts as writable.", "send_lowat 0;"),
+        .doc("Chose when a socket counts as writable.", "send_lowat 0;")
+        .takes("SIZE"),
     accepted("postpone_output", HSL, Args::ONE, Form::Size)
         .doc("Chose how much is gathered before sending.", "postpone_output 1460;"),
     accepted("msie_refresh", HSL, Args::ONE, Form::Flag)

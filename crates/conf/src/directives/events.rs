@@ -12,11 +12,15 @@ pub(super) const TABLE: &[Directive] = &[
     block("events", Contexts::MAIN, Args::NONE, events)
         .doc("Settings of how connections are handled.", "events { worker_connections 1024; }"),
     value("worker_connections", E, Args::ONE, worker_connections)
-        .doc("How many connections a worker may have open.", "worker_connections 10240;"),
+        .doc("How many connections a worker may have open.", "worker_connections 10240;")
+        .takes("NUMBER")
+        .default("512"),
     flag("multi_accept", E, |r| &mut r.events.multi_accept)
         .doc("Whether several connections are accepted at a time.", "multi_accept on;"),
     value("use", E, Args::ONE, method)
-        .doc("Named a method of waiting for events; the best is taken.", "use epoll;"),
+        .doc("Named a method of waiting for events; the best is taken.", "use epoll;")
+        .takes("epoll | poll | select")
+        .default("epoll"),
     accepted("accept_mutex", E, Args::ONE, Form::Flag)
         .doc("Chose a lock around accepting, which is not needed.", "accept_mutex off;"),
     accepted("accept_mutex_delay", E, Args::ONE, Form::Millis)
@@ -26,7 +30,9 @@ pub(super) const TABLE: &[Directive] = &[
     accepted("epoll_events", E, Args::ONE, Form::Number)
         .doc("Bounded the events taken at a time.", "epoll_events 512;"),
     list("debug_connection", E, Args::ONE, |r, node| super::real_ip::clients(r, node).map(|_| ()))
-        .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;"),
+        .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;")
+        .takes("ADDRESS | NETWORK | unix:")
+        .without("none"),
 ];
 
 fn events(r: &mut Reader, node: &mut Node) -> Parsed {

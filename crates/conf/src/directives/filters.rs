@@ -11,10 +11,13 @@ use crate::reader::{Fault, Parsed, Reader};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    list("sub_filter", HSL, Args::TWO, substitution).doc(
-        "A text that is looked for in answers, in any case, and what takes its place.",
-        "sub_filter http://old.example https://new.example;",
-    ),
+    list("sub_filter", HSL, Args::TWO, substitution)
+        .doc(
+            "A text that is looked for in answers, in any case, and what takes its place.",
+            "sub_filter http://old.example https://new.example;",
+        )
+        .takes("TEXT TEXT")
+        .without("none"),
     flag("sub_filter_once", HSL, |r| &mut filters_mut(r).sub_once)
         .doc("Whether each text is replaced only once.", "sub_filter_once off;"),
     list("sub_filter_types", HSL, Args::at_least(1), |r, node| {
@@ -23,7 +26,9 @@ pub(super) const TABLE: &[Directive] = &[
         filters_mut(r).sub_types = types;
         Ok(())
     })
-    .doc("Content types to look into beside `text/html`.", "sub_filter_types text/css;"),
+    .doc("Content types to look into beside `text/html`.", "sub_filter_types text/css;")
+    .takes("TYPE…")
+    .default("text/html"),
     flag("sub_filter_last_modified", HSL, |r| &mut filters_mut(r).sub_last_modified)
         .doc("Whether changed answers keep `Last-Modified`.", "sub_filter_last_modified on;"),
     flag("gunzip", HSL, |r| &mut filters_mut(r).gunzip)

@@ -12,10 +12,13 @@ use crate::reader::{Fault, Parsed, Reader, show};
 use crate::vars::{Part, Template};
 
 pub(super) const TABLE: &[Directive] =
-    &[leaf("geo", Contexts::HTTP, Args::between(1, 2), Inherit::Own, geo).doc(
-        "A variable that depends on the client's address, or on another one.",
-        "geo $inside { default 0; 192.0.2.0/24 1; }",
-    )];
+    &[leaf("geo", Contexts::HTTP, Args::between(1, 2), Inherit::Own, geo)
+        .doc(
+            "A variable that depends on the client's address, or on another one.",
+            "geo $inside { default 0; 192.0.2.0/24 1; }",
+        )
+        .takes("[VARIABLE] VARIABLE")
+        .without("none")];
 
 /// What the block says so far.
 #[derive(Debug, Default)]

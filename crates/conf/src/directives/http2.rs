@@ -21,16 +21,23 @@ pub(super) const TABLE: &[Directive] = &[
     flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is spoken.", "http2 on;"),
     number("http2_max_concurrent_streams", HS, |r| &mut r.server().h2.max_concurrent_streams)
         .doc("Requests at a time on one connection.", "http2_max_concurrent_streams 128;"),
-    value("http2_body_preread_size", HS, Args::ONE, preread).doc(
-        "Bytes of a body that may come before anybody reads it.",
-        "http2_body_preread_size 64k;",
-    ),
+    value("http2_body_preread_size", HS, Args::ONE, preread)
+        .doc(
+            "Bytes of a body that may come before anybody reads it.",
+            "http2_body_preread_size 64k;",
+        )
+        .takes("SIZE")
+        .default("64k"),
     accepted("http2_recv_buffer_size", H, Args::ONE, Form::Check(recv_buffer))
-        .doc("Sized a buffer that sizes itself.", "http2_recv_buffer_size 256k;"),
+        .doc("Sized a buffer that sizes itself.", "http2_recv_buffer_size 256k;")
+        .takes("SIZE"),
     value("http2_chunk_size", HSL, Args::ONE, chunk_size)
-        .doc("Bytes of an answer in one DATA frame at most.", "http2_chunk_size 8k;"),
+        .doc("Bytes of an answer in one DATA frame at most.", "http2_chunk_size 8k;")
+        .takes("SIZE")
+        .default("16k"),
     accepted("http2_pool_size", HS, Args::ONE, Form::Check(|_, node| pool(node).map(|_| ())))
-        .doc("Sized memory that sizes itself.", "http2_pool_size 4k;"),
+        .doc("Sized memory that sizes itself.", "http2_pool_size 4k;")
+        .takes("SIZE"),
     value("http2_streams_index_size", HS, Args::ONE, |_, node| {
         let size = number_of(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
         if !size.unsigned_abs().is_power_of_two() {
@@ -38,23 +45,41 @@ pub(super) const TABLE: &[Directive] = &[
         }
         Ok(())
     })
-    .doc("Sized a table that sizes itself.", "http2_streams_index_size 32;"),
+    .doc("Sized a table that sizes itself.", "http2_streams_index_size 32;")
+    .takes("NUMBER (a power of two)")
+    .without("none; nothing follows from it"),
     own("http2_idle_timeout", HS, Args::ONE, obsolete)
-        .doc("Was what `keepalive_timeout` is now.", "http2_idle_timeout 3m;"),
+        .doc("Was what `keepalive_timeout` is now.", "http2_idle_timeout 3m;")
+        .takes("TIME")
+        .without("none; nothing follows from it but a warning"),
     own("http2_max_field_size", HS, Args::ONE, obsolete)
-        .doc("Was what `large_client_header_buffers` is now.", "http2_max_field_size 4k;"),
+        .doc("Was what `large_client_header_buffers` is now.", "http2_max_field_size 4k;")
+        .takes("SIZE")
+        .without("none; nothing follows from it but a warning"),
     own("http2_max_header_size", HS, Args::ONE, obsolete)
-        .doc("Was what `large_client_header_buffers` is now.", "http2_max_header_size 16k;"),
+        .doc("Was what `large_client_header_buffers` is now.", "http2_max_header_size 16k;")
+        .takes("SIZE")
+        .without("none; nothing follows from it but a warning"),
     own("http2_max_requests", HS, Args::ONE, obsolete)
-        .doc("Was what `keepalive_requests` is now.", "http2_max_requests 1000;"),
+        .doc("Was what `keepalive_requests` is now.", "http2_max_requests 1000;")
+        .takes("NUMBER")
+        .without("none; nothing follows from it but a warning"),
     own("http2_recv_timeout", HS, Args::ONE, obsolete)
-        .doc("Was what `client_header_timeout` is now.", "http2_recv_timeout 30s;"),
+        .doc("Was what `client_header_timeout` is now.", "http2_recv_timeout 30s;")
+        .takes("TIME")
+        .without("none; nothing follows from it but a warning"),
     own("http2_max_concurrent_pushes", HS, Args::ONE, obsolete)
-        .doc("Bounded pushed answers, which no browser takes.", "http2_max_concurrent_pushes 10;"),
+        .doc("Bounded pushed answers, which no browser takes.", "http2_max_concurrent_pushes 10;")
+        .takes("NUMBER")
+        .without("none; nothing follows from it but a warning"),
     own("http2_push", HSL, Args::ONE, obsolete)
-        .doc("Pushed an answer, which no browser takes.", "http2_push /style.css;"),
+        .doc("Pushed an answer, which no browser takes.", "http2_push /style.css;")
+        .takes("URI | off")
+        .without("none; nothing follows from it but a warning"),
     own("http2_push_preload", HSL, Args::ONE, obsolete)
-        .doc("Pushed what `Link` fields name.", "http2_push_preload on;"),
+        .doc("Pushed what `Link` fields name.", "http2_push_preload on;")
+        .takes("on | off")
+        .without("none; nothing follows from it but a warning"),
 ];
 
 fn preread(r: &mut Reader, node: &Node) -> Parsed {

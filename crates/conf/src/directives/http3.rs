@@ -12,14 +12,18 @@ pub(super) const TABLE: &[Directive] = &[
         true => Err(Fault::Text("\"http3_hq on\" is not implemented".to_owned())),
         false => Ok(()),
     })
-    .doc("HTTP/0.9 over QUIC, for tests of QUIC, is not spoken.", "http3_hq off;"),
+    .doc("HTTP/0.9 over QUIC, for tests of QUIC, is not spoken.", "http3_hq off;")
+    .takes("off")
+    .default("off"),
     number("http3_max_concurrent_streams", HS, |r| &mut r.server().h3.max_concurrent_streams)
         .doc("Requests at a time on one connection.", "http3_max_concurrent_streams 128;"),
     value("http3_stream_buffer_size", HS, Args::ONE, |r, node| {
         r.server().h3.stream_buffer_size = Some(bytes(node.arg(0))?);
         Ok(())
     })
-    .doc("Bytes buffered for one stream.", "http3_stream_buffer_size 64k;"),
+    .doc("Bytes buffered for one stream.", "http3_stream_buffer_size 64k;")
+    .takes("SIZE")
+    .without("256k for each stream"),
     flag("quic_retry", HS, |r| &mut r.server().h3.retry)
         .doc("Whether clients must prove their address first.", "quic_retry on;"),
     flag("quic_gso", HS, |r| &mut r.server().h3.gso)
@@ -29,7 +33,9 @@ pub(super) const TABLE: &[Directive] = &[
         r.server().h3.host_key = Some((path, r.place(node)));
         Ok(())
     })
-    .doc("The file with the secret of tokens, which outlive a restart.", "quic_host_key quic.key;"),
+    .doc("The file with the secret of tokens, which outlive a restart.", "quic_host_key quic.key;")
+    .takes("FILE")
+    .without("a random key at each start"),
     number("quic_active_connection_id_limit", HS, |r| {
         &mut r.server().h3.active_connection_id_limit
     })

@@ -20,19 +20,27 @@ const SIZE_MIN: u64 = 8 * 4096;
 const NO_DELAY: u64 = u64::MAX;
 
 pub(super) const TABLE: &[Directive] = &[
-    own("limit_req_zone", Contexts::HTTP, Args::between(3, 3), requests_zone).doc(
-        "Shared memory in which requests are counted by a key, and how many may come.",
-        "limit_req_zone $binary_remote_addr zone=logins:1m rate=5r/m;",
-    ),
-    list("limit_req", HSL, Args::between(1, 3), limit_req).doc(
-        "Holds back or refuses requests that come faster than the rate of a zone.",
-        "limit_req zone=pages burst=5;",
-    ),
+    own("limit_req_zone", Contexts::HTTP, Args::between(3, 3), requests_zone)
+        .doc(
+            "Shared memory in which requests are counted by a key, and how many may come.",
+            "limit_req_zone $binary_remote_addr zone=logins:1m rate=5r/m;",
+        )
+        .takes("TEXT zone=NAME:SIZE rate=NUMBERr/s|r/m")
+        .without("none"),
+    list("limit_req", HSL, Args::between(1, 3), limit_req)
+        .doc(
+            "Holds back or refuses requests that come faster than the rate of a zone.",
+            "limit_req zone=pages burst=5;",
+        )
+        .takes("zone=NAME [burst=NUMBER] [nodelay | delay=NUMBER]")
+        .without("none"),
     value("limit_req_status", HSL, Args::ONE, |r, node| {
         limits(r).requests_terms.status = status(node)?;
         Ok(())
     })
-    .doc("The status of requests that came too fast.", "limit_req_status 429;"),
+    .doc("The status of requests that came too fast.", "limit_req_status 429;")
+    .takes("CODE (400 to 599)")
+    .default("503"),
     value("limit_req_log_level", HSL, Args::ONE, |r, node| {
         limits(r).requests_terms.level = level(node)?;
         Ok(())
@@ -40,22 +48,32 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "The level at which refused requests are logged; delayed ones are one level below.",
         "limit_req_log_level warn;",
-    ),
+    )
+    .takes("info | notice | warn | error")
+    .default("error"),
     flag("limit_req_dry_run", HSL, |r| &mut limits(r).requests_terms.dry_run)
         .doc("Whether requests that came too fast are only logged.", "limit_req_dry_run on;"),
-    own("limit_conn_zone", Contexts::HTTP, Args::TWO, conns_zone).doc(
-        "Shared memory in which requests in work are counted by a key.",
-        "limit_conn_zone $binary_remote_addr zone=clients:1m;",
-    ),
-    list("limit_conn", HSL, Args::TWO, limit_conn).doc(
-        "How many requests with the same key may be in work at a time.",
-        "limit_conn sites 100;",
-    ),
+    own("limit_conn_zone", Contexts::HTTP, Args::TWO, conns_zone)
+        .doc(
+            "Shared memory in which requests in work are counted by a key.",
+            "limit_conn_zone $binary_remote_addr zone=clients:1m;",
+        )
+        .takes("TEXT zone=NAME:SIZE")
+        .without("none"),
+    list("limit_conn", HSL, Args::TWO, limit_conn)
+        .doc(
+            "How many requests with the same key may be in work at a time.",
+            "limit_conn sites 100;",
+        )
+        .takes("ZONE NUMBER")
+        .without("none"),
     value("limit_conn_status", HSL, Args::ONE, |r, node| {
         limits(r).connections_terms.status = status(node)?;
         Ok(())
     })
-    .doc("The status of requests beyond `limit_conn`.", "limit_conn_status 429;"),
+    .doc("The status of requests beyond `limit_conn`.", "limit_conn_status 429;")
+    .takes("CODE (400 to 599)")
+    .default("503"),
     value("limit_conn_log_level", HSL, Args::ONE, |r, node| {
         limits(r).connections_terms.level = level(node)?;
         Ok(())
@@ -63,7 +81,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "The level at which requests beyond `limit_conn` are logged.",
         "limit_conn_log_level warn;",
-    ),
+    )
+    .takes("info | notice | warn | error")
+    .default("error"),
     flag("limit_conn_dry_run", HSL, |r| &mut limits(r).connections_terms.dry_run)
         .doc("Whether requests beyond `limit_conn` are only logged.", "limit_conn_dry_run on;"),
 ];

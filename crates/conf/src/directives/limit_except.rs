@@ -24,10 +24,12 @@ const METHODS: [&str; 14] = [
 ];
 
 pub(super) const TABLE: &[Directive] =
-    &[block("limit_except", Contexts::LOCATION, Args::at_least(1), limit_except).doc(
-        "Who may come in by methods that are not named; `GET` names `HEAD`, too.",
-        "location /files/ { limit_except GET { deny all; } }",
-    )];
+    &[block("limit_except", Contexts::LOCATION, Args::at_least(1), limit_except)
+        .doc(
+            "Who may come in by methods that are not named; `GET` names `HEAD`, too.",
+            "location /files/ { limit_except GET { deny all; } }",
+        )
+        .takes("METHOD…")];
 
 fn limit_except(r: &mut Reader, node: &mut Node) -> Parsed {
     if r.scope.except.is_some() {

@@ -14,7 +14,12 @@ use crate::value::{self as values, Unit};
 
 pub(super) const TABLE: &[Directive] =
     &[own("listen", Contexts::SERVER, Args::at_least(1), listen)
-        .doc("An address that the server answers on.", "listen 443 ssl default_server;")];
+        .doc("An address that the server answers on.", "listen 443 ssl default_server;")
+        .takes(
+            "HOST[:PORT] | PORT | unix:FILE [default_server] [ssl] [http2 | quic] \
+         [proxy_protocol] [OPTION…]",
+        )
+        .without("`*:80`, or `*:8000` without root's rights")];
 
 /// What one `listen` asks for, beside its address and socket options.
 #[derive(Clone, Copy, Debug, Default)]

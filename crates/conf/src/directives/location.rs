@@ -12,9 +12,12 @@ use crate::value as values;
 
 pub(super) const TABLE: &[Directive] = &[
     block("location", Contexts::SL, Args::between(1, 2), location)
-        .doc("Settings for a part of the site's paths.", "location ^~ /static/ { expires 1d; }"),
+        .doc("Settings for a part of the site's paths.", "location ^~ /static/ { expires 1d; }")
+        .takes("[= | ~ | ~* | ^~] URI | @NAME"),
     own("try_files", Contexts::SL, Args::at_least(2), try_files)
-        .doc("Looks for files and falls back to something else.", "try_files $uri $uri/ =404;"),
+        .doc("Looks for files and falls back to something else.", "try_files $uri $uri/ =404;")
+        .takes("FILE… URI | =CODE")
+        .without("none"),
     own("internal", Contexts::LOCATION, Args::NONE, internal)
         .doc("Hides a location from direct requests.", "internal;"),
     own("bolide_admin", Contexts::LOCATION, Args::NONE, |r, _| {
@@ -34,7 +37,9 @@ pub(super) const TABLE: &[Directive] = &[
         r.scope.handler = Handler::StubStatus;
         Ok(())
     })
-    .doc("Answers with how many connections and requests there are.", "stub_status;"),
+    .doc("Answers with how many connections and requests there are.", "stub_status;")
+    .takes("[on]")
+    .without("none"),
 ];
 
 fn location(r: &mut Reader, node: &mut Node) -> Parsed {

@@ -17,22 +17,36 @@ use crate::vars::{Part, Template, Var};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    list("access_log", Contexts::HSLIE, Args::at_least(1), access_log).doc(
-        "Where requests are logged, and how: a file, whose name may have variables, or syslog.",
-        "access_log logs/a.log combined buffer=32k flush=1m gzip=4 if=$http_x_log;",
-    ),
+    list("access_log", Contexts::HSLIE, Args::at_least(1), access_log)
+        .doc(
+            "Where requests are logged, and how: a file, whose name may have variables, or syslog.",
+            "access_log logs/a.log combined buffer=32k flush=1m gzip=4 if=$http_x_log;",
+        )
+        .takes(
+            "FILE | syslog:server=HOST[,…] | off [NAME] [buffer=SIZE] [gzip[=NUMBER]] \
+         [flush=TIME] [if=TEXT]",
+        )
+        .default("logs/access.log combined"),
     own("log_format", Contexts::HTTP, Args::at_least(2), log_format)
-        .doc("Names a format for access logs.", "log_format short '$remote_addr $status';"),
-    list("error_log", Contexts::MHSL, Args::at_least(1), error_log).doc(
-        "Where trouble is logged, and from which level on: a file, `stderr` or syslog.",
-        "error_log syslog:server=127.0.0.1,tag=site warn;",
-    ),
+        .doc("Names a format for access logs.", "log_format short '$remote_addr $status';")
+        .takes("NAME [escape=default|json|none] TEXT…")
+        .without("`combined` is there"),
+    list("error_log", Contexts::MHSL, Args::at_least(1), error_log)
+        .doc(
+            "Where trouble is logged, and from which level on: a file, `stderr` or syslog.",
+            "error_log syslog:server=127.0.0.1,tag=site warn;",
+        )
+        .takes("FILE | stderr | memory:SIZE | syslog:server=HOST[,…] [LEVEL]")
+        .default("logs/error.log error"),
     flag("log_subrequest", HSL, |r| &mut r.settings().log_subrequest)
         .doc("Whether requests made inside are logged too.", "log_subrequest on;"),
-    value("open_log_file_cache", HSL, Args::between(1, 4), open_log_file_cache).doc(
-        "Keeps logs with variables in their names open; else each write opens them.",
-        "open_log_file_cache max=100 inactive=20s min_uses=2 valid=1m;",
-    ),
+    value("open_log_file_cache", HSL, Args::between(1, 4), open_log_file_cache)
+        .doc(
+            "Keeps logs with variables in their names open; else each write opens them.",
+            "open_log_file_cache max=100 inactive=20s min_uses=2 valid=1m;",
+        )
+        .takes("max=NUMBER [inactive=SECONDS] [min_uses=NUMBER] [valid=SECONDS] | off")
+        .default("off"),
 ];
 
 /// The format that is there without being written.

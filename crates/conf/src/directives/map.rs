@@ -10,10 +10,13 @@ use crate::regex::Case;
 use crate::vars::Template;
 
 pub(super) const TABLE: &[Directive] = &[
-    leaf("map", Contexts::HTTP, Args::TWO, Inherit::Own, map).doc(
-        "A variable that depends on another one.",
-        "map $http_upgrade $connection_upgrade { default upgrade; '' close; }",
-    ),
+    leaf("map", Contexts::HTTP, Args::TWO, Inherit::Own, map)
+        .doc(
+            "A variable that depends on another one.",
+            "map $http_upgrade $connection_upgrade { default upgrade; '' close; }",
+        )
+        .takes("TEXT VARIABLE")
+        .without("none"),
     accepted("map_hash_max_size", Contexts::HTTP, Args::ONE, Form::Number)
         .doc("Sized a table that sizes itself.", "map_hash_max_size 2048;"),
     accepted("map_hash_bucket_size", Contexts::HTTP, Args::ONE, Form::Number)

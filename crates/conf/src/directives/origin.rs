@@ -33,7 +33,12 @@ macro_rules! rows {
             list(concat!($family, "_next_upstream"), HSL, Args::at_least(1), next_upstream).doc(
                 "After what another server of the group is tried.",
                 concat!($family, "_next_upstream error timeout http_503;"),
-            ),
+            )
+            .takes(
+                "error | timeout | invalid_header | http_500 | http_502 | http_503 | http_504 | \
+                 http_403 | http_404 | http_429 | non_idempotent | off…",
+            )
+            .default("error timeout"),
             number(concat!($family, "_next_upstream_tries"), HSL, |r| {
                 &mut r.origin().next_upstream_tries
             })
@@ -57,19 +62,25 @@ macro_rules! rows {
                 derive_sizes(r);
                 Ok(())
             })
-            .doc("The largest head of an answer.", concat!($family, "_buffer_size 16k;")),
+            .doc("The largest head of an answer.", concat!($family, "_buffer_size 16k;"))
+            .takes("SIZE")
+            .default("4k"),
             value(concat!($family, "_buffers"), HSL, Args::TWO, |r, node| {
                 r.origin().buffers = buffers(node)?;
                 derive_sizes(r);
                 Ok(())
             })
-            .doc("Number and size of buffers of one answer.", concat!($family, "_buffers 16 16k;")),
+            .doc("Number and size of buffers of one answer.", concat!($family, "_buffers 16 16k;"))
+            .takes("NUMBER SIZE")
+            .default("8 4k"),
             value(concat!($family, "_busy_buffers_size"), HSL, Args::ONE, |r, node| {
                 r.origin_draft().busy_buffers_size = Some(size(node.arg(0))?);
                 derive_sizes(r);
                 Ok(())
             })
-            .doc("How much may wait for the client.", concat!($family, "_busy_buffers_size 32k;")),
+            .doc("How much may wait for the client.", concat!($family, "_busy_buffers_size 32k;"))
+            .takes("SIZE")
+            .without("twice the larger of `_buffer_size` and one of `_buffers`: 8k"),
             value(concat!($family, "_max_temp_file_size"), HSL, Args::ONE, |r, node| {
                 r.origin().max_temp_file_size = size(node.arg(0))? as u64;
                 Ok(())
@@ -77,7 +88,9 @@ macro_rules! rows {
             .doc(
                 "How much of one answer may be in a file; 0 is none.",
                 concat!($family, "_max_temp_file_size 1024m;"),
-            ),
+            )
+            .takes("SIZE")
+            .default("1024m"),
             value(concat!($family, "_temp_file_write_size"), HSL, Args::ONE, |r, node| {
                 r.origin_draft().temp_file_write_size = Some(size(node.arg(0))?);
                 derive_sizes(r);
@@ -86,7 +99,9 @@ macro_rules! rows {
             .doc(
                 "How much is written to that file at once.",
                 concat!($family, "_temp_file_write_size 32k;"),
-            ),
+            )
+            .takes("SIZE")
+            .without("twice the larger of `_buffer_size` and one of `_buffers`: 8k"),
             value(concat!($family, "_temp_path"), HSL, Args::between(1, 4), |r, node| {
                 let place = super::body::read_temp_path(r, node)?;
                 r.origin().temp_path = place.path;
@@ -95,7 +110,9 @@ macro_rules! rows {
             .doc(
                 "Where answers that do not fit are kept.",
                 concat!($family, "_temp_path /var/tmp/answers;"),
-            ),
+            )
+            .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]")
+            .without("`fastcgi_temp`, `proxy_temp` below the prefix"),
             flag(concat!($family, "_request_buffering"), HSL, |r| {
                 &mut r.origin().request_buffering
             })
@@ -137,7 +154,9 @@ macro_rules! rows {
             value(concat!($family, "_bind"), HSL, Args::between(1, 2), super::bind::bind).doc(
                 "The address of ours, with a port or without, by which origins are called.",
                 concat!($family, "_bind 127.0.0.1;"),
-            ),
+            )
+            .takes("HOST [transparent] | off")
+            .default("off"),
             flag(concat!($family, "_force_ranges"), HSL, |r| &mut r.origin().force_ranges).doc(
                 "Whether ranges are cut whatever the origin says.",
                 concat!($family, "_force_ranges on;"),
@@ -150,7 +169,9 @@ macro_rules! rows {
             .doc(
                 "Bytes per second that are read of one answer.",
                 concat!($family, "_limit_rate 500k;"),
-            ),
+            )
+            .takes("SIZE | TEXT")
+            .without("0: no limit"),
             list(concat!($family, "_hide_header"), HSL, Args::ONE, |r, node| {
                 let again = r.again;
                 push_name(&mut r.origin().hide_headers, again, node);
@@ -159,6 +180,11 @@ macro_rules! rows {
             .doc(
                 "A field of the origin that clients do not get.",
                 concat!($family, "_hide_header X-Powered-By;"),
+            )
+            .takes("NAME")
+            .without(
+                "none, beside `Date`, `Server`, `X-Pad` and `X-Accel-…` (applications: `Status`, \
+                 `X-Accel-…`)",
             ),
             list(concat!($family, "_pass_header"), HSL, Args::ONE, |r, node| {
                 let again = r.again;
@@ -168,18 +194,26 @@ macro_rules! rows {
             .doc(
                 "A field that clients get although it is hidden.",
                 concat!($family, "_pass_header Status;"),
-            ),
+            )
+            .takes("NAME")
+            .without("none"),
             list(concat!($family, "_ignore_headers"), HSL, Args::at_least(1), ignore_headers).doc(
                 "Fields of the origin that have no effect here.",
                 concat!($family, "_ignore_headers Cache-Control Expires Set-Cookie;"),
-            ),
+            )
+            .takes(
+                "X-Accel-Redirect | X-Accel-Expires | X-Accel-Limit-Rate | X-Accel-Buffering | \
+                 X-Accel-Charset | Expires | Cache-Control | Set-Cookie | Vary…",
+            )
+            .without("none"),
             accepted(
                 concat!($family, "_send_lowat"),
                 HSL,
                 Args::ONE,
                 Form::Check(super::core::lowat),
             )
-            .doc("Chose when a socket counts as writable.", concat!($family, "_send_lowat 0;")),
+            .doc("Chose when a socket counts as writable.", concat!($family, "_send_lowat 0;"))
+            .takes("SIZE"),
             accepted(concat!($family, "_socket_rcvbuf"), HSL, Args::ONE, Form::Size).doc(
                 "Sized a buffer that the system sizes.",
                 concat!($family, "_socket_rcvbuf 64k;"),

@@ -17,28 +17,44 @@ const HTTP: Contexts = Contexts::HTTP;
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    value("page_cache", HSL, Args::ONE, mode).doc(
-        "Whether pages are cached; `auto` is only what the application says may be.",
-        "page_cache auto;",
-    ),
-    value("page_cache_path", HTTP, Args::at_least(1), path).doc(
-        "Where pages outlive a restart; without it they are in memory only.",
-        "page_cache_path /var/cache/bolide max_size=10g;",
-    ),
-    value("page_cache_memory", HTTP, Args::ONE, memory).doc(
-        "How much memory pages may take; `auto` is a quarter of the machine's, 4g at most.",
-        "page_cache_memory 512m;",
-    ),
-    value("page_cache_preset", HSL, Args::between(1, 2), super::page_preset::preset).doc(
-        "Caches an application that knows of no cache: nothing of users, nothing for long.",
-        "page_cache_preset wordpress;",
-    ),
+    value("page_cache", HSL, Args::ONE, mode)
+        .doc(
+            "Whether pages are cached; `auto` is only what the application says may be.",
+            "page_cache auto;",
+        )
+        .takes("off | on | auto")
+        .default("off"),
+    value("page_cache_path", HTTP, Args::at_least(1), path)
+        .doc(
+            "Where pages outlive a restart; without it they are in memory only.",
+            "page_cache_path /var/cache/bolide max_size=10g;",
+        )
+        .takes(
+            "DIRECTORY [max_size=BYTES] [inactive=SECONDS] [levels=NUMBER:NUMBER] [memory=BYTES]",
+        )
+        .without("memory only; `inactive` is 7d, `levels` 2:2, and there is no limit of size"),
+    value("page_cache_memory", HTTP, Args::ONE, memory)
+        .doc(
+            "How much memory pages may take; `auto` is a quarter of the machine's, 4g at most.",
+            "page_cache_memory 512m;",
+        )
+        .takes("BYTES | auto")
+        .default("auto"),
+    value("page_cache_preset", HSL, Args::between(1, 2), super::page_preset::preset)
+        .doc(
+            "Caches an application that knows of no cache: nothing of users, nothing for long.",
+            "page_cache_preset wordpress;",
+        )
+        .takes("wordpress | drupal | off [ttl=SECONDS]")
+        .default("off"),
     value("page_cache_lookup", HSL, Args::ONE, |r, node| {
         let on = read_flag("page_cache_lookup", node.arg(0))?;
         page(r).lookup = PageScopes { public: on, private: on };
         Ok(())
     })
-    .doc("Whether requests are answered from the cache.", "page_cache_lookup on;"),
+    .doc("Whether requests are answered from the cache.", "page_cache_lookup on;")
+    .takes("on | off")
+    .default("on"),
     flag("page_cache_private", HSL, |r| &mut page(r).private)
         .doc("Whether answers for one session are kept.", "page_cache_private on;"),
     seconds("page_cache_default_ttl", HSL, |r| {
@@ -53,7 +69,9 @@ pub(super) const TABLE: &[Directive] = &[
         };
         Ok(())
     })
-    .doc("How long a page is fresh at most, whatever it says.", "page_cache_max_ttl 7d;"),
+    .doc("How long a page is fresh at most, whatever it says.", "page_cache_max_ttl 7d;")
+    .takes("SECONDS | off")
+    .default("off"),
     list("page_cache_valid", HSL, Args::at_least(1), |r, node| {
         let made = super::cache::valids(node)?;
         extend(r, |cache| &mut cache.page.valid, made);
@@ -62,17 +80,28 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "How long answers of these statuses are fresh that do not say; the first that fits holds.",
         "page_cache_valid 404 410 1m;",
-    ),
-    value("page_cache_heuristic", HSL, Args::between(1, 2), heuristic).doc(
-        "Guesses how long a page is fresh: a part of the time since it was changed last.",
-        "page_cache_heuristic 10% max=1d;",
-    ),
+    )
+    .takes("[CODE… | any] SECONDS")
+    .without("none"),
+    value("page_cache_heuristic", HSL, Args::between(1, 2), heuristic)
+        .doc(
+            "Guesses how long a page is fresh: a part of the time since it was changed last.",
+            "page_cache_heuristic 10% max=1d;",
+        )
+        .takes("NUMBER% [max=SECONDS] | off")
+        .default("off"),
     offset("page_cache_max_object", HSL, |r| &mut page(r).max_object)
         .doc("The largest answer that is kept.", "page_cache_max_object 10m;"),
-    value("page_cache_stale", HSL, Args::between(1, 2), stale).doc(
-        "How long an old page serves while it is renewed; `error=` when it cannot be.",
-        "page_cache_stale 200s error=1d;",
-    ),
+    value("page_cache_stale", HSL, Args::between(1, 2), stale)
+        .doc(
+            "How long an old page serves while it is renewed; `error=` when it cannot be.",
+            "page_cache_stale 200s error=1d;",
+        )
+        .takes("SECONDS | off [error=SECONDS | error=off]")
+        .without(
+            "200s for answers with fields of LSCache or without any about caching, off for those \
+         that only speak HTTP",
+        ),
     list("page_cache_control", Contexts::HSLI, Args::at_least(1), |r, node| {
         let texts = texts(r, node)?;
         extend(r, |cache| &mut cache.page.control, texts);
@@ -81,20 +110,30 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "Words about caching that hold for a request, as rewrite rules set them for LiteSpeed.",
         "page_cache_control no-autoflush vary=$device;",
-    ),
-    list("page_cache_vary", HSL, Args::at_least(1), vary).doc(
-        "What a page depends on beside its address.",
-        "page_cache_vary cookie=currency header=x-device;",
-    ),
-    list("page_cache_drop_query", HSL, Args::at_least(1), drop_query).doc(
-        "Arguments that make no other page; `tracking` are those of advertisers.",
-        "page_cache_drop_query tracking ref;",
-    ),
+    )
+    .takes("TEXT…")
+    .without("none"),
+    list("page_cache_vary", HSL, Args::at_least(1), vary)
+        .doc(
+            "What a page depends on beside its address.",
+            "page_cache_vary cookie=currency header=x-device;",
+        )
+        .takes("cookie=NAME | header=NAME | value=TEXT | off…")
+        .default("off"),
+    list("page_cache_drop_query", HSL, Args::at_least(1), drop_query)
+        .doc(
+            "Arguments that make no other page; `tracking` are those of advertisers.",
+            "page_cache_drop_query tracking ref;",
+        )
+        .takes("NAME | tracking | off…")
+        .default("off"),
     value("page_cache_key", HSL, Args::ONE, |r, node| {
         page(r).key = Some(r.template(node.arg(0))?);
         Ok(())
     })
-    .doc("What tells two pages apart instead of their address.", "page_cache_key $host$uri;"),
+    .doc("What tells two pages apart instead of their address.", "page_cache_key $host$uri;")
+    .takes("TEXT")
+    .without("scheme, host, port, path and arguments"),
     list("page_cache_bypass", HSL, Args::at_least(1), |r, node| {
         let texts = texts(r, node)?;
         extend(r, |cache| &mut cache.page.bypass, texts);
@@ -103,7 +142,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "The cache has no part in a request when one of these is neither empty nor `0`.",
         "page_cache_bypass $cookie_admin $arg_preview;",
-    ),
+    )
+    .takes("TEXT…")
+    .without("none"),
     list("page_cache_purge_allow", HSL, Args::at_least(1), |r, node| {
         let rules = clients(r, node)?;
         let again = r.again;
@@ -117,7 +158,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "Who may PURGE and REFRESH; where nothing is written, the machine itself.",
         "page_cache_purge_allow 127.0.0.1 10.0.0.0/8;",
-    ),
+    )
+    .takes("CLIENTS…")
+    .without("this machine, if no field says that the request was handed on"),
     value("page_cache_purge_uri", HSL, Args::ONE, |r, node| {
         page(r).purge_uri = match node.arg(0) {
             b"off" => None,
@@ -129,7 +172,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "The path where the `X-LiteSpeed-Purge` of a request is carried out.",
         "page_cache_purge_uri /.purge;",
-    ),
+    )
+    .takes("URI | off")
+    .default("off"),
     flag("page_cache_esi", HSL, |r| &mut page(r).esi)
         .doc("Whether pages that ask for it are assembled from parts.", "page_cache_esi on;"),
     flag("page_cache_crawler", HSL, |r| &mut page(r).crawler)
@@ -148,11 +193,15 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "How clients learn of a hit: `X-Cache`, or `lscache` for `X-LiteSpeed-Cache`.",
         "page_cache_status_header on;",
-    ),
+    )
+    .takes("off | on | lscache")
+    .default("lscache"),
     flag("cache_rfc9111", HSL, |r| &mut r.cache().rfc9111)
         .doc("Whether zones keep RFC 9111 where nginx does not.", "cache_rfc9111 on;"),
     value("cache_status", HSL, Args::between(1, 2), cache_status)
-        .doc("Whether answers have `Cache-Status`, and by what name.", "cache_status on edge;"),
+        .doc("Whether answers have `Cache-Status`, and by what name.", "cache_status on edge;")
+        .takes("on [NAME] | off")
+        .default("off"),
     list("page_cache_trusted", HSL, Args::at_least(1), |r, node| {
         let rules = clients(r, node)?;
         extend(r, |cache| &mut cache.page.trusted, rules);
@@ -161,7 +210,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "Caches in front of this one, which get the fields that clients do not.",
         "page_cache_trusted 10.0.0.2;",
-    ),
+    )
+    .takes("CLIENTS…")
+    .default("off"),
     flag("page_cache_respect_request", HSL, |r| &mut page(r).respect_request)
         .doc("Whether a client may ask for a fresh page.", "page_cache_respect_request on;"),
     list("page_cache_session", HSL, Args::at_least(1), |r, node| {
@@ -170,7 +221,12 @@ pub(super) const TABLE: &[Directive] = &[
         extend(r, |cache| &mut cache.page.session, names);
         Ok(())
     })
-    .doc("Cookies that name a session, the best first.", "page_cache_session sid PHPSESSID;"),
+    .doc("Cookies that name a session, the best first.", "page_cache_session sid PHPSESSID;")
+    .takes("COOKIE…")
+    .default(
+        "lsc_private xf_session frontend wp_woocommerce_session_* wordpress_logged_in_* \
+         PHPSESSID",
+    ),
     value("lscache_compat", HSL, Args::ONE, |r, node| {
         page(r).is_litespeed = match node.arg(0) {
             b"litespeed" => true,
@@ -179,10 +235,9 @@ pub(super) const TABLE: &[Directive] = &[
         };
         Ok(())
     })
-    .doc(
-        "Whether applications are told that the server is LiteSpeed.",
-        "lscache_compat litespeed;",
-    ),
+    .doc("Whether applications are told that the server is LiteSpeed.", "lscache_compat litespeed;")
+    .takes("litespeed | off")
+    .default("off"),
 ];
 
 /// The page cache of the block being read.

@@ -12,43 +12,65 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
     value("CacheEngine", HSL, Args::between(1, 3), engine)
-        .doc("LiteSpeed's name of `page_cache auto`.", "CacheEngine on esi crawler;"),
+        .doc("LiteSpeed's name of `page_cache auto`.", "CacheEngine on esi crawler;")
+        .takes("on [esi] [crawler] | off")
+        .without("off"),
     value("CacheRoot", Contexts::HTTP, Args::ONE, super::page_cache::path)
-        .doc("LiteSpeed's name of `page_cache_path`.", "CacheRoot /var/cache/lscache;"),
+        .doc("LiteSpeed's name of `page_cache_path`.", "CacheRoot /var/cache/lscache;")
+        .takes("DIRECTORY")
+        .without("memory only"),
     own("CacheEnable", HSL, Args::between(1, 2), |r, node| prefix(r, node, true))
-        .doc("Paths whose pages are cached although they do not say so.", "CacheEnable public /;"),
+        .doc("Paths whose pages are cached although they do not say so.", "CacheEnable public /;")
+        .takes("[public | private] URI")
+        .without("none"),
     own("CacheDisable", HSL, Args::between(1, 2), |r, node| prefix(r, node, false))
-        .doc("Paths whose pages are not cached.", "CacheDisable private /feed;"),
-    own("CacheLookup", HSL, Args::between(1, 2), lookup).doc(
-        "LiteSpeed's name of `page_cache_lookup`, also for one of the two kinds.",
-        "CacheLookup public on;",
-    ),
+        .doc("Paths whose pages are not cached.", "CacheDisable private /feed;")
+        .takes("[public | private] URI")
+        .without("none"),
+    own("CacheLookup", HSL, Args::between(1, 2), lookup)
+        .doc(
+            "LiteSpeed's name of `page_cache_lookup`, also for one of the two kinds.",
+            "CacheLookup public on;",
+        )
+        .takes("[public | private] on | off")
+        .without("on, for both"),
     value("CacheMaxExpire", HSL, Args::ONE, |r, node| {
         page(r).max_ttl = Some(time(node.arg(0))?);
         Ok(())
     })
-    .doc("LiteSpeed's name of `page_cache_max_ttl`.", "CacheMaxExpire 86400;"),
+    .doc("LiteSpeed's name of `page_cache_max_ttl`.", "CacheMaxExpire 86400;")
+    .takes("SECONDS")
+    .without("no limit"),
     value("CacheStaleAge", HSL, Args::ONE, |r, node| {
         let stale = time(node.arg(0))?;
         (page(r).stale, page(r).stale_error) = (stale, stale);
         page(r).says_stale = true;
         Ok(())
     })
-    .doc("LiteSpeed's name of `page_cache_stale`.", "CacheStaleAge 200;"),
+    .doc("LiteSpeed's name of `page_cache_stale`.", "CacheStaleAge 200;")
+    .takes("SECONDS")
+    .without("as with `page_cache_stale`"),
     value("CacheIgnoreCacheControl", HSL, Args::ONE, |r, node| {
         page(r).respect_request = !flag("CacheIgnoreCacheControl", node.arg(0))?;
         Ok(())
     })
-    .doc("The opposite of `page_cache_respect_request`.", "CacheIgnoreCacheControl On;"),
-    own("CacheKeyModify", HSL, Args::at_least(1), key_modify).doc(
-        "Adds to what `page_cache_drop_query` drops; `clear` forgets what outer blocks said.",
-        "CacheKeyModify -qs:utm_*;",
-    ),
+    .doc("The opposite of `page_cache_respect_request`.", "CacheIgnoreCacheControl On;")
+    .takes("on | off")
+    .default("on"),
+    own("CacheKeyModify", HSL, Args::at_least(1), key_modify)
+        .doc(
+            "Adds to what `page_cache_drop_query` drops; `clear` forgets what outer blocks said.",
+            "CacheKeyModify -qs:utm_*;",
+        )
+        .takes("-qs:NAME | clear…")
+        .without("none"),
     value("LiteMage", HSL, Args::ONE, |r, node| {
         page(r).litemage = flag("LiteMage", node.arg(0))?;
         Ok(())
     })
-    .doc("Whether Magento's LiteMage is told that it may run.", "LiteMage on;"),
+    .doc("Whether Magento's LiteMage is told that it may run.", "LiteMage on;")
+    .takes("on | off")
+    .default("off"),
 ];
 
 fn engine(r: &mut Reader, node: &Node) -> Parsed {

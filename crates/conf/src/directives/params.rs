@@ -18,13 +18,19 @@ pub(super) const TABLE: &[Directive] = &[
     list("fastcgi_param", HSL, Args::between(2, 3), param).doc(
         "A parameter that the origin gets; with `if_not_empty`, only when its value is not empty.",
         "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;",
-    ),
+    )
+    .takes("NAME TEXT [if_not_empty]")
+    .without("none; `php_pass` and `lsapi_pass` send what `conf/fastcgi.conf` lists"),
     value("fastcgi_index", HSL, Args::ONE, index)
-        .doc("The name that completes a path which ends in `/`.", "fastcgi_index index.php;"),
+        .doc("The name that completes a path which ends in `/`.", "fastcgi_index index.php;")
+    .takes("FILE")
+    .without("none"),
     list("fastcgi_split_path_info", HSL, Args::ONE, split_path_info).doc(
         "Two groups that cut a path into script and the rest.",
         "fastcgi_split_path_info ^(.+?\\.php)(/.*)$;",
-    ),
+    )
+    .takes("REGEX")
+    .without("none"),
     flag("fastcgi_keep_conn", HSL, |r| &mut r.origin().keep_conn)
         .doc("Whether connections carry several requests.", "fastcgi_keep_conn on;"),
     list("fastcgi_catch_stderr", HSL, Args::ONE, |r, node| {
@@ -39,7 +45,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "A text in the error stream that makes an answer invalid.",
         "fastcgi_catch_stderr \"PHP Fatal error\";",
-    ),
+    )
+    .takes("TEXT")
+    .without("none"),
 ];
 
 fn index(r: &mut Reader, node: &Node) -> Parsed {

@@ -16,15 +16,21 @@ pub(super) const TABLE: &[Directive] = &[
     own("fastcgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::FastCgi)).doc(
         "The FastCGI origin that answers: an address, a socket, a group, or a text of variables.",
         "fastcgi_pass unix:/run/php/php-fpm.sock;",
-    ),
+    )
+    .takes("HOST | NAME | TEXT")
+    .without("none"),
     own("lsapi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::Lsapi)).doc(
         "The LSAPI origin that answers, as `lsphp` is; parameters have defaults that suit PHP.",
         "lsapi_pass unix:/run/lsphp.sock;",
-    ),
+    )
+    .takes("HOST | NAME | TEXT")
+    .without("none"),
     own("php_pass", L, Args::ONE, php_pass).doc(
         "The `php_pool` that answers; parameters have defaults that suit PHP.",
         "php_pass main;",
-    ),
+    )
+    .takes("NAME")
+    .without("none"),
 ];
 
 /// What makes two groups the same.

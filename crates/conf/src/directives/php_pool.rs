@@ -10,22 +10,26 @@ use super::peer::UNIX_PATH_MAX;
 use super::upstream;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, Directive, Inherit, leaf, millis, offset, own, value};
-use crate::model::{PeerAddress, PhpPool, PhpProtocol, Queue, UpstreamKind};
+use crate::model::{PeerAddress, PhpPool, PhpProtocol, Place, Queue, UpstreamKind};
 use crate::reader::{Fault, INVALID, Parsed, Reader, show};
 use crate::value as values;
 
 const P: Contexts = Contexts::PHP_POOL;
 
 pub(super) const TABLE: &[Directive] = &[
-    leaf("php_pool", Contexts::HTTP, Args::ONE, Inherit::Own, php_pool).doc(
-        "PHP processes that the server starts, watches and replaces.",
-        "php_pool main { user www-data; children auto; memory 128m; }",
-    ),
+    leaf("php_pool", Contexts::HTTP, Args::ONE, Inherit::Own, php_pool)
+        .doc(
+            "PHP processes that the server starts, watches and replaces.",
+            "php_pool main { user www-data; children auto; memory 128m; }",
+        )
+        .takes("NAME"),
     value("binary", P, Args::ONE, |r, node| {
         pool(r).binary = Some(PathBuf::from(std::ffi::OsStr::from_bytes(node.arg(0))));
         Ok(())
     })
-    .doc("The program: php-fpm, or `lsphp`; else looked for.", "binary /usr/sbin/php-fpm8.4;"),
+    .doc("The program: php-fpm, or `lsphp`; else looked for.", "binary /usr/sbin/php-fpm8.4;")
+    .takes("FILE")
+    .without("`php-fpm` is looked for, the newest where there are several"),
     value("user", P, Args::between(1, 2), |r, node| {
         pool(r).user = Some(show(node.arg(0)).into_owned());
         if node.args_count() == 2 {
@@ -33,40 +37,54 @@ pub(super) const TABLE: &[Directive] = &[
         }
         Ok(())
     })
-    .doc("The account, and group, that scripts run as.", "user www-data;"),
+    .doc("The account, and group, that scripts run as.", "user www-data;")
+    .takes("NAME [NAME]")
+    .without("the account of the workers"),
     value("group", P, Args::ONE, |r, node| {
         pool(r).group = Some(show(node.arg(0)).into_owned());
         Ok(())
     })
-    .doc("The group that scripts run as.", "group www-data;"),
+    .doc("The group that scripts run as.", "group www-data;")
+    .takes("NAME")
+    .without("the group of the account"),
     value("children", P, Args::ONE, children)
-        .doc("Requests served at once; `auto` is by memory and cores.", "children auto;"),
+        .doc("Requests served at once; `auto` is by memory and cores.", "children auto;")
+        .takes("NUMBER | auto")
+        .default("auto"),
     offset("memory", P, |r| &mut pool(r).memory)
         .doc("Memory that one child may need.", "memory 128m;"),
     value("max_requests", P, Args::ONE, |r, node| {
         pool(r).max_requests = count(node.arg(0))?;
         Ok(())
     })
-    .doc("Requests after which a child is replaced; 0 is never.", "max_requests 1000;"),
+    .doc("Requests after which a child is replaced; 0 is never.", "max_requests 1000;")
+    .takes("NUMBER")
+    .default("1000"),
     millis("request_timeout", P, |r| &mut pool(r).request_timeout)
         .doc("When a child that hangs is ended; 0 is never.", "request_timeout 120s;"),
     value("queue", P, Args::between(1, 2), |r, node| {
         pool(r).queue = upstream::read_queue(node, QUEUE.timeout)?;
         Ok(())
     })
-    .doc("How many requests wait for a child, and how long.", "queue 128 timeout=30s;"),
+    .doc("How many requests wait for a child, and how long.", "queue 128 timeout=30s;")
+    .takes("NUMBER [timeout=TIME]")
+    .default("128 timeout=30s"),
     own("ini", P, Args::TWO, |r, node| {
         let pair = pair(node);
         pool(r).ini.push(pair);
         Ok(())
     })
-    .doc("A setting of PHP that scripts cannot change.", "ini upload_max_filesize 64M;"),
+    .doc("A setting of PHP that scripts cannot change.", "ini upload_max_filesize 64M;")
+    .takes("NAME TEXT")
+    .without("none"),
     own("env", P, Args::TWO, |r, node| {
         let pair = pair(node);
         pool(r).env.push(pair);
         Ok(())
     })
-    .doc("An environment variable that scripts see.", "env APP_ENV production;"),
+    .doc("An environment variable that scripts see.", "env APP_ENV production;")
+    .takes("NAME TEXT")
+    .without("only `PATH`"),
 ];
 
 /// Who waits where nothing is written.
@@ -75,6 +93,25 @@ const QUEUE: Queue = Queue { len: 128, timeout: Duration::from_secs(30) };
 /// The pool being read.
 fn pool(r: &mut Reader) -> &mut PhpPool {
     r.http.php_pools.last_mut().expect("rows of the block are read after the block is added")
+}
+
+/// A pool of which nothing is written yet.
+pub(super) fn empty(name: &str, place: Place) -> PhpPool {
+    PhpPool {
+        name: name.into(),
+        binary: None,
+        protocol: PhpProtocol::FastCgi,
+        user: None,
+        group: None,
+        children: None,
+        memory: 128 << 20,
+        max_requests: 1000,
+        request_timeout: Duration::from_secs(120),
+        queue: QUEUE,
+        ini: Vec::new(),
+        env: Vec::new(),
+        place,
+    }
 }
 
 fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
@@ -88,21 +125,7 @@ fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
     }
     let number = r.http.php_pools.len() as u32;
     let place = r.place(node);
-    r.http.php_pools.push(PhpPool {
-        name: (&*shown).into(),
-        binary: None,
-        protocol: PhpProtocol::FastCgi,
-        user: None,
-        group: None,
-        children: None,
-        memory: 128 << 20,
-        max_requests: 1000,
-        request_timeout: Duration::from_secs(120),
-        queue: QUEUE,
-        ini: Vec::new(),
-        env: Vec::new(),
-        place: place.clone(),
-    });
+    r.http.php_pools.push(empty(&shown, place.clone()));
     let scope = r.inner_scope(P);
     let _ = r.read_leaf(node, scope);
     let made = pool(r);

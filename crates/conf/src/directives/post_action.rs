@@ -18,4 +18,6 @@ pub(super) const TABLE: &[Directive] = &[value(
     "A path, or a named location, where a request goes on when its answer has left: nobody sees \
      what is answered there, and the log is written behind it.",
     "post_action /done;",
-)];
+)
+.takes("URI")
+.without("none")];

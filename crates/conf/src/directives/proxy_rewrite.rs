@@ -15,23 +15,36 @@ use crate::regex::{Case, Regex};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    list("proxy_redirect", HSL, Args::between(1, 2), redirect).doc(
-        "What becomes of addresses in `Location` and `Refresh`.",
-        "proxy_redirect http://backend/ /;",
-    ),
+    list("proxy_redirect", HSL, Args::between(1, 2), redirect)
+        .doc(
+            "What becomes of addresses in `Location` and `Refresh`.",
+            "proxy_redirect http://backend/ /;",
+        )
+        .takes("default | off | TEXT TEXT | ~REGEX TEXT")
+        .default("default"),
     list("proxy_cookie_domain", HSL, Args::between(1, 2), |r, node| {
         // RFC 6265 §5.2.3: letters of a domain are the same in either case.
         cookie_rule(r, node, Case::Insensitive, |settings| &mut settings.cookie_domains)
     })
-    .doc("What becomes of the domain of cookies.", "proxy_cookie_domain localhost example.org;"),
+    .doc("What becomes of the domain of cookies.", "proxy_cookie_domain localhost example.org;")
+    .takes("off | TEXT TEXT | ~REGEX TEXT")
+    .default("off"),
     list("proxy_cookie_path", HSL, Args::between(1, 2), |r, node| {
         cookie_rule(r, node, Case::Sensitive, |settings| &mut settings.cookie_paths)
     })
-    .doc("What becomes of the path of cookies.", "proxy_cookie_path /two/ /;"),
-    list("proxy_cookie_flags", HSL, Args::between(1, 4), cookie_flags).doc(
-        "Flags that cookies get or lose.",
-        "proxy_cookie_flags session secure httponly samesite=lax;",
-    ),
+    .doc("What becomes of the path of cookies.", "proxy_cookie_path /two/ /;")
+    .takes("off | TEXT TEXT | ~REGEX TEXT")
+    .default("off"),
+    list("proxy_cookie_flags", HSL, Args::between(1, 4), cookie_flags)
+        .doc(
+            "Flags that cookies get or lose.",
+            "proxy_cookie_flags session secure httponly samesite=lax;",
+        )
+        .takes(
+            "off | NAME [secure | httponly | samesite=strict|lax|none | nosecure | nohttponly | \
+         nosamesite]…",
+        )
+        .default("off"),
 ];
 
 /// What is replaced: a text, or what an expression matches.

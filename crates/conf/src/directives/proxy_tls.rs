@@ -15,41 +15,58 @@ pub(super) const TABLE: &[Directive] = &[
     value("proxy_ssl_certificate", HSL, Args::ONE, |r, node| {
         pem(r, node, |conf| &mut conf.certificate)
     })
-    .doc("The certificate for origins that ask for one.", "proxy_ssl_certificate client.crt;"),
+    .doc("The certificate for origins that ask for one.", "proxy_ssl_certificate client.crt;")
+    .takes("FILE | TEXT")
+    .without("none"),
     value("proxy_ssl_certificate_key", HSL, Args::ONE, |r, node| {
         pem(r, node, |conf| &mut conf.key)
     })
-    .doc("The key of that certificate.", "proxy_ssl_certificate_key client.key;"),
+    .doc("The key of that certificate.", "proxy_ssl_certificate_key client.key;")
+    .takes("FILE | TEXT")
+    .without("none"),
     value("proxy_ssl_certificate_cache", HSL, Args::between(1, 3), |r, node| {
         tls(r).certificate_cache = read_certificate_cache(node)?;
         Ok(())
     })
-    .doc("Keeps certificates named by variables.", "proxy_ssl_certificate_cache max=100;"),
+    .doc("Keeps certificates named by variables.", "proxy_ssl_certificate_cache max=100;")
+    .takes("max=NUMBER [inactive=SECONDS] [valid=SECONDS] | off")
+    .default("off"),
     value("proxy_ssl_password_file", HSL, Args::ONE, |r, node| {
         let file = (r.beside_conf(node.arg(0)), r.place(node));
         tls(r).password_file = Some(file);
         Ok(())
     })
-    .doc("The file with passwords for the key.", "proxy_ssl_password_file passwords;"),
+    .doc("The file with passwords for the key.", "proxy_ssl_password_file passwords;")
+    .takes("FILE")
+    .without("none"),
     list("proxy_ssl_protocols", HSL, Args::at_least(1), |r, node| {
         read_protocols(r, node, |r| &mut tls(r).protocols)
     })
-    .doc("The versions of TLS that origins are spoken to in.", "proxy_ssl_protocols TLSv1.3;"),
+    .doc("The versions of TLS that origins are spoken to in.", "proxy_ssl_protocols TLSv1.3;")
+    .takes("SSLv2 | SSLv3 | TLSv1 | TLSv1.1 | TLSv1.2 | TLSv1.3…")
+    .default("TLSv1.2 TLSv1.3"),
     value("proxy_ssl_ciphers", HSL, Args::ONE, |r, node| {
         tls(r).ciphers = show(node.arg(0)).into_owned();
         Ok(())
     })
-    .doc("The ciphers for TLS 1.2 to origins, as OpenSSL writes them.", "proxy_ssl_ciphers HIGH;"),
-    list("proxy_ssl_conf_command", HSL, Args::TWO, conf_command).doc(
-        "A setting for origins in OpenSSL's own words.",
-        "proxy_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
-    ),
+    .doc("The ciphers for TLS 1.2 to origins, as OpenSSL writes them.", "proxy_ssl_ciphers HIGH;")
+    .takes("CIPHERS")
+    .default("DEFAULT"),
+    list("proxy_ssl_conf_command", HSL, Args::TWO, conf_command)
+        .doc(
+            "A setting for origins in OpenSSL's own words.",
+            "proxy_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
+        )
+        .takes("NAME TEXT")
+        .without("none"),
     value("proxy_ssl_name", HSL, Args::ONE, |r, node| {
         let name = r.template(node.arg(0))?;
         tls(r).name = Some(name);
         Ok(())
     })
-    .doc("The name that an origin's certificate must be for.", "proxy_ssl_name $host;"),
+    .doc("The name that an origin's certificate must be for.", "proxy_ssl_name $host;")
+    .takes("TEXT")
+    .without("the host of `proxy_pass`"),
     flag("proxy_ssl_server_name", HSL, |r| &mut tls(r).server_name)
         .doc("Whether origins are told which name is meant.", "proxy_ssl_server_name on;"),
     flag("proxy_ssl_session_reuse", HSL, |r| &mut tls(r).session_reuse)
@@ -61,9 +78,13 @@ pub(super) const TABLE: &[Directive] = &[
     value("proxy_ssl_trusted_certificate", HSL, Args::ONE, |r, node| {
         file(r, node, |conf| &mut conf.trusted_certificate)
     })
-    .doc("Authorities of certificates of origins.", "proxy_ssl_trusted_certificate ca.crt;"),
+    .doc("Authorities of certificates of origins.", "proxy_ssl_trusted_certificate ca.crt;")
+    .takes("FILE")
+    .without("none"),
     value("proxy_ssl_crl", HSL, Args::ONE, |r, node| file(r, node, |conf| &mut conf.crl))
-        .doc("Certificates of origins that are revoked.", "proxy_ssl_crl revoked.pem;"),
+        .doc("Certificates of origins that are revoked.", "proxy_ssl_crl revoked.pem;")
+        .takes("FILE")
+        .without("none"),
 ];
 
 fn tls(r: &mut Reader) -> &mut OriginTlsConf {

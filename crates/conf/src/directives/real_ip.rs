@@ -15,11 +15,15 @@ pub(super) const TABLE: &[Directive] = &[
     list("set_real_ip_from", HSL, Args::ONE, set_real_ip_from).doc(
         "Whom the field of `real_ip_header` is believed: an address, a network, `unix:`, a name.",
         "set_real_ip_from 192.0.2.0/24;",
-    ),
+    )
+    .takes("ADDRESS | NETWORK | HOST | unix:")
+    .without("none"),
     value("real_ip_header", HSL, Args::ONE, real_ip_header).doc(
         "The field that says who asks, or `proxy_protocol`.",
         "real_ip_header X-Forwarded-For;",
-    ),
+    )
+    .takes("NAME | proxy_protocol")
+    .default("X-Real-IP"),
     flag("real_ip_recursive", HSL, |r| &mut real_ip(r).recursive).doc(
         "Takes the last address of the field that is not itself believed.",
         "real_ip_recursive on;",

@@ -12,10 +12,13 @@ use crate::regex::Case;
 const SL: Contexts = Contexts::SL;
 
 pub(super) const TABLE: &[Directive] = &[
-    list("valid_referers", SL, Args::at_least(1), valid_referers).doc(
-        "Which `Referer` fields leave `$invalid_referer` empty.",
-        "valid_referers none blocked server_names *.example.com;",
-    ),
+    list("valid_referers", SL, Args::at_least(1), valid_referers)
+        .doc(
+            "Which `Referer` fields leave `$invalid_referer` empty.",
+            "valid_referers none blocked server_names *.example.com;",
+        )
+        .takes("none | blocked | server_names | NAME | ~REGEX…")
+        .without("none"),
     accepted("referer_hash_max_size", SL, Args::ONE, Form::Number)
         .doc("Sized a table that sizes itself.", "referer_hash_max_size 2048;"),
     accepted("referer_hash_bucket_size", SL, Args::ONE, Form::Number)

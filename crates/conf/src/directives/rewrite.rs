@@ -17,23 +17,29 @@ use crate::vars::Var;
 const REWRITE: Contexts = Contexts::REWRITE;
 
 pub(super) const TABLE: &[Directive] = &[
-    own("rewrite", REWRITE, Args::between(2, 3), rewrite).doc(
-        "Changes the path where an expression matches it.",
-        "rewrite ^/old/(.*) /new/$1 last;",
-    ),
+    own("rewrite", REWRITE, Args::between(2, 3), rewrite)
+        .doc("Changes the path where an expression matches it.", "rewrite ^/old/(.*) /new/$1 last;")
+        .takes("REGEX TEXT [last | break | redirect | permanent]")
+        .without("none"),
     own("return", REWRITE, Args::between(1, 2), return_)
-        .doc("Answers at once with a status, a text or a redirect.", "return 301 https://a.com/;"),
+        .doc("Answers at once with a status, a text or a redirect.", "return 301 https://a.com/;")
+        .takes("CODE [TEXT] | CODE URL | URL")
+        .without("none"),
     own("set", REWRITE, Args::TWO, set)
-        .doc("Assigns to a variable of the request.", "set $skip_cache 1;"),
+        .doc("Assigns to a variable of the request.", "set $skip_cache 1;")
+        .takes("VARIABLE TEXT")
+        .without("none"),
     own("break", REWRITE, Args::NONE, |r, node| {
         push(r, node, RewriteOp::Break);
         Ok(())
     })
     .doc("Ends the rewrite phase of the block.", "break;"),
-    block("if", Contexts::SL, Args::at_least(1), if_).doc(
-        "Instructions and settings for requests that pass a test.",
-        "if ($request_method = POST) { return 405; }",
-    ),
+    block("if", Contexts::SL, Args::at_least(1), if_)
+        .doc(
+            "Instructions and settings for requests that pass a test.",
+            "if ($request_method = POST) { return 405; }",
+        )
+        .takes("(CONDITION)"),
     flag("rewrite_log", Contexts::HREWRITE, |r| &mut r.settings().rewrite_log)
         .doc("Whether what `rewrite` does is logged at `notice`.", "rewrite_log on;"),
     flag("uninitialized_variable_warn", Contexts::HREWRITE, |r| {

@@ -15,18 +15,27 @@ use crate::vars::Template;
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
-    value("secure_link", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.given)).doc(
-        "The hash that a link carries, and after a comma when it ends, for `$secure_link`.",
-        "secure_link $arg_md5,$arg_expires;",
-    ),
-    value("secure_link_md5", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.hashed)).doc(
-        "The text whose MD5 a link must carry.",
-        "secure_link_md5 \"$secure_link_expires$uri secret\";",
-    ),
-    value("secure_link_secret", HSL, Args::ONE, secret).doc(
-        "The word that was hashed with the rest of a link of the form `/prefix/HASH/link`.",
-        "secure_link_secret word;",
-    ),
+    value("secure_link", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.given))
+        .doc(
+            "The hash that a link carries, and after a comma when it ends, for `$secure_link`.",
+            "secure_link $arg_md5,$arg_expires;",
+        )
+        .takes("TEXT")
+        .without("none"),
+    value("secure_link_md5", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.hashed))
+        .doc(
+            "The text whose MD5 a link must carry.",
+            "secure_link_md5 \"$secure_link_expires$uri secret\";",
+        )
+        .takes("TEXT")
+        .without("none"),
+    value("secure_link_secret", HSL, Args::ONE, secret)
+        .doc(
+            "The word that was hashed with the rest of a link of the form `/prefix/HASH/link`.",
+            "secure_link_secret word;",
+        )
+        .takes("WORD")
+        .without("none"),
 ];
 
 /// The forms that a block says something of.

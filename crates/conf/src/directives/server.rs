@@ -22,10 +22,13 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("How long a request's head may take.", "client_header_timeout 60s;"),
     size("client_header_buffer_size", HS, |r| &mut r.server().client_header_buffer_size)
         .doc("The buffer that most request heads fit in.", "client_header_buffer_size 1k;"),
-    value("large_client_header_buffers", HS, Args::TWO, large_client_header_buffers).doc(
-        "Number and size of buffers for larger heads; no line may be longer than one.",
-        "large_client_header_buffers 4 8k;",
-    ),
+    value("large_client_header_buffers", HS, Args::TWO, large_client_header_buffers)
+        .doc(
+            "Number and size of buffers for larger heads; no line may be longer than one.",
+            "large_client_header_buffers 4 8k;",
+        )
+        .takes("NUMBER SIZE")
+        .default("4 8k"),
     number("max_headers", HS, |r| &mut r.server().max_headers)
         .doc("How many fields a request may have.", "max_headers 1000;"),
     flag("ignore_invalid_headers", HS, |r| &mut r.server().ignore_invalid_headers)
@@ -38,12 +41,16 @@ pub(super) const TABLE: &[Directive] = &[
         r.server().connection_pool_size = pool(node)?;
         Ok(())
     })
-    .doc("Sized memory that sizes itself.", "connection_pool_size 512;"),
+    .doc("Sized memory that sizes itself.", "connection_pool_size 512;")
+    .takes("SIZE")
+    .default("512"),
     value("request_pool_size", HS, Args::ONE, |r, node| {
         r.server().request_pool_size = pool(node)?;
         Ok(())
     })
-    .doc("Sized memory that sizes itself.", "request_pool_size 4k;"),
+    .doc("Sized memory that sizes itself.", "request_pool_size 4k;")
+    .takes("SIZE")
+    .default("4k"),
     accepted("server_names_hash_max_size", Contexts::HTTP, Args::ONE, Form::Number)
         .doc("Sized a table that sizes itself.", "server_names_hash_max_size 512;"),
     accepted("server_names_hash_bucket_size", Contexts::HTTP, Args::ONE, Form::Number)

@@ -10,7 +10,9 @@ use crate::regex::Case;
 
 pub(super) const TABLE: &[Directive] =
     &[own("server_name", Contexts::SERVER, Args::at_least(1), server_name)
-        .doc("The names that the server answers to.", "server_name a.com *.a.com ~^www\\d+;")];
+        .doc("The names that the server answers to.", "server_name a.com *.a.com ~^www\\d+;")
+        .takes("NAME | *.NAME | NAME.* | .NAME | ~REGEX…")
+        .default("\"\"")];
 
 fn server_name(r: &mut Reader, node: &Node) -> Parsed {
     for word in node.args() {

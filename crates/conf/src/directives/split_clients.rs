@@ -7,10 +7,13 @@ use crate::model::{Definition, Level, SplitClients};
 use crate::reader::{Fault, Parsed, Reader, show};
 
 pub(super) const TABLE: &[Directive] =
-    &[leaf("split_clients", Contexts::HTTP, Args::TWO, Inherit::Own, split_clients).doc(
-        "A variable that takes each of its texts for a share of clients, always the same ones.",
-        "split_clients $remote_addr $variant { 50% one; * two; }",
-    )];
+    &[leaf("split_clients", Contexts::HTTP, Args::TWO, Inherit::Own, split_clients)
+        .doc(
+            "A variable that takes each of its texts for a share of clients, always the same ones.",
+            "split_clients $remote_addr $variant { 50% one; * two; }",
+        )
+        .takes("TEXT VARIABLE")
+        .without("none")];
 
 /// Hundredths of a percent in everything.
 const WHOLE: u32 = 10_000;

@@ -23,7 +23,9 @@ pub(super) const TABLE: &[Directive] = &[
         ssi_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types to look for commands in beside `text/html`.", "ssi_types text/plain;"),
+    .doc("Content types to look for commands in beside `text/html`.", "ssi_types text/plain;")
+    .takes("TYPE…")
+    .default("text/html"),
     size("ssi_value_length", HSL, |r| &mut ssi_mut(r).value_length)
         .doc("The longest value of a parameter of a command.", "ssi_value_length 512;"),
     flag("ssi_last_modified", HSL, |r| &mut ssi_mut(r).last_modified)
@@ -39,7 +41,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "A path of this server whose answer is put before bodies; empty for none.",
         "add_before_body /header;",
-    ),
+    )
+    .takes("URI")
+    .without("none"),
     value("add_after_body", HSL, Args::ONE, |r, node| {
         addition_mut(r).after = path(node);
         Ok(())
@@ -47,14 +51,18 @@ pub(super) const TABLE: &[Directive] = &[
     .doc(
         "A path of this server whose answer is put behind bodies; empty for none.",
         "add_after_body /footer;",
-    ),
+    )
+    .takes("URI")
+    .without("none"),
     list("addition_types", HSL, Args::at_least(1), |r, node| {
         let before = r.again.then(|| r.settings().filters.addition.types.clone());
         let types = content_types(r, node, before);
         addition_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types that something is added to beside `text/html`.", "addition_types *;"),
+    .doc("Content types that something is added to beside `text/html`.", "addition_types *;")
+    .takes("TYPE…")
+    .default("text/html"),
 ];
 
 fn filters_mut(r: &mut Reader) -> &mut Filters {

@@ -12,12 +12,16 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[Directive] = &[
     leaf("types", HSL, Args::NONE, Inherit::List, types)
-        .doc("Content types and the extensions that mean them.", "types { text/html html htm; }"),
+        .doc("Content types and the extensions that mean them.", "types { text/html html htm; }")
+        .takes("{ TYPE EXTENSION…; … }")
+        .without("`text/html html`, `image/gif gif`, `image/jpeg jpg`"),
     value("default_type", HSL, Args::ONE, |r, node| {
         r.settings().default_type = Arc::from(node.arg(0));
         Ok(())
     })
-    .doc("The content type of files with an unknown extension.", "default_type text/plain;"),
+    .doc("The content type of files with an unknown extension.", "default_type text/plain;")
+    .takes("TYPE")
+    .default("text/plain"),
     accepted("types_hash_max_size", HSL, Args::ONE, Form::Number)
         .doc("Sized a table that sizes itself.", "types_hash_max_size 2048;"),
     accepted("types_hash_bucket_size", HSL, Args::ONE, Form::Number)

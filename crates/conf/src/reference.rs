@@ -1,0 +1,160 @@
+//! Owns what the documents say of a directive beside its sentence: its words, and what holds
+//! without it.
+//!
+//! Both come from how the words are read where that is enough: the default of a row with a place
+//! in the settings is what `defaults` has put there. Other rows say it themselves.
+
+use std::time::Duration;
+
+use crate::directive::{Args, Directive, Form, Inherit, Parse, Unwritten};
+use crate::directives;
+use crate::reader::{Family, Reader};
+use crate::source::Options;
+
+/// The placeholders of [`syntax`], and what may stand in their place.
+pub const PLACEHOLDERS: &[(&str, &str)] = &[
+    (
+        "TIME",
+        "Numbers with `w`, `d`, `h`, `m`, `s` or `ms`, largest first (`1h30m`); without a unit, \
+         seconds.",
+    ),
+    ("SECONDS", "The same in whole seconds: no `ms`, but `y` and `M` (30 days)."),
+    ("SIZE", "Bytes, or with `k` (1,024) or `m`."),
+    ("BYTES", "Bytes, or with `k`, `m` or `g`."),
+    ("NUMBER", "A whole number, without a sign; bounds are named with the directive."),
+    ("CODE", "A status of HTTP."),
+    ("TEXT", "Text that may hold variables, in quotes where it holds blanks."),
+    ("URI", "A path of this server or a `@name`; may hold variables unless said otherwise."),
+    ("URL", "An absolute address."),
+    (
+        "FILE, DIRECTORY",
+        "A path; one that does not begin with `/` is below the prefix (`-p`), or \
+     beside the configuration for certificates, keys and passwords.",
+    ),
+    ("NAME, ZONE, WORD", "A word of your choice, or one that another directive named."),
+    ("VARIABLE", "A variable, with its `$`."),
+    ("REGEX", "A regular expression of PCRE's kind."),
+    ("TYPE", "A media type such as `text/css`; `*` is all."),
+    ("ADDRESS, NETWORK", "An IP address, a network (`10.0.0.0/8`)."),
+    ("HOST", "A host's name or address, with a port where one is needed, or `unix:FILE`."),
+    ("CLIENTS", "Addresses, networks, `unix:`, `all`; `off` is none."),
+    ("PORT", "A port, from 1 to 65535."),
+    ("METHOD", "A method of HTTP."),
+    ("COOKIE", "A cookie's name; `*` at its end stands for more."),
+    ("CHARSET", "A charset as `Content-Type` names it."),
+    ("CIPHERS, GROUP", "As OpenSSL writes them."),
+    ("MASK", "A digit `1` or `0` for each core, the last one first."),
+    ("EXTENSION", "The end of a file's name, without the dot."),
+    (
+        "CONDITION",
+        "A variable; a comparison by `=`, `!=`, `~`, `~*`, `!~`, `!~*`; a test by `-f`, \
+     `-d`, `-e`, `-x` or one of these after `!`.",
+    ),
+    ("PARAMETER, OPTION", "Others of nginx's are read, too; the example and `bolide check` tell."),
+    ("LEVEL", "`debug`, `info`, `notice`, `warn`, `error`, `crit`, `alert` or `emerg`."),
+    ("…", "What stands before may come several times."),
+];
+
+/// The words behind the name of a directive; none where the row would have to say and does not.
+#[must_use]
+pub fn syntax(row: &Directive) -> Option<String> {
+    if let Some(written) = row.syntax {
+        return Some(written.to_owned());
+    }
+    let words = match row.parse {
+        Parse::Flag(_) | Parse::Accepted(Form::Flag) => "on | off".to_owned(),
+        Parse::Number(_, 0, u32::MAX) | Parse::Accepted(Form::Number) => "NUMBER".to_owned(),
+        Parse::Number(_, min, u32::MAX) => format!("NUMBER (from {min})"),
+        Parse::Number(_, min, max) => format!("NUMBER ({min} to {max})"),
+        Parse::Size(_) | Parse::Accepted(Form::Size) => "SIZE".to_owned(),
+        Parse::Offset(_) | Parse::Accepted(Form::Offset) => "BYTES".to_owned(),
+        Parse::Millis(_) | Parse::Accepted(Form::Millis) => "TIME".to_owned(),
+        Parse::Seconds(_) => "SECONDS".to_owned(),
+        Parse::Buffers(_) => "NUMBER SIZE".to_owned(),
+        Parse::Accepted(Form::OneOf(words)) => words.join(" | "),
+        _ if row.args == Args::NONE => String::new(),
+        _ => return None,
+    };
+    Some(words)
+}
+
+/// What holds where a directive is not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Default {
+    /// As if these words stood behind its name.
+    Words(String),
+    /// What this sentence says.
+    Described(String),
+}
+
+/// What holds without a directive; none where the row would have to say and does not.
+#[must_use]
+pub fn default(row: &Directive) -> Option<Default> {
+    match row.unwritten {
+        Unwritten::Words(words) => return Some(Default::Words(words.to_owned())),
+        Unwritten::Described(sentence) => return Some(Default::Described(sentence.to_owned())),
+        Unwritten::Unsaid => {}
+    }
+    let owns_its_block = row.is_block() || row.args == Args::NONE;
+    if row.has_no_effect() || (owns_its_block && row.inherit == Inherit::Own) {
+        return Some(Default::Described("none".to_owned()));
+    }
+    from_settings(row).map(Default::Words)
+}
+
+/// The value that `defaults` gives the place of a row.
+fn from_settings(row: &Directive) -> Option<String> {
+    let mut reader = Reader::with_defaults(&Options::default());
+    reader.family = Family::of(row.name);
+    directives::begin_blocks(&mut reader);
+    let r = &mut reader;
+    Some(match row.parse {
+        Parse::Flag(slot) => if *slot(r) { "on" } else { "off" }.to_owned(),
+        Parse::Number(slot, ..) => slot(r).to_string(),
+        Parse::Size(slot) => bytes(*slot(r) as u64),
+        Parse::Offset(slot) => bytes(*slot(r)),
+        Parse::Millis(slot) | Parse::Seconds(slot) => time(*slot(r)),
+        Parse::Buffers(slot) => {
+            let (count, size) = *slot(r);
+            format!("{count} {}", bytes(size as u64))
+        }
+        _ => return None,
+    })
+}
+
+/// Bytes with the largest unit that every reader of sizes knows.
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        0 => "0".to_owned(),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
+        _ if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
+        _ => bytes.to_string(),
+    }
+}
+
+fn time(time: Duration) -> String {
+    let (seconds, millis) = (time.as_secs(), time.subsec_millis());
+    match seconds {
+        _ if millis > 0 => format!("{}ms", time.as_millis()),
+        0 => "0".to_owned(),
+        _ if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
+        _ if seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),
+        _ if seconds.is_multiple_of(60) && seconds > 60 => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{bytes, time};
+
+    #[test]
+    fn sizes_and_times_are_written_with_their_largest_unit() {
+        assert_eq!([0, 100, 2048, 3 << 20].map(bytes), ["0", "100", "2k", "3m"]);
+        let shown = [0, 250, 60_000, 300_000, 7_200_000, 86_400_000];
+        let shown = shown.map(|millis| time(Duration::from_millis(millis)));
+        assert_eq!(shown, ["0", "250ms", "60s", "5m", "2h", "1d"]);
+    }
+}
