@@ -130,8 +130,13 @@ impl<I: Io> Worker<I> {
         let mut all = Vec::new();
         let is_idle = match owner {
             Owner::Tcp(key) => {
-                let framing = self.conns.get(key)?.framing.as_ref()?;
-                framing.awaiting(&mut all);
+                let conn = self.conns.get(key)?;
+                let framing = conn.framing.as_ref()?;
+                // Its client cannot give room for what it was not sent. What the socket did not
+                // take has a timeout of its own.
+                if conn.unsent.is_empty() {
+                    framing.awaiting(&mut all);
+                }
                 framing.is_idle()
             }
             Owner::Quic(key) => {
