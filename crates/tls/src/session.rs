@@ -376,6 +376,12 @@ impl Session {
         self.facts.is_none()
     }
 
+    /// Whether the peer said that it will send nothing more.
+    #[must_use]
+    pub const fn peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
     /// The application protocol that was agreed on.
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {

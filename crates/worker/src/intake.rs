@@ -195,7 +195,7 @@ impl<I: Io> Worker<I> {
                 if plain.len() > held || held > 0 {
                     self.feed(key, &plain);
                 }
-                if received.peer_closed {
+                if self.conns.get(key).is_some_and(TcpConn::has_end) {
                     self.handle_end(key);
                 }
             }
@@ -290,7 +290,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The peer will send no more.
-    fn handle_end(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn handle_end(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         (conn.eof, conn.readable) = (true, false);
         let Some(framing) = &mut conn.framing else { return self.close(key, Reset::No) };

@@ -176,6 +176,9 @@ impl<I: Io> Worker<I> {
 
     /// Decides what follows a write: more of it, the next request, or the end.
     fn after_output(&mut self, key: Key<TcpConn>) {
+        if self.conns.get(key).is_some_and(TcpConn::has_end) {
+            self.handle_end(key);
+        }
         let Some(conn) = self.conns.get_mut(key) else { return };
         if (self.draining || conn.outdated)
             && let Some(framing) = &mut conn.framing
@@ -215,13 +218,7 @@ impl<I: Io> Worker<I> {
     /// The last answer has left: ends the connection so that the peer can read it.
     fn finish(&mut self, key: Key<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
-        if let Some(session) = &mut conn.session {
-            self.scratch.sealed.clear();
-            session.close(&mut self.scratch.sealed);
-            let goodbye = Segment::Bytes(Bytes::copy_from_slice(&self.scratch.sealed));
-            // A peer that has no room for two dozen bytes does not wait for them either.
-            let _ = self.io.send_segment(conn.fd, &goodbye);
-        }
+        say_goodbye(&mut self.io, conn);
         let manners = *conn.manners();
         let lingers = conn.framing.as_ref().is_some_and(|framing| match manners.lingering {
             LingeringClose::Off if framing.is_plain_h1() => false,
@@ -239,6 +236,17 @@ impl<I: Io> Worker<I> {
         conn.input = Vec::new();
         self.again.push(key);
         self.rearm(key);
+    }
+}
+
+/// RFC 8446 §6.1: a close_notify is sent before the end of our side, unless an alert was.
+pub(crate) fn say_goodbye(io: &mut impl Io, conn: &mut TcpConn) {
+    let Some(session) = conn.session.as_mut().filter(|_| conn.unsent.is_empty()) else { return };
+    let mut goodbye = Vec::new();
+    session.close(&mut goodbye);
+    if !goodbye.is_empty() {
+        // A peer that has no room for two dozen bytes does not wait for them either.
+        let _ = io.send_segment(conn.fd, &Segment::Bytes(Bytes::from(goodbye)));
     }
 }
 

@@ -177,6 +177,16 @@ impl TcpConn {
         is_blocked && matches!(&self.framing, Some(Framing::H1(h1)) if h1.is_reading_head())
     }
 
+    /// Whether a close_notify is to be seen now: one that came with requests is not before all of
+    /// them have been.
+    pub(crate) fn has_end(&self) -> bool {
+        let has_come = self.session.as_ref().is_some_and(|session| session.peer_closed());
+        let takes_more = self.framing.as_ref().is_none_or(Framing::wants_input);
+        let is_last =
+            self.input.is_empty() || takes_more && self.unsent.is_empty() && !self.is_held();
+        has_come && !self.eof && !self.lingering && is_last
+    }
+
     /// Whether everything that was to be said has left.
     pub(crate) fn is_finished(&self) -> bool {
         self.unsent.is_empty()

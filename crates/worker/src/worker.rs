@@ -19,10 +19,12 @@ use crate::Generation;
 use crate::accepting::Accepting;
 use crate::epilogues::Epilogue;
 use crate::exchanges::{Live, Owner};
+use crate::framing::Framing;
 use crate::jobs::Jobs;
 use crate::log::{LogFiles, OpenLogs};
 use crate::mail::{Inbox, Mail, Post};
 use crate::origin::Origins;
+use crate::output::say_goodbye;
 use crate::overtime::Overtime;
 use crate::pulse::{Doing, Pulse, Unrest};
 use crate::quic_conn::QuicConn;
@@ -449,7 +451,13 @@ impl<I: Io> Worker<I> {
     /// Ends a connection and everything that it asked for.
     pub(crate) fn close(&mut self, key: Key<TcpConn>, reset: Reset) {
         self.orphan(Owner::Tcp(key));
-        if let Some(conn) = self.conns.remove(key) {
+        if let Some(mut conn) = self.conns.remove(key) {
+            // The end of a body may be the end of the connection: one that was cut must not look
+            // complete.
+            let is_whole = |framing: &Framing| framing.is_idle() || !framing.is_plain_h1();
+            if reset == Reset::No && conn.framing.as_ref().is_none_or(is_whole) {
+                say_goodbye(&mut self.io, &mut conn);
+            }
             self.tally.remove(Count::Active);
             conn.counted.into_iter().for_each(|count| self.tally.remove(count));
             self.io.close(conn.fd, reset);
