@@ -29,6 +29,8 @@ pub enum What {
     Missing,
     /// The number of the configuration.
     Version,
+    /// What the server knows of its client.
+    Who,
     /// Somewhere to send bodies to.
     Upload,
     /// A file, by a method that it does not answer.
@@ -70,6 +72,12 @@ impl What {
 /// Where applications are, each with settings of its own.
 pub const APPS: &[&str] = &["/app", "/stream", "/kept", "/tight", "/heedless"];
 
+/// The same where some of them are spoken to by TLS.
+pub const SECURE_APPS: &[&str] = &["/app", "/safe", "/safe", "/shown", FALSE];
+
+/// The one that is never who it should be.
+pub const FALSE: &str = "/false";
+
 /// The byte of a request body at this place.
 #[must_use]
 pub const fn upload_byte(at: usize) -> u8 {
@@ -98,6 +106,8 @@ impl Upload {
     }
 }
 
+/// Nanoseconds of the site's `queue … timeout`, less those that a request is on its way.
+const QUEUE_TIMEOUT: u64 = 59_000_000_000;
 /// `client_max_body_size` of the site.
 const BODY_MAX: usize = 64 * 1024;
 
@@ -126,6 +136,10 @@ pub struct Ask {
     pub port: u16,
     /// The session and the language of a client that asks for pages.
     pub traits: Option<(Option<usize>, &'static str)>,
+    /// What the server has to know of the client.
+    pub told: String,
+    /// It must be answered with an error.
+    pub is_barred: bool,
 }
 
 impl Ask {
@@ -135,19 +149,23 @@ impl Ask {
             return Self::page(client, number, chance, (purges, wholes));
         }
         let files: &[&'static str] = match weights {
-            Weights::Mixed | Weights::Apps | Weights::Assemblies | Weights::Pages { .. } => {
-                &crate::site::FILES[1..6]
-            }
             Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
+            _ => &crate::site::FILES[1..6],
         };
         let file = What::File(files[chance.index(files.len())]);
         if weights == Weights::Assemblies && !chance.one_in(8) {
             let depth = chance.below(3) as u8;
             return Self::assembly(client, number, depth, chance);
         }
-        let is_app = weights == Weights::Apps && !chance.one_in(8);
+        let (apps, is_app) = match weights {
+            Weights::Apps => (APPS, !chance.one_in(8)),
+            Weights::Secure => (SECURE_APPS, chance.one_in(2)),
+            _ => (APPS, false),
+        };
+        let asks_who = weights == Weights::Secure && chance.one_in(3);
         let what = match chance.below(17) {
-            _ if is_app => What::App(APPS[chance.index(APPS.len())], chance.size(200_000)),
+            _ if is_app => What::App(apps[chance.index(apps.len())], chance.size(200_000)),
+            _ if asks_who => What::Who,
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
             1 => What::Directory,
             2 => What::Missing,
@@ -190,6 +208,8 @@ impl Ask {
             since: 0,
             port: 0,
             traits: None,
+            told: String::new(),
+            is_barred: false,
         }
     }
 
@@ -208,6 +228,8 @@ impl Ask {
             since: 0,
             port: 0,
             traits: Some((session, "")),
+            told: String::new(),
+            is_barred: false,
         }
     }
 
@@ -246,6 +268,8 @@ impl Ask {
             since: 0,
             port: 0,
             traits: Some((session, ["", "de", "en"][chance.index(3)])),
+            told: String::new(),
+            is_barred: false,
         }
     }
 
@@ -293,6 +317,7 @@ impl Ask {
             What::Directory => "/docs".to_owned(),
             What::Missing => format!("/missing?{}", self.number),
             What::Version => "/version".to_owned(),
+            What::Who => "/who".to_owned(),
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
@@ -364,6 +389,8 @@ pub enum Weights {
     Apps,
     /// Above all pages that are put together.
     Assemblies,
+    /// Above all applications that are spoken to by TLS, and what the server knows of its client.
+    Secure,
     /// Pages that are kept, and maybe what drops them.
     Pages {
         /// Whether something is dropped.
@@ -462,6 +489,10 @@ impl Truth<'_> {
         if answer.field("date").is_none() || answer.field("server").is_none() {
             return Err("an answer without date or server".to_owned());
         }
+        if ask.is_barred {
+            let status = answer.status;
+            return if status == 400 { Ok(()) } else { Err(format!("{status} to a stranger")) };
+        }
         if ask.what.is_page() {
             return self.pages.judge(ask, answer, self.deeds);
         }
@@ -508,6 +539,10 @@ impl Truth<'_> {
         let is_too_large = matches!(ask.upload, Upload::Length(n) if n > BODY_MAX);
         match ask.what {
             What::Upload | What::Refused if is_too_large => answer.status == 413,
+            What::App(FALSE, _) => match answer.status {
+                502 => true,
+                status => self.deeds.allows(FALSE, status),
+            },
             What::App(_, size) if answer.status == 200 => {
                 let wanted = application_answer(&ask.token(), size, ask.upload.size());
                 ask.head_only || answer.body == wanted
@@ -516,8 +551,11 @@ impl Truth<'_> {
                 let page = Piece::page(ask.token(), size, depth);
                 ask.head_only || plain(answer).is_some_and(|body| page.is_right(&body, self.deeds))
             }
+            // As long as requests wait for a place there.
+            What::App("/tight", _) if answer.status == 503 => until >= ask.since + QUEUE_TIMEOUT,
             What::App(..) | What::Assembly(..) => self.deeds.allows(&ask.token(), answer.status),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
+            What::Who => answer.status == 200 && (ask.head_only || is_told(ask, &answer.body)),
             What::Version => {
                 let eras = self.eras.iter().filter(|era| {
                     era.told <= until && (era.over >= ask.since || self.is_orphaned(era, ask.port))
@@ -555,6 +593,12 @@ fn plain(answer: &Answer) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut plain).ok()?;
     Some(plain)
+}
+
+/// Whether the body says what the server has to know; it may say more of a failure.
+fn is_told(ask: &Ask, body: &[u8]) -> bool {
+    let Some(rest) = body.strip_prefix(ask.told.as_bytes()) else { return false };
+    rest.is_empty() || ask.told.ends_with("FAILED")
 }
 
 fn is_right(ask: &Ask, answer: &Answer, seen: &Seen) -> bool {

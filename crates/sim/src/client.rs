@@ -8,6 +8,7 @@ pub mod h1;
 pub mod h2;
 pub mod h3;
 mod pipe;
+mod secure;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -51,9 +52,18 @@ pub enum Sabotage {
     },
     /// It sends nonsense instead of its next request.
     Garbage,
+    /// What comes before HTTP is nonsense.
+    Preface,
+    /// One of the bytes that TLS makes is sent with another value.
+    Bent,
 }
 
 impl Sabotage {
+    /// Whether nothing of what was asked has to be answered.
+    const fn is_ruinous(self) -> bool {
+        matches!(self, Self::End { .. } | Self::Preface | Self::Bent)
+    }
+
     fn any(chance: &mut Chance, habits: &Habits) -> Self {
         if !chance.one_in(habits.sabotage_in) {
             return Self::None;
@@ -88,6 +98,8 @@ pub struct Base {
     tag: Option<String>,
     /// Those of pages, by address.
     tags: BTreeMap<String, String>,
+    /// Its side of TLS, once it has spoken it.
+    tls: Option<secure::TlsClient>,
 }
 
 impl Base {
@@ -108,6 +120,7 @@ impl Base {
             rests_until: 0,
             tag: None,
             tags: BTreeMap::new(),
+            tls: None,
         }
     }
 

@@ -145,6 +145,9 @@ impl SimIo {
             }
             let n = bytes.len().min(socket.room());
             socket.outbound.extend(&bytes[..n]);
+            if n > 0 {
+                socket.moved = kernel.nanos;
+            }
             total += n as u64;
             if n < bytes.len() {
                 socket.no_space = true;
@@ -232,6 +235,7 @@ impl Io for SimIo {
 
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received {
         let mut kernel = self.call();
+        let nanos = kernel.nanos;
         let Some(socket) = kernel.sockets.get_mut(&fd.0).filter(|s| s.closed.is_none()) else {
             kernel.offences.push("receive on a closed descriptor".to_owned());
             return Received::Dead;
@@ -241,7 +245,10 @@ impl Io for SimIo {
             0 if socket.dead => Received::Dead,
             0 if socket.fin => Received::End,
             0 => Received::Blocked,
-            n => Received::Bytes(n),
+            n => {
+                socket.moved = nanos;
+                Received::Bytes(n)
+            }
         };
         kernel.tell(|| format!("#{number} receive {received:?}"));
         received
@@ -272,7 +279,7 @@ impl Io for SimIo {
         if kernel.is_dead {
             return;
         }
-        let sheds = std::mem::take(&mut kernel.is_shedding);
+        let (sheds, nanos) = (std::mem::take(&mut kernel.is_shedding), kernel.nanos);
         let Some(socket) = kernel.sockets.get_mut(&fd.0) else { return };
         let number = socket.number;
         socket.killed |= sheds;
@@ -281,6 +288,7 @@ impl Io for SimIo {
             return;
         }
         let unread = socket.inbound.len();
+        socket.idled = nanos - socket.moved;
         socket.close(reset);
         kernel.tell(|| format!("#{number} close, reset {reset:?}, {unread} unread"));
     }

@@ -9,6 +9,8 @@ mod power;
 pub mod socket;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use base::{Instant, Now};
 use io::{Call, Fd, Ready};
@@ -50,6 +52,8 @@ struct Desk {
 /// The kernel.
 #[derive(Debug)]
 pub struct Kernel {
+    /// What decides everything.
+    pub seed: u64,
     /// Simulated nanoseconds since the start.
     pub nanos: u64,
     /// All files.
@@ -96,6 +100,8 @@ pub struct Kernel {
     pub patience: Patience,
     /// Some port for datagrams is not listened on any more.
     pub has_lost_ports: bool,
+    /// Certificates that were not found for who shook hands.
+    pub missing_certificates: Arc<AtomicU64>,
 }
 
 /// How long the server waits for clients of QUIC, in nanoseconds.
@@ -134,6 +140,7 @@ impl Kernel {
     #[must_use]
     pub fn new(seed: u64, workers: usize, faults: Faults, telling: Telling) -> Self {
         Self {
+            seed,
             nanos: 1_000_000,
             disk: Disk::default(),
             faults,
@@ -161,6 +168,7 @@ impl Kernel {
             net: Net::new(Chance::new(seed, 4)),
             patience: Patience::default(),
             has_lost_ports: false,
+            missing_certificates: Arc::default(),
         }
     }
 

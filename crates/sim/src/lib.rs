@@ -3,8 +3,8 @@
 //! A seed decides everything: who connects when, which bytes arrive together, which send is short,
 //! which file changes, when time jumps. The workers are the real ones, driven turn by turn; only
 //! the door ([`io::Io`]) is ours, and the network below it. What TLS draws for its keys is not ours
-//! to seed; sizes and times, which decide what happens, are the same in every run. TLS over TCP is
-//! out of scope. What a kernel really does is not proved here either, only imitated.
+//! to seed; sizes and times, which decide what happens, are the same in every run. What a kernel
+//! really does is not proved here, only imitated.
 
 pub mod ask;
 pub mod assembly;
@@ -12,6 +12,7 @@ pub mod audiences;
 pub mod chance;
 pub mod client;
 pub mod door;
+pub mod gates;
 pub mod kernel;
 pub mod origin;
 pub mod pages;

@@ -6,6 +6,7 @@
 
 mod http;
 mod page;
+mod secure;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use crate::pages::Place;
 use crate::scenario::MILLI;
 
 use page::Reply;
+use secure::{Configs, Opened, Secured};
 
 /// Record types of FastCGI.
 const BEGIN: u8 = 1;
@@ -57,6 +59,8 @@ pub struct Deeds {
     bad: BTreeMap<String, Vec<Deed>>,
     /// Calls that nobody took.
     pub refusals: u64,
+    /// Handshakes in which an application says nothing any more.
+    pub stalls: u64,
     /// Connections to applications that the network cut.
     pub cuts: u64,
     /// Writes and reads of temporary files that failed.
@@ -82,7 +86,7 @@ impl Deeds {
     /// Whether anything that could make this request fail has happened.
     #[must_use]
     pub fn spoils(&self, token: &str) -> bool {
-        self.refusals + self.cuts + self.full_disks > 0 || !self.of(token).is_empty()
+        self.refusals + self.stalls + self.cuts + self.full_disks > 0 || !self.of(token).is_empty()
     }
 
     /// Whether this request may have been answered with an error.
@@ -93,7 +97,7 @@ impl Deeds {
             500 => self.full_disks > 0,
             502 => self.refusals + self.cuts + self.full_disks > 0 || !bad.is_empty(),
             503 => bad.contains(&Deed::Busy),
-            504 => bad.contains(&Deed::Hang),
+            504 => self.stalls > 0 || bad.contains(&Deed::Hang),
             _ => false,
         }
     }
@@ -132,6 +136,8 @@ fn count_fetch((place, page): (&str, &str), target: &str, conn: &Conn, kernel: &
 #[derive(Debug)]
 struct Conn {
     fd: i32,
+    /// Who seals and opens, where TLS is spoken.
+    secured: Option<Box<Secured>>,
     input: Vec<u8>,
     params: Vec<u8>,
     /// The end of the params came.
@@ -168,6 +174,7 @@ pub struct Origin {
     chance: Chance,
     conns: Vec<Conn>,
     speech: Speech,
+    configs: Configs,
 }
 
 /// What applications speak.
@@ -183,14 +190,15 @@ impl Origin {
     /// The applications of a seed.
     #[must_use]
     pub const fn new(seed: u64, speech: Speech) -> Self {
-        Self { chance: Chance::new(seed, 3), conns: Vec::new(), speech }
+        Self { chance: Chance::new(seed, 3), conns: Vec::new(), speech, configs: Configs::new() }
     }
 
     /// Lets all of them do something.
     pub fn act(&mut self, kernel: &mut Kernel) -> Act {
         let mut any = false;
-        while let Some((fd, _)) = kernel.callers.pop_front() {
-            self.conns.push(Conn::new(fd));
+        while let Some((fd, to)) = kernel.callers.pop_front() {
+            let secured = self.secure(&to, kernel);
+            self.conns.push(Conn { secured, ..Conn::new(fd) });
             any = true;
         }
         let mut next: Option<u64> = None;
@@ -213,8 +221,17 @@ impl Origin {
         let mut worked = false;
         match kernel.client_read(conn.fd, self.chance.size(64 * 1024)) {
             Got::Bytes(bytes) => {
-                conn.input.extend_from_slice(&bytes);
                 worked = true;
+                let opened = match &mut conn.secured {
+                    Some(secured) => secured.open(&bytes, &mut conn.input),
+                    None => {
+                        conn.input.extend_from_slice(&bytes);
+                        Opened::Taken
+                    }
+                };
+                if opened == Opened::Over {
+                    conn.after = After::Close { rude: false };
+                }
             }
             Got::End | Got::Reset => {
                 kernel.client_leave(conn.fd, false);
@@ -230,7 +247,12 @@ impl Origin {
             self.decide(conn, kernel);
             worked |= conn.after != After::Read;
         }
-        if !conn.output.is_empty() {
+        if let Some(secured) = &mut conn.secured {
+            let ends = matches!(conn.after, After::Close { .. });
+            secured.seal(&mut conn.output, ends);
+            worked |= secured.push(kernel, conn.fd, &mut self.chance) > 0;
+        }
+        if !conn.output.is_empty() && conn.secured.is_none() {
             let n = self.chance.size(conn.output.len());
             let n = if self.chance.one_in(2) { n } else { conn.output.len() };
             let taken = kernel.client_write(conn.fd, &conn.output[..n]).unwrap_or(n);
@@ -240,7 +262,7 @@ impl Origin {
                 conn.rests_until = kernel.nanos + self.chance.below(REST_MAX);
             }
         }
-        if conn.output.is_empty() {
+        if conn.is_flushed() {
             match conn.after {
                 After::Close { rude } => {
                     kernel.client_leave(conn.fd, rude);
@@ -261,6 +283,9 @@ impl Origin {
     fn decide(&mut self, conn: &mut Conn, kernel: &mut Kernel) {
         let query = param(&conn.params, b"QUERY_STRING");
         let (token, rest) = query.split_once('&').unwrap_or((&query, "0"));
+        if let Some(problem) = conn.secured.as_ref().and_then(|secured| secured.judge_asker()) {
+            kernel.offences.push(format!("{token}: {problem}"));
+        }
         let asked = (token, rest);
         let is_page = Place::named(token).is_some() || token == "edit";
         // Whatever is wrong with a page is known by its address.
@@ -394,6 +419,7 @@ impl Conn {
     const fn new(fd: i32) -> Self {
         Self {
             fd,
+            secured: None,
             input: Vec::new(),
             params: Vec::new(),
             has_params: false,

@@ -15,6 +15,7 @@ use crate::ask::{Era, Weights};
 use crate::chance::Chance;
 use crate::client::{Act, Client};
 use crate::door::{Anchor, Shared, SimIo};
+use crate::gates::GATES;
 use crate::kernel::Kernel;
 use crate::kernel::disk::{STORES, is_stored};
 use crate::origin::Origin;
@@ -167,6 +168,7 @@ impl World {
             quic_ports: quic.ports,
             quic: quic.words,
             early_data: quic.early_data,
+            has_gates: scenario.has_gates(),
             own: None,
         };
         let kernel = Rc::new(RefCell::new(kernel));
@@ -174,7 +176,10 @@ impl World {
             Birth { anchor: &anchor, limits: store, layout: &layout, has_shelves, seed, life: 0 };
         let server = Server::start(&birth, &kernel)?;
         let clients = (0..habits.clients).map(|number| Client::new(number, seed, habits)).collect();
-        let (ports, quic_ports) = (layout.ports.clone(), layout.quic_ports.clone());
+        let (mut ports, quic_ports) = (layout.ports.clone(), layout.quic_ports.clone());
+        if layout.has_gates {
+            ports.extend(GATES.map(|gate| gate.port));
+        }
         let first = Era { number: 1, ports, quic_ports, told: 0, over: u64::MAX };
         let next_event = 5 * MILLI + chance.below(400 * MILLI);
         Ok(Self {

@@ -57,6 +57,9 @@ pub enum Scenario {
     QuicDrain,
     /// Applications behind it that die, hang and talk nonsense.
     QuicTangle,
+    /// Ports with TLS and the PROXY protocol, clients with certificates, and applications that are
+    /// spoken to by TLS.
+    Secure,
     /// Whether the cache gives a client an answer for another audience; see [`crate::audiences`].
     Audiences,
 }
@@ -128,7 +131,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -153,6 +156,7 @@ impl Scenario {
         Self::QuicReload,
         Self::QuicDrain,
         Self::QuicTangle,
+        Self::Secure,
         Self::Audiences,
     ];
 
@@ -184,6 +188,7 @@ impl Scenario {
             Self::QuicReload => "quic-reload",
             Self::QuicDrain => "quic-drain",
             Self::QuicTangle => "quic-tangle",
+            Self::Secure => "secure",
             Self::Audiences => "audiences",
         }
     }
@@ -223,6 +228,12 @@ impl Scenario {
         )
     }
 
+    /// Whether there are ports where something comes before HTTP.
+    #[must_use]
+    pub const fn has_gates(self) -> bool {
+        matches!(self, Self::Secure)
+    }
+
     /// Whether the server is told to quit.
     #[must_use]
     pub const fn drains(self) -> bool {
@@ -243,7 +254,7 @@ impl Scenario {
     /// What its applications speak.
     #[must_use]
     pub const fn speech(self) -> Speech {
-        if matches!(self, Self::Proxy) { Speech::Http } else { Speech::FastCgi }
+        if matches!(self, Self::Proxy | Self::Secure) { Speech::Http } else { Speech::FastCgi }
     }
 
     /// Whether configurations change in it.
@@ -300,6 +311,16 @@ impl Scenario {
                 outbound_max: 16 * 1024,
                 ..calm
             },
+            Self::Secure => Faults {
+                deed_in: 8,
+                refuse_in: 20,
+                spool_in: 60,
+                cut_in: 400,
+                watch_in: 100,
+                short_read_in: 3,
+                outbound_max: 32 * 1024,
+                ..calm
+            },
             Self::Clients => Faults { accept_in: 8, watch_in: 40, cut_in: 60, ..calm },
             Self::Disk => disk,
             Self::Slow => Faults { late_in: 2, outbound_max: 8 * 1024, ..calm },
@@ -322,14 +343,13 @@ impl Scenario {
             http3_of_4: 0,
             weights: Weights::Mixed,
             change_every: 0,
-            chatter_max: u32::MAX,
+            chatter_max: 20,
             passes_in: 3,
         };
         let cache = Habits {
             weights: Weights::Pages { purges: true, wholes: false },
             clients: 10,
             asks_max: 10,
-            chatter_max: 20,
             passes_in: 15,
             ..calm
         };
@@ -360,6 +380,9 @@ impl Scenario {
             Self::CacheOrigin => Habits { sabotage_in: 4, read_max: 32 * 1024, ..cache },
             Self::Tangle | Self::Proxy => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
+            }
+            Self::Secure => {
+                Habits { weights: Weights::Secure, sabotage_in: 4, depth_max: 3, ..calm }
             }
             Self::Reload | Self::Drain => Habits { depth_max: 4, ..calm },
             Self::Clients => Habits { sabotage_in: 2, depth_max: 4, ..calm },

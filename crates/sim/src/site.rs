@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base::FileRef;
 use cache::{Store, StoreLimits};
-use conf::model::{Address, Http, Transport};
+use conf::model::{Address, Transport};
 use engine::Site;
 use io::listen::Listener;
 use tls::EarlyData;
@@ -18,9 +18,11 @@ use worker::{Generation, ListenSettings, OpenLogs};
 
 use crate::chance::Chance;
 use crate::door::Anchor;
+use crate::gates;
 use crate::kernel::Kernel;
 use crate::origin::Speech;
 use crate::pages::LOCATIONS;
+use crate::secrets::streams;
 
 /// Where the configuration stands in the invented file system.
 const CONF: &str = "/conf/nginx.conf";
@@ -92,6 +94,8 @@ pub struct Layout {
     pub quic: String,
     /// Whether clients may ask before their handshakes are over.
     pub early_data: EarlyData,
+    /// Whether there are [`gates::GATES`], and applications that are spoken to by TLS.
+    pub has_gates: bool,
     /// A configuration of its own, in place of all that.
     pub own: Option<String>,
 }
@@ -107,6 +111,12 @@ impl Layout {
             listens.push_str("        ssl_certificate c.pem; ssl_certificate_key k.pem;\n");
             listens.push_str(&self.quic);
         }
+        let mut servers = String::new();
+        if self.has_gates {
+            listens.push_str(gates::WELCOME);
+            servers = self.server(gates::DEMANDS);
+        }
+        servers.insert_str(0, &self.server(&listens));
         format!(
             "worker_processes {workers};
 error_log {LOG} info;
@@ -129,8 +139,21 @@ http {{
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
     limit_conn_zone $uri zone=held:32k; limit_req_zone $uri zone=late:1m rate=50r/s;
-    {extra} {page_path}
-    server {{
+    {extra} {upstreams} {page_path}
+{servers}}}
+",
+            workers = self.workers,
+            connections = self.connections,
+            extra = self.extra,
+            upstreams = if self.has_gates { gates::UPSTREAMS } else { "" },
+            page_path = self.page_path,
+        )
+    }
+
+    /// One server, which listens there.
+    fn server(&self, listens: &str) -> String {
+        format!(
+            "    server {{
 {listens}        http2 on;
         server_name site;
         root /www;
@@ -148,13 +171,9 @@ http {{
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
         location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
         location /try/ {{ try_files $uri /small.txt; }}
-{pages}    }}
-}}
+{gates}{pages}    }}
 ",
-            workers = self.workers,
-            connections = self.connections,
-            extra = self.extra,
-            page_path = self.page_path,
+            gates = if self.has_gates { gates::LOCATIONS } else { "" },
             number = self.number,
             pages = match self.keeps_long {
                 true =>
@@ -267,20 +286,30 @@ impl Sockets {
     }
 
     /// What sockets need to know of a configuration.
-    fn listens(&self, layout: &Layout, http: &Http) -> Result<Vec<ListenSettings>, String> {
+    fn listens(
+        &self,
+        layout: &Layout,
+        site: &Arc<Site>,
+        kernel: &Kernel,
+    ) -> Result<Vec<ListenSettings>, String> {
+        let Some(http) = &site.config().http else { return Ok(Vec::new()) };
         let acceptor = match layout.quic_ports.is_empty() {
             true => None,
             false => Some(crate::secrets::acceptor(layout.early_data)?),
         };
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&self.seed.to_be_bytes());
-        let listens = http.listens.iter().map(|listen| {
-            let tls = acceptor.clone().filter(|_| listen.transport == Transport::Quic);
+        let listens = http.listens.iter().enumerate().map(|(at, listen)| {
+            let tls = match listen.transport {
+                Transport::Quic => acceptor.clone(),
+                Transport::Tcp if listen.tls => Some(gates::acceptor(site, at, kernel)?),
+                Transport::Tcp => None,
+            };
             let mut settings = ListenSettings::new(http, listen, tls);
             settings.quic.seed = Some(seed);
-            settings
+            Ok(settings)
         });
-        Ok(listens.collect())
+        listens.collect()
     }
 
     /// Compiles a configuration and opens what it listens on.
@@ -304,9 +333,16 @@ impl Sockets {
         let site = Site::compile(Arc::new(config)).map_err(|all| format!("{all:?}"))?;
         let site = site.with_store(Arc::clone(&self.store)).with_zones(&self.zones)?;
         let http = site.config().http.as_ref().ok_or("no http block")?;
+        let origin_tls = site
+            .origin_tls()
+            .iter()
+            .map(|conf| streams::to_origin(conf.verify, conf.certificate.is_some()));
+        let origin_tls = origin_tls.collect::<Result<_, _>>()?;
         let groups = Arc::new(upstream::Groups::new(&http.upstreams, self.groups.as_deref()));
         self.groups = Some(Arc::clone(&groups));
-        let listens = self.listens(layout, http)?;
+        let site = Arc::new(site);
+        let listens = self.listens(layout, &site, kernel)?;
+        let http = site.config().http.as_ref().ok_or("no http block")?;
         let mut sockets = Vec::new();
         for worker in 0..layout.workers {
             let mut own = Vec::new();
@@ -324,9 +360,9 @@ impl Sockets {
         let addresses = worker::Addresses::new(&http.listens);
         Ok(Arc::new(Generation {
             number: u64::from(layout.number),
-            site: Arc::new(site),
+            site,
             groups,
-            origin_tls: Arc::default(),
+            origin_tls,
             listens,
             addresses,
             sockets: worker::Handout::new(sockets),

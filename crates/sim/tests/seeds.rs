@@ -184,6 +184,11 @@ fn applications_behind_quic_get_every_byte_and_leave_nothing_behind() {
 }
 
 #[test]
+fn clients_and_origins_are_who_they_show_that_they_are() {
+    try_all(Scenario::Secure);
+}
+
+#[test]
 fn nobody_is_given_what_was_made_for_somebody_else() {
     try_seeds(Scenario::Audiences, remembered(Scenario::Audiences));
     try_plays(0);

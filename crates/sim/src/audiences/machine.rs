@@ -65,6 +65,7 @@ impl Machine {
             quic_ports: Vec::new(),
             quic: String::new(),
             early_data: tls::EarlyData::Off,
+            has_gates: false,
             own: Some(whole(http)),
         };
         let anchor = Anchor::new().map_err(|error| error.to_string())?;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::ask::{Answer, Ask, Era, Upload, upload_byte};
 use crate::client::pipe::{Pipe, Wrote};
+use crate::client::secure::Waits;
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
 use crate::scenario::MILLI;
@@ -91,7 +92,7 @@ impl Client {
             return Act::Done;
         };
         let Base { chance, habits, .. } = &mut self.base;
-        self.conn = Some(Conn {
+        let mut conn = Conn {
             flight: VecDeque::new(),
             depth: chance.between(1, habits.depth_max) as usize,
             pipe: Pipe::new(fd, port, Sabotage::any(chance, habits)),
@@ -99,7 +100,9 @@ impl Client {
             nonsense: false,
             said_close: false,
             quiet_since: 0,
-        });
+        };
+        self.base.dress(kernel, &mut conn.pipe, b"http/1.1");
+        self.conn = Some(conn);
         Act::Worked
     }
 
@@ -115,7 +118,8 @@ impl Client {
             conn.nonsense = true;
             return true;
         }
-        let Some(ask) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
+        let Some(mut ask) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
+        conn.pipe.mark(&mut ask);
         let is_last = self.base.todo.is_empty() && self.base.chance.one_in(3);
         conn.encode(&ask, is_last, &mut self.base);
         conn.said_close |= is_last;
@@ -131,11 +135,11 @@ impl Client {
     /// Sends some of what is to be sent; `None` when that ended the connection.
     fn write(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> Option<bool> {
         let left = conn.pipe.left();
-        if left == 0 {
+        if conn.pipe.is_flushed() {
             return Some(false);
         }
-        let mut n = self.base.chance.size(left);
-        if self.base.chance.one_in(2) {
+        let mut n = if left > 0 { self.base.chance.size(left) } else { 0 };
+        if left > 0 && self.base.chance.one_in(2) {
             n = left;
         }
         match conn.pipe.write(kernel, n) {
@@ -188,10 +192,16 @@ impl Client {
     fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
+        // RFC 9112 §9.3.1: a request may meet the end of a connection that was idle for too long.
+        let is_late = socket.idled >= kernel.patience.idle;
         // Who ends its side while the answer is not made yet has left, as with nginx.
         let may_wait = |(ask, _): &(Ask, u64)| ask.what.may_wait();
         let left = conn.pipe.ended && conn.flight.iter().any(may_wait);
-        if killed || left || matches!(conn.pipe.sabotage, Sabotage::End { .. }) {
+        if !killed {
+            let waits = if conn.flight.is_empty() { Waits::No } else { Waits::Yes };
+            self.base.judge_end(kernel, &conn.pipe, how, waits);
+        }
+        if killed || left || conn.pipe.sabotage.is_ruinous() {
             return self.forgive(conn);
         }
         if conn.nonsense && !conn.last {
@@ -232,9 +242,9 @@ impl Client {
         if kernel.is_tight {
             self.base.rests_until = kernel.nanos + 100 * MILLI;
         }
-        let foreseen = cut.is_some() || conn.last;
+        let foreseen = cut.is_some() || conn.last || conn.pipe.is_refused(kernel);
         for (ask, end) in std::mem::take(&mut conn.flight).into_iter().rev() {
-            if foreseen || shed || end > taken && kernel.draining {
+            if foreseen || shed || end > taken && (kernel.draining || is_late) {
                 self.base.todo.push_front(ask);
                 continue;
             }

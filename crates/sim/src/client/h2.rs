@@ -8,6 +8,7 @@ mod frame;
 
 use crate::ask::{Era, Upload};
 use crate::client::pipe::Wrote;
+use crate::client::secure::Waits;
 use crate::client::{Act, Base, Sabotage, truth};
 use crate::kernel::{Got, Kernel};
 use crate::scenario::MILLI;
@@ -85,8 +86,9 @@ impl Client {
         let Base { chance, habits, .. } = &mut self.base;
         let depth = chance.between(1, 2 * habits.depth_max) as usize;
         let mut conn = Conn::new(fd, port, depth, Sabotage::any(chance, habits));
+        self.base.dress(kernel, &mut conn.pipe, b"h2");
         conn.pipe.out.extend_from_slice(PREFACE);
-        conn.change_settings(chance);
+        conn.change_settings(&mut self.base.chance);
         self.conn = Some(conn);
         Act::Worked
     }
@@ -116,17 +118,18 @@ impl Client {
         if is_full || !conn.pipe.is_flushed() {
             return false;
         }
-        let Some(ask) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
+        let Some(mut ask) = self.base.next(kernel.nanos, conn.pipe.port) else { return false };
+        conn.pipe.mark(&mut ask);
         conn.request(ask, &mut self.base.chance);
         true
     }
 
     fn write(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> Option<bool> {
         let left = conn.pipe.left();
-        if left == 0 {
+        if conn.pipe.is_flushed() {
             return Some(false);
         }
-        let n = self.base.chance.size(left);
+        let n = if left > 0 { self.base.chance.size(left) } else { 0 };
         match conn.pipe.write(kernel, n) {
             Wrote::Leave { rude } => {
                 self.forgive(conn);
@@ -207,7 +210,11 @@ impl Client {
     fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
-        let spoiled = matches!(conn.pipe.sabotage, Sabotage::End { .. });
+        let spoiled = conn.pipe.sabotage.is_ruinous();
+        if !killed {
+            let waits = if conn.streams.is_empty() { Waits::No } else { Waits::Yes };
+            self.base.judge_end(kernel, &conn.pipe, how, waits);
+        }
         let owes_goaway = conn.nonsense && !killed && conn.goaway.is_none();
         if owes_goaway && *how == Got::End && conn.pipe.is_flushed() {
             self.base.complain(kernel, "nonsense was not answered by GOAWAY");
@@ -221,7 +228,10 @@ impl Client {
         for stream in std::mem::take(&mut conn.streams).into_values().rev() {
             if truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos) {
                 self.base.forgiven += 1;
-            } else if kernel.is_tight || kernel.draining && stream.end > taken {
+            } else if kernel.is_tight
+                || kernel.draining && stream.end > taken
+                || conn.pipe.is_refused(kernel)
+            {
                 self.base.todo.push_front(stream.ask);
             } else {
                 let (method, target) = (stream.ask.method(), stream.ask.target());

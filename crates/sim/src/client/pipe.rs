@@ -1,6 +1,10 @@
 //! What every connection of a client has, whatever it speaks: bytes on their way, and sabotage.
 
+use std::sync::atomic::Ordering;
+
 use super::Sabotage;
+use super::secure::TlsStream;
+use crate::ask::Ask;
 use crate::kernel::{Got, Kernel};
 
 /// One connection, as bytes.
@@ -17,8 +21,16 @@ pub(super) struct Pipe {
     pub(super) sabotage: Sabotage,
     /// We will send no more requests.
     pub(super) ended: bool,
-    /// The server can see that.
+    /// What seals the bytes, if anything does.
+    pub(super) tls: Option<Box<TlsStream>>,
+    /// What the server has to know of the client.
+    pub(super) told: String,
+    /// The server must answer nothing but errors.
+    pub(super) is_barred: bool,
+    /// The server can see that, or will when all is sent.
     finished: bool,
+    /// The end is to follow what is sealed.
+    ends_sealed: bool,
 }
 
 /// What came of writing.
@@ -41,7 +53,11 @@ impl Pipe {
             input: Vec::new(),
             sabotage,
             ended: false,
+            tls: None,
+            told: String::new(),
+            is_barred: false,
             finished: false,
+            ends_sealed: false,
         }
     }
 
@@ -50,16 +66,33 @@ impl Pipe {
             Sabotage::Leave { after, .. } | Sabotage::Stall { after } | Sabotage::End { after } => {
                 Some(after)
             }
-            Sabotage::None | Sabotage::Garbage => None,
+            Sabotage::None | Sabotage::Garbage | Sabotage::Preface | Sabotage::Bent => None,
         }
     }
 
-    pub(super) const fn is_stalled(&self) -> bool {
-        matches!(self.sabotage, Sabotage::Stall { after } if self.sent >= after)
+    pub(super) fn is_stalled(&self) -> bool {
+        matches!(self.sabotage, Sabotage::Stall { after } if self.left_here() >= after)
     }
 
-    pub(super) const fn is_flushed(&self) -> bool {
-        self.out_at == self.out.len()
+    pub(super) fn is_flushed(&self) -> bool {
+        self.left() == 0 && self.tls.as_ref().is_none_or(|tls| tls.is_flushed())
+    }
+
+    /// Bytes that have left, as the network counts them.
+    fn left_here(&self) -> u64 {
+        self.tls.as_ref().map_or(self.sent, |tls| tls.sent)
+    }
+
+    /// Whether the server had no certificate for us, and the request may be made again.
+    pub(super) fn is_refused(&self, kernel: &Kernel) -> bool {
+        let refused = self.tls.as_ref().is_some_and(|tls| tls.is_refused());
+        refused && kernel.missing_certificates.load(Ordering::Relaxed) > 0
+    }
+
+    /// Has a request know what the server has to know of its client.
+    pub(super) fn mark(&self, ask: &mut Ask) {
+        ask.told.clone_from(&self.told);
+        ask.is_barred = self.is_barred;
     }
 
     /// Bytes that are still to be sent.
@@ -69,35 +102,62 @@ impl Pipe {
 
     /// Sends at most `n` bytes, which are there.
     pub(super) fn write(&mut self, kernel: &mut Kernel, mut n: usize) -> Wrote {
-        if let Some(limit) = self.sabotage_at() {
-            n = n.min(limit.saturating_sub(self.sent) as usize);
+        let limit = self.sabotage_at();
+        if let Some(limit) = limit {
+            n = n.min(limit.saturating_sub(self.left_here()) as usize);
         }
         let rest = &self.out[self.out_at..];
-        // A dead connection is found out by reading.
-        let taken = kernel.client_write(self.fd, &rest[..n]).unwrap_or(rest.len());
+        let mut moved = 0;
+        let taken = match &mut self.tls {
+            Some(tls) => {
+                moved += tls.push(kernel, self.fd, limit);
+                let n = if tls.takes_more() { n } else { 0 };
+                if n > 0 {
+                    tls.seal(&rest[..n]);
+                    moved += tls.push(kernel, self.fd, limit);
+                }
+                n
+            }
+            // A dead connection is found out by reading.
+            None => kernel.client_write(self.fd, &rest[..n]).unwrap_or(rest.len()),
+        };
         self.out_at += taken;
         self.sent += taken as u64;
-        let is_due = self.sabotage_at().is_some_and(|limit| self.sent >= limit);
+        let is_due = limit.is_some_and(|limit| self.left_here() >= limit);
         match self.sabotage {
             Sabotage::Leave { rude, .. } if is_due => return Wrote::Leave { rude },
             Sabotage::End { .. } if is_due && !self.finished => {
                 self.out_at = self.out.len();
                 self.ended = true;
-                self.finish(kernel);
+                if let Some(tls) = &mut self.tls {
+                    tls.cut();
+                }
+                self.finished = true;
+                kernel.client_finish(self.fd);
             }
             _ => {}
         }
-        if self.is_flushed() {
+        if self.left() == 0 {
             self.out.clear();
             self.out_at = 0;
         }
-        Wrote::Bytes(taken)
+        if self.ends_sealed && self.is_flushed() {
+            self.ends_sealed = false;
+            kernel.client_finish(self.fd);
+        }
+        Wrote::Bytes(taken + moved)
     }
 
     /// Tells the server that nothing more will be sent.
     pub(super) fn finish(&mut self, kernel: &mut Kernel) {
-        kernel.client_finish(self.fd);
         self.finished = true;
+        match &mut self.tls {
+            Some(tls) => {
+                tls.close();
+                self.ends_sealed = true;
+            }
+            None => kernel.client_finish(self.fd),
+        }
     }
 
     pub(super) const fn is_finished(&self) -> bool {
@@ -109,7 +169,10 @@ impl Pipe {
         match kernel.client_read(self.fd, max) {
             Got::Nothing => None,
             Got::Bytes(bytes) => {
-                self.input.extend_from_slice(&bytes);
+                match &mut self.tls {
+                    Some(tls) => tls.open(&bytes, &mut self.input),
+                    None => self.input.extend_from_slice(&bytes),
+                }
                 Some(None)
             }
             end => Some(Some(end)),

@@ -31,6 +31,10 @@ pub struct Socket {
     /// Bytes on their way to the server.
     pub(crate) inbound: VecDeque<u8>,
     pub(crate) inbound_max: usize,
+    /// When the server last moved bytes, either way.
+    pub moved: u64,
+    /// For how long it had moved none when it closed.
+    pub idled: u64,
     /// Bytes that the server has read before it ended its side.
     pub taken: u64,
     /// The client will send no more.
@@ -66,6 +70,8 @@ impl Socket {
             port,
             inbound: VecDeque::new(),
             inbound_max,
+            moved: 0,
+            idled: 0,
             taken: 0,
             fin: false,
             client_gone: false,
